@@ -1,0 +1,1 @@
+//! The Common Expression Language with the Kubernetes libraries: parse, check, cost, evaluate.

@@ -1,0 +1,12 @@
+//! Kubernetes vocabulary: values, encodings, metadata, `Status`, selectors, patches, names.
+//!
+//! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape is answered with a
+//! value or an error, never with a panic.
+
+pub mod field;
+pub mod status;
+pub mod value;
+
+pub use field::{FieldError, FieldPath};
+pub use status::Status;
+pub use value::{Map, Text, Value};

@@ -1,0 +1,350 @@
+//! `Status`: the one error at the edge (api-machinery 2).
+
+use crate::field::FieldError;
+use crate::value::{Map, Text, Value};
+
+/// Why a request failed, as clients test it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No reason: an untyped error of the reference server.
+    Unknown,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    AlreadyExists,
+    Conflict,
+    Gone,
+    Expired,
+    Invalid,
+    BadRequest,
+    MethodNotAllowed,
+    NotAcceptable,
+    UnsupportedMediaType,
+    RequestEntityTooLarge,
+    TooManyRequests,
+    InternalError,
+    ServerTimeout,
+    Timeout,
+    ServiceUnavailable,
+    StoreReadError,
+}
+
+impl Reason {
+    /// As it is spelled on the wire; empty for [`Reason::Unknown`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Conflict => "Conflict",
+            Self::Gone => "Gone",
+            Self::Expired => "Expired",
+            Self::Invalid => "Invalid",
+            Self::BadRequest => "BadRequest",
+            Self::MethodNotAllowed => "MethodNotAllowed",
+            Self::NotAcceptable => "NotAcceptable",
+            Self::UnsupportedMediaType => "UnsupportedMediaType",
+            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Self::TooManyRequests => "TooManyRequests",
+            Self::InternalError => "InternalError",
+            Self::ServerTimeout => "ServerTimeout",
+            Self::Timeout => "Timeout",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::StoreReadError => "StoreReadError",
+        }
+    }
+
+    pub fn code(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::NotAcceptable => 406,
+            Self::AlreadyExists | Self::Conflict => 409,
+            Self::Gone | Self::Expired => 410,
+            Self::RequestEntityTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::TooManyRequests => 429,
+            Self::Unknown | Self::InternalError | Self::ServerTimeout | Self::StoreReadError => 500,
+            Self::ServiceUnavailable => 503,
+            Self::Timeout => 504,
+        }
+    }
+}
+
+/// One entry of `details.causes`; empty parts are left out on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: Text,
+    pub message: String,
+    pub field: String,
+}
+
+/// `details` of a status; empty parts are left out on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    pub name: String,
+    pub group: String,
+    pub kind: String,
+    pub uid: String,
+    pub causes: Vec<Cause>,
+    pub retry_after_seconds: u32,
+}
+
+/// What a failed request is answered with. One word wide, so that results stay small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status(Box<Inner>);
+
+/// The parts of a [`Status`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inner {
+    pub code: u16,
+    pub reason: Reason,
+    pub message: String,
+    pub details: Option<Details>,
+    /// `metadata.continue` of the status, for expired lists.
+    pub continue_token: String,
+}
+
+impl std::ops::Deref for Status {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Status {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.0
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// A group and a resource, printed as `plural.group` or `plural`.
+fn group_resource(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+impl Status {
+    pub fn new(reason: Reason, message: impl Into<String>) -> Status {
+        let code = reason.code();
+        Status(Box::new(Inner {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: String::new(),
+        }))
+    }
+
+    /// Without a reason: how the reference server answers errors that have no type.
+    pub fn untyped(code: u16, message: impl Into<String>) -> Status {
+        let mut status = Self::new(Reason::Unknown, message);
+        status.code = code;
+        status
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Details) -> Status {
+        self.details = Some(details);
+        self
+    }
+
+    fn about(reason: Reason, message: String, group: &str, kind: &str, name: &str) -> Status {
+        Self::new(reason, message).with_details(Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..Details::default()
+        })
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Status {
+        Self::new(Reason::BadRequest, message)
+    }
+
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Status {
+        let message = format!("{} \"{name}\" not found", group_resource(group, resource));
+        Self::about(Reason::NotFound, message, group, resource, name)
+    }
+
+    /// The path leads to no resource at all.
+    pub fn no_such_resource() -> Status {
+        Self::new(Reason::NotFound, "the server could not find the requested resource").with_details(Details::default())
+    }
+
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Status {
+        let message = format!("{} \"{name}\" already exists", group_resource(group, resource));
+        Self::about(Reason::AlreadyExists, message, group, resource, name)
+    }
+
+    pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Status {
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", group_resource(group, resource));
+        Self::about(Reason::Conflict, message, group, resource, name)
+    }
+
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Status {
+        let message = match (resource, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", group_resource(group, resource)),
+            _ => format!("{} \"{name}\" is forbidden: {why}", group_resource(group, resource)),
+        };
+        Self::about(Reason::Forbidden, message, group, resource, name)
+    }
+
+    /// `kind` is the Kind, not the plural.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
+        let mut texts: Vec<String> = vec![];
+        for error in errors {
+            let text = error.to_string();
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let list = match texts.as_slice() {
+            [] => "<nil>".to_owned(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} \"{name}\" is invalid: {list}", group_resource(group, kind));
+        let mut status = Self::about(Reason::Invalid, message, group, kind, name);
+        if let Some(details) = &mut status.details {
+            details.causes = errors
+                .iter()
+                .map(|e| Cause { reason: e.kind.reason().into(), message: e.message(), field: e.field.clone() })
+                .collect();
+        }
+        status
+    }
+
+    /// An invalid request whose cause is not shown (a JSON Patch that doesn't apply).
+    pub fn generic_invalid() -> Status {
+        Self::new(Reason::Invalid, "the server rejected our request due to an error in our request")
+            .with_details(Details::default())
+    }
+
+    pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Status {
+        let message = format!("{verb} is not supported on resources of kind \"{}\"", group_resource(group, resource));
+        Self::about(Reason::MethodNotAllowed, message, group, resource, "")
+    }
+
+    pub fn internal(why: impl Into<String>) -> Status {
+        let why = why.into();
+        let cause = Cause { message: why.clone(), ..Cause::default() };
+        Self::new(Reason::InternalError, format!("Internal error occurred: {why}"))
+            .with_details(Details { causes: vec![cause], ..Details::default() })
+    }
+
+    pub fn expired(message: impl Into<String>) -> Status {
+        Self::new(Reason::Expired, message)
+    }
+
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
+        Self::new(Reason::TooManyRequests, message)
+            .with_details(Details { retry_after_seconds, ..Details::default() })
+    }
+
+    /// Seconds for the `Retry-After` header; 0 for none.
+    pub fn retry_after_seconds(&self) -> u32 {
+        self.details.as_ref().map_or(0, |d| d.retry_after_seconds)
+    }
+
+    /// The JSON object that is sent.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        let text = |s: &str| Value::from(s);
+        map.insert("kind", text("Status"));
+        map.insert("apiVersion", text("v1"));
+        let mut metadata = Map::new();
+        if !self.continue_token.is_empty() {
+            metadata.insert("continue", text(&self.continue_token));
+        }
+        map.insert("metadata", Value::Object(metadata));
+        map.insert("status", text("Failure"));
+        if !self.message.is_empty() {
+            map.insert("message", text(&self.message));
+        }
+        if self.reason != Reason::Unknown {
+            map.insert("reason", text(self.reason.as_str()));
+        }
+        if let Some(details) = &self.details {
+            map.insert("details", details.to_value());
+        }
+        map.insert("code", Value::Int(self.code.into()));
+        Value::Object(map)
+    }
+}
+
+impl Details {
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        let texts = [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];
+        for (key, text) in texts {
+            if !text.is_empty() {
+                map.insert(key, Value::from(text));
+            }
+        }
+        if !self.causes.is_empty() {
+            map.insert("causes", self.causes.iter().map(Cause::to_value).collect());
+        }
+        if self.retry_after_seconds > 0 {
+            map.insert("retryAfterSeconds", Value::from(self.retry_after_seconds));
+        }
+        Value::Object(map)
+    }
+}
+
+impl Cause {
+    fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        let texts = [("reason", self.reason.as_str()), ("message", &self.message), ("field", &self.field)];
+        for (key, text) in texts {
+            if !text.is_empty() {
+                map.insert(key, Value::from(text));
+            }
+        }
+        Value::Object(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::FieldPath;
+
+    #[test]
+    fn statuses_read_as_upstream() {
+        let path = FieldPath::new("spec.a");
+        let errors =
+            [FieldError::required(&path, ""), FieldError::invalid(&path.index(1), &Value::from("x"), "must be y")];
+        let cases = [
+            (Status::not_found("example.com", "foos", "a"), "foos.example.com \"a\" not found"),
+            (Status::forbidden("", "pods", "", "no"), "pods is forbidden: no"),
+            (
+                Status::invalid("example.com", "Foo", "a", &errors),
+                "Foo.example.com \"a\" is invalid: [spec.a: Required value, spec.a[1]: Invalid value: \"x\": must be y]",
+            ),
+            (Status::internal("boom"), "Internal error occurred: boom"),
+        ];
+        for (status, want) in cases {
+            assert_eq!(status.message, want);
+        }
+        assert_eq!(
+            Status::not_found("g", "foos", "a").to_value().to_json(),
+            r#"{"apiVersion":"v1","code":404,"details":{"group":"g","kind":"foos","name":"a"},"kind":"Status","message":"foos.g \"a\" not found","metadata":{},"reason":"NotFound","status":"Failure"}"#
+        );
+    }
+}

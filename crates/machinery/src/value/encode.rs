@@ -1,0 +1,152 @@
+//! Canonical JSON: compact, sorted, escaped and formatted as Go's encoder does it (api-machinery 3.2).
+
+use super::Value;
+
+/// Appends `value` as compact JSON.
+pub fn write_json(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(*i).as_bytes()),
+        Value::Float(f) => out.extend_from_slice(float_text(*f).as_bytes()),
+        Value::String(s) => write_json_string(s, out),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_json(item, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            out.push(b'{');
+            for (i, (key, member)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_json_string(key, out);
+                out.push(b':');
+                write_json(member, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends `text` as a JSON string; `<`, `>`, `&`, U+2028 and U+2029 are escaped as Go's encoder does by default.
+pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (i, &b) in bytes.iter().enumerate() {
+        if b >= 0x20 && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2) {
+            continue;
+        }
+        if b == 0xe2 && !(bytes.get(i + 1) == Some(&0x80) && matches!(bytes.get(i + 2), Some(0xa8 | 0xa9))) {
+            continue;
+        }
+        out.extend_from_slice(&bytes[start..i]);
+        start = i + 1;
+        match b {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0xe2 => {
+                out.extend_from_slice(if bytes[i + 2] == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                start = i + 3;
+            }
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[start..]);
+    out.push(b'"');
+}
+
+/// A float as ES6 and Go's encoder print it: shortest form, `1e+21` from 1e21 on and `1e-7` below 1e-6.
+pub fn float_text(f: f64) -> String {
+    let magnitude = f.abs();
+    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
+        let text = format!("{f:e}");
+        return if text.contains("e-") { text } else { text.replace('e', "e+") };
+    }
+    format!("{f}")
+}
+
+/// `text` quoted as Go's `%q` does it.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if is_printable(c) => out.push(c),
+            c if (c as u32) < 0x10000 => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push_str(&format!("\\U{:08x}", c as u32)),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What Go's `unicode.IsPrint` says, for the ranges that matter: no controls, no spaces but U+0020, no private use,
+/// no surrogates, no non-characters, no format characters.
+fn is_printable(c: char) -> bool {
+    match c {
+        ' '..='~' => true,
+        '\u{80}'..='\u{a0}' | '\u{ad}' => false,
+        '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' => false,
+        '\u{1680}' | '\u{3000}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{fffb}' => false,
+        '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}' => false,
+        c => (c as u32) & 0xfffe != 0xfffe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_in_go() {
+        let cases = [
+            (1.0, "1"),
+            (-0.0, "-0"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e-7, "1.5e-7"),
+            (0.000001, "0.000001"),
+            (1.38e-23, "1.38e-23"),
+            (123456.789, "123456.789"),
+        ];
+        for (f, want) in cases {
+            assert_eq!(float_text(f), want);
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped_as_in_go() {
+        let mut out = vec![];
+        write_json_string("a<b>&\u{2028}\u{1}\n\"é—", &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), r#""a\u003cb\u003e\u0026\u2028\u0001\n\"é—""#);
+        assert_eq!(quote("a\"b\u{7f}\u{200b}é\n"), r#""a\"b\x7f\u200bé\n""#);
+    }
+}

@@ -1,0 +1,160 @@
+//! Object members, sorted by key.
+
+use super::{Text, Value};
+
+/// The members of an object: a vector sorted by key (bytewise), without duplicates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map {
+    entries: Vec<(Text, Value)>,
+}
+
+impl Map {
+    pub fn new() -> Map {
+        Map::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        if self.entries.len() <= 8 {
+            for (i, (k, _)) in self.entries.iter().enumerate() {
+                match k.as_str().cmp(key) {
+                    std::cmp::Ordering::Less => {}
+                    std::cmp::Ordering::Equal => return Ok(i),
+                    std::cmp::Ordering::Greater => return Err(i),
+                }
+            }
+            return Err(self.entries.len());
+        }
+        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+    }
+
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.position(key).is_ok()
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.position(key).ok().and_then(|i| self.entries.get(i)).map(|(_, v)| v)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let i = self.position(key).ok()?;
+        self.entries.get_mut(i).map(|(_, v)| v)
+    }
+
+    /// The key as it is stored, so that its text can be shared, and its value.
+    pub fn get_key_value(&self, key: &str) -> Option<(&Text, &Value)> {
+        self.position(key).ok().and_then(|i| self.entries.get(i)).map(|(k, v)| (k, v))
+    }
+
+    /// Sets `key` and returns the value that stood there before.
+    pub fn insert(&mut self, key: impl Into<Text>, value: Value) -> Option<Value> {
+        let key = key.into();
+        match self.position(&key) {
+            Ok(i) => self.entries.get_mut(i).map(|(_, v)| std::mem::replace(v, value)),
+            Err(i) => {
+                self.entries.insert(i, (key, value));
+                None
+            }
+        }
+    }
+
+    /// The value of `key`, inserted as null if it is absent.
+    pub fn entry(&mut self, key: &str) -> &mut Value {
+        let i = match self.position(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.entries.insert(i, (Text::from(key), Value::Null));
+                i
+            }
+        };
+        &mut self.entries[i].1
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        let i = self.position(key).ok()?;
+        Some(self.entries.remove(i).1)
+    }
+
+    pub fn retain(&mut self, mut keep: impl FnMut(&Text, &mut Value) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Text, &Value)> + ExactSizeIterator + Clone {
+        self.entries.iter().map(|(k, v)| (k, v))
+    }
+
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&Text, &mut Value)> + ExactSizeIterator {
+        self.entries.iter_mut().map(|(k, v)| (&*k, v))
+    }
+
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Text> + ExactSizeIterator + Clone {
+        self.entries.iter().map(|(k, _)| k)
+    }
+
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
+        self.entries.iter().map(|(_, v)| v)
+    }
+
+    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
+        self.entries.iter_mut().map(|(_, v)| v)
+    }
+
+    /// Makes a map of entries in any order. The last of several equal keys wins; `duplicate` hears of each key that
+    /// came again, in the order in which it did.
+    pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
+        if entries.is_sorted_by(|a, b| a.0 < b.0) {
+            return Map { entries };
+        }
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by(|&a, &b| entries[a].0.cmp(&entries[b].0));
+        let mut again: Vec<usize> =
+            order.windows(2).filter(|w| entries[w[0]].0 == entries[w[1]].0).map(|w| w[1]).collect();
+        again.sort_unstable();
+        again.iter().for_each(|&i| duplicate(&entries[i].0));
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
+        Map { entries }
+    }
+}
+
+impl FromIterator<(Text, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (Text, Value)>>(iter: I) -> Map {
+        Map::from_entries(iter.into_iter().collect(), |_| {})
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Text, Value);
+    type IntoIter = std::vec::IntoIter<(Text, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_equal_keys_wins_and_is_told() {
+        let entries = [("b", 1), ("a", 2), ("b", 3), ("b", 4)].map(|(k, v)| (Text::from(k), Value::from(v)));
+        let mut told = vec![];
+        let map = Map::from_entries(entries.to_vec(), |k| told.push(k.to_owned()));
+        assert_eq!(Value::Object(map).to_json(), r#"{"a":2,"b":4}"#);
+        assert_eq!(told, ["b", "b"]);
+    }
+}

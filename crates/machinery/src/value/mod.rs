@@ -1,0 +1,203 @@
+//! The value tree that every Kubernetes object is made of.
+//!
+//! A number is an integer exactly when its literal has neither fraction nor exponent and fits an `i64`; any other
+//! number is a float (api-machinery 3.2). Object members are kept sorted by key, as they are on the wire.
+
+mod decode;
+mod encode;
+mod map;
+
+pub use decode::{Decoded, JsonError, decode, decode_strict};
+pub use encode::{float_text, quote, write_json, write_json_string};
+pub use map::Map;
+
+/// Immutable text: short text is stored in place, long text is shared, so that cloning never copies it.
+pub type Text = smol_str::SmolStr;
+
+/// One JSON value. Maps are sorted vectors, see [`Map`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    #[default]
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(Text),
+    Array(Vec<Value>),
+    Object(Map),
+}
+
+impl Value {
+    /// An empty object.
+    pub fn object() -> Value {
+        Value::Object(Map::new())
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(b) = self { Some(*b) } else { None }
+    }
+
+    /// The integer, if the value is one; floats without a fraction are not.
+    pub fn as_int(&self) -> Option<i64> {
+        if let Value::Int(i) = self { Some(*i) } else { None }
+    }
+
+    /// The number as a float, whichever kind it is.
+    pub fn as_float(&self) -> Option<f64> {
+        match self {
+            Value::Int(i) => Some(*i as f64),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(s) = self { Some(s) } else { None }
+    }
+
+    pub fn as_array(&self) -> Option<&[Value]> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    pub fn as_object(&self) -> Option<&Map> {
+        if let Value::Object(m) = self { Some(m) } else { None }
+    }
+
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        if let Value::Object(m) = self { Some(m) } else { None }
+    }
+
+    /// The member `key` of an object; `None` for anything else.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.as_object_mut()?.get_mut(key)
+    }
+
+    /// The value below `path`, through objects only.
+    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// The text below `path`, or `""` if there is none.
+    pub fn str_at(&self, path: &[&str]) -> &str {
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Sets the value below `path`, creating objects on the way; whatever else stands there is replaced.
+    pub fn set_at(&mut self, path: &[&str], value: Value) {
+        let mut node = self;
+        for key in path {
+            if !matches!(node, Value::Object(_)) {
+                *node = Value::object();
+            }
+            let Value::Object(map) = node else { return };
+            node = map.entry(key);
+        }
+        *node = value;
+    }
+
+    /// Removes and returns the value below `path`.
+    pub fn remove_at(&mut self, path: &[&str]) -> Option<Value> {
+        let (last, parents) = path.split_last()?;
+        let mut node = self;
+        for key in parents {
+            node = node.get_mut(key)?;
+        }
+        node.as_object_mut()?.remove(last)
+    }
+
+    /// The kind of value as JSON Schema names it: `object`, `array`, `string`, `integer`, `number`, `boolean`, `null`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Int(_) => "integer",
+            Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        }
+    }
+
+    /// Compact JSON with sorted keys and Go's escaping.
+    pub fn to_json(&self) -> String {
+        let mut out = Vec::with_capacity(256);
+        write_json(self, &mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+macro_rules! from {
+    ($($from:ty => |$v:ident| $make:expr),* $(,)?) => {
+        $(impl From<$from> for Value { fn from($v: $from) -> Value { $make } })*
+    };
+}
+from! {
+    bool => |v| Value::Bool(v),
+    i32 => |v| Value::Int(v.into()),
+    u32 => |v| Value::Int(v.into()),
+    i64 => |v| Value::Int(v),
+    f64 => |v| Value::Float(v),
+    &str => |v| Value::String(v.into()),
+    &String => |v| Value::String(v.into()),
+    String => |v| Value::String(v.into()),
+    Text => |v| Value::String(v),
+    &Text => |v| Value::String(v.clone()),
+    Map => |v| Value::Object(v),
+    Vec<Value> => |v| Value::Array(v),
+}
+
+impl<const N: usize> From<[(&str, Value); N]> for Value {
+    fn from(members: [(&str, Value); N]) -> Value {
+        Value::Object(members.into_iter().map(|(k, v)| (Text::from(k), v)).collect())
+    }
+}
+
+impl FromIterator<Value> for Value {
+    fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Value {
+        Value::Array(items.into_iter().collect())
+    }
+}
+
+/// Builds a [`Value`] from JSON-like syntax: `json!({"kind": "List", "items": [1, name, null]})`.
+#[macro_export]
+macro_rules! json {
+    (null) => { $crate::Value::Null };
+    ([ $($item:tt),* $(,)? ]) => { $crate::Value::Array(vec![ $( $crate::json!($item) ),* ]) };
+    ({ $($key:literal : $value:tt),* $(,)? }) => {
+        $crate::Value::Object([ $( ($crate::Text::from($key), $crate::json!($value)) ),* ].into_iter().collect())
+    };
+    ($other:expr) => { $crate::Value::from($other) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_and_removed() {
+        let mut value = json!({"a": 1});
+        value.set_at(&["m", "n"], Value::from("x"));
+        assert_eq!(value.to_json(), r#"{"a":1,"m":{"n":"x"}}"#);
+        assert_eq!(value.str_at(&["m", "n"]), "x");
+        assert_eq!(value.remove_at(&["m", "n"]), Some(Value::from("x")));
+        assert_eq!(value.to_json(), r#"{"a":1,"m":{}}"#);
+    }
+}

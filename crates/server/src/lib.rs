@@ -1,0 +1,1 @@
+//! The API server: from connection to store.

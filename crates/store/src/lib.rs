@@ -1,0 +1,1 @@
+//! Revisioned bytes: the Store contract, and the memory and embedded engines.
