@@ -1,1 +1,3 @@
 //! The Common Expression Language with the Kubernetes libraries: parse, check, cost, evaluate.
+
+pub mod regex;

@@ -4,6 +4,10 @@
 //! value or an error, never with a panic.
 
 pub mod field;
+pub mod names;
+pub mod selector;
+pub mod time;
+pub mod yaml;
 pub mod status;
 pub mod value;
 

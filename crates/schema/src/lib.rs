@@ -1,1 +1,23 @@
 //! Structural schemas compiled to programs: prune, default, validate, apply; and the CustomResourceDefinition rules.
+//!
+//! Invariants: synchronous and deterministic, no I/O, no clock, no randomness, no logging. A [`Schema`] is compiled once
+//! for a version of a definition and then only run; cloning it is cheap. Values of any shape are answered with a value
+//! or with errors, never with a panic. Start reading at `program.rs`, then `prune.rs`, `default.rs`, `validate/`.
+
+mod coerce;
+mod default;
+pub mod definition;
+mod embedded;
+pub mod format;
+mod lists;
+pub mod metadata;
+mod path;
+mod program;
+mod prune;
+mod ratchet;
+mod shape;
+mod validate;
+
+pub use coerce::Malformed;
+pub use program::{CompileOptions, ScalePaths, Schema};
+pub use validate::{Outcome, Prior};

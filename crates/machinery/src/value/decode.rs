@@ -361,7 +361,7 @@ mod tests {
             (b"1.0", "1"),
             (b"1e3", "1000"),
             (b"-0", "0"),
-            (b"9223372036854775808", "9223372036854775808"),
+            (b"9223372036854775808", "9223372036854776000"),
             (br#""\ud83d\ude00\ud83dx""#, "\"😀\u{fffd}x\""),
             (b"\"a\xff\xfeb\"", "\"a\u{fffd}\u{fffd}b\""),
             (br#" {"b":1,"a":2} "#, r#"{"a":2,"b":1}"#),
@@ -396,8 +396,17 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(decode(text.as_bytes()).unwrap_err().message, want, "{text}");
         }
-        let deep = "[".repeat(DEPTH_MAX + 1);
-        assert_eq!(decode(deep.as_bytes()).unwrap_err().message, "invalid character '[' exceeded max depth");
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = || {
+            let open = "[".repeat(DEPTH_MAX + 1);
+            assert_eq!(decode(open.as_bytes()).unwrap_err().message, "invalid character '[' exceeded max depth");
+            let most = format!("{}{}", "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
+            assert_eq!(decode(most.as_bytes()).unwrap().to_json(), most);
+        };
+        std::thread::Builder::new().stack_size(64 << 20).spawn(deep).unwrap().join().unwrap();
     }
 
     #[test]

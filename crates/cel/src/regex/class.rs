@@ -1,0 +1,157 @@
+//! Character classes: Perl, POSIX and Unicode names as Go knows them.
+
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+
+/// A class of the given ranges.
+pub(super) fn of(ranges: &[(char, char)]) -> ClassUnicode {
+    ClassUnicode::new(ranges.iter().map(|&(a, b)| ClassUnicodeRange::new(a, b)))
+}
+
+/// The same class with all simple case foldings added.
+pub(super) fn fold(mut class: ClassUnicode) -> ClassUnicode {
+    // Fails only where the tables are compiled out, which they aren't.
+    let _ = class.try_case_fold_simple();
+    class
+}
+
+/// `\d`, `\S` and so on: the class and whether it is negated.
+pub(super) fn perl(letter: u8) -> Option<(&'static [(char, char)], bool)> {
+    const DIGIT: &[(char, char)] = &[('0', '9')];
+    const SPACE: &[(char, char)] = &[('\t', '\n'), ('\x0c', '\r'), (' ', ' ')];
+    const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
+    Some(match letter {
+        b'd' => (DIGIT, false),
+        b'D' => (DIGIT, true),
+        b's' => (SPACE, false),
+        b'S' => (SPACE, true),
+        b'w' => (WORD, false),
+        b'W' => (WORD, true),
+        _ => return None,
+    })
+}
+
+/// `alpha` of `[:alpha:]`.
+pub(super) fn posix(name: &str) -> Option<&'static [(char, char)]> {
+    Some(match name {
+        "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
+        "alpha" => &[('A', 'Z'), ('a', 'z')],
+        "ascii" => &[('\0', '\x7f')],
+        "blank" => &[('\t', '\t'), (' ', ' ')],
+        "cntrl" => &[('\0', '\x1f'), ('\x7f', '\x7f')],
+        "digit" => &[('0', '9')],
+        "graph" => &[('!', '~')],
+        "lower" => &[('a', 'z')],
+        "print" => &[(' ', '~')],
+        "punct" => &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')],
+        "space" => &[('\t', '\r'), (' ', ' ')],
+        "upper" => &[('A', 'Z')],
+        "word" => &[('0', '9'), ('A', 'Z'), ('a', 'z'), ('_', '_')],
+        "xdigit" => &[('0', '9'), ('A', 'F'), ('a', 'f')],
+        _ => return None,
+    })
+}
+
+const CATEGORIES: &[&str] = &[
+    "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Lc", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl",
+    "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs",
+];
+
+const CATEGORY_ALIASES: &[(&str, &str)] = &[
+    ("Casedletter", "LC"),
+    ("Closepunctuation", "Pe"),
+    ("Combiningmark", "M"),
+    ("Connectorpunctuation", "Pc"),
+    ("Control", "Cc"),
+    ("Cntrl", "Cc"),
+    ("Currencysymbol", "Sc"),
+    ("Dashpunctuation", "Pd"),
+    ("Decimalnumber", "Nd"),
+    ("Digit", "Nd"),
+    ("Enclosingmark", "Me"),
+    ("Finalpunctuation", "Pf"),
+    ("Format", "Cf"),
+    ("Initialpunctuation", "Pi"),
+    ("Letter", "L"),
+    ("Letternumber", "Nl"),
+    ("Lineseparator", "Zl"),
+    ("Lowercaseletter", "Ll"),
+    ("Mark", "M"),
+    ("Mathsymbol", "Sm"),
+    ("Modifierletter", "Lm"),
+    ("Modifiersymbol", "Sk"),
+    ("Nonspacingmark", "Mn"),
+    ("Number", "N"),
+    ("Openpunctuation", "Ps"),
+    ("Other", "C"),
+    ("Otherletter", "Lo"),
+    ("Othernumber", "No"),
+    ("Otherpunctuation", "Po"),
+    ("Othersymbol", "So"),
+    ("Paragraphseparator", "Zp"),
+    ("Privateuse", "Co"),
+    ("Punct", "P"),
+    ("Punctuation", "P"),
+    ("Separator", "Z"),
+    ("Spaceseparator", "Zs"),
+    ("Spacingmark", "Mc"),
+    ("Surrogate", "Cs"),
+    ("Symbol", "S"),
+    ("Titlecaseletter", "Lt"),
+    ("Unassigned", "Cn"),
+    ("Uppercaseletter", "Lu"),
+];
+
+/// Go compares names with one capital in front and without blanks, dashes and underscores.
+fn canonical(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
+        out.push(if out.is_empty() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() });
+    }
+    out
+}
+
+/// `Greek` of `\p{Greek}`.
+pub(super) fn unicode(name: &str) -> Option<ClassUnicode> {
+    let name = canonical(name);
+    match name.as_str() {
+        "Any" => return Some(of(&[('\0', char::MAX)])),
+        "Ascii" => return Some(of(&[('\0', '\x7f')])),
+        "Assigned" => {
+            let mut class = table("gc=Cn")?;
+            class.negate();
+            return Some(class);
+        }
+        "Cs" | "Surrogate" => return Some(ClassUnicode::empty()),
+        _ => {}
+    }
+    if CATEGORIES.contains(&name.as_str()) {
+        return table(&format!("gc={name}"));
+    }
+    if let Some((_, category)) = CATEGORY_ALIASES.iter().find(|(alias, _)| *alias == name) {
+        return table(&format!("gc={category}"));
+    }
+    if SCRIPTS.split(' ').any(|script| script == name) { table(&format!("sc={name}")) } else { None }
+}
+
+/// The scripts Go finds: those written with an underscore get lost in its canonical form.
+const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi Braille Buginese \
+    Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret Devanagari Dogra \
+    Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Han Hangul \
+    Hanunoo Hatran Hebrew Hiragana Inherited Javanese Kaithi Kannada Katakana Kawi Kharoshthi Khmer Khojki \
+    Khudawadi Lao Latin Lepcha Limbu Lisu Lycian Lydian Mahajani Makasar Malayalam Mandaic Manichaean Marchen \
+    Medefaidrin Miao Modi Mongolian Mro Multani Myanmar Nabataean Nandinagari Newa Nko Nushu Ogham Oriya Osage \
+    Osmanya Palmyrene Phoenician Rejang Runic Samaritan Saurashtra Sharada Shavian Siddham Sinhala Sogdian Soyombo \
+    Sundanese Syriac Tagalog Tagbanwa Takri Tamil Tangsa Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto \
+    Ugaritic Vai Vithkuqi Wancho Yezidi Yi";
+
+fn table(query: &str) -> Option<ClassUnicode> {
+    let hir = regex_syntax::parse(&format!("\\p{{{query}}}")).ok()?;
+    match hir.into_kind() {
+        HirKind::Class(Class::Unicode(class)) => Some(class),
+        HirKind::Literal(literal) => {
+            let c = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
+            Some(of(&[(c, c)]))
+        }
+        _ => None,
+    }
+}

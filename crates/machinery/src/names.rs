@@ -1,0 +1,138 @@
+//! Rules for names, labels and qualified names, with the messages of the reference server (api-machinery 4.2).
+//!
+//! Each rule returns its messages; an empty list means that the name is good.
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+fn edges_and_middle(text: &str, edge: impl Fn(u8) -> bool, middle: impl Fn(u8) -> bool) -> bool {
+    match text.as_bytes() {
+        [] => false,
+        [one] => edge(*one),
+        [first, inner @ .., last] => edge(*first) && edge(*last) && inner.iter().all(|&b| middle(b)),
+    }
+}
+
+fn lower_or_digit(b: u8) -> bool {
+    b.is_ascii_lowercase() || b.is_ascii_digit()
+}
+
+fn is_label(text: &str) -> bool {
+    edges_and_middle(text, lower_or_digit, |b| lower_or_digit(b) || b == b'-')
+}
+
+fn is_qualified(text: &str) -> bool {
+    edges_and_middle(text, |b| b.is_ascii_alphanumeric(), |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+/// DNS-1123 subdomain of at most 253 characters.
+pub fn dns1123_subdomain(name: &str) -> Vec<String> {
+    let mut messages = vec![];
+    if name.len() > 253 {
+        messages.push("must be no more than 253 characters".to_owned());
+    }
+    if !name.split('.').all(is_label) {
+        messages.push(SUBDOMAIN.to_owned());
+    }
+    messages
+}
+
+/// DNS-1123 label of at most 63 characters.
+pub fn dns1123_label(name: &str) -> Vec<String> {
+    let mut messages = vec![];
+    if name.len() > 63 {
+        messages.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_label(name) {
+        messages.push(LABEL_1123.to_owned());
+    }
+    messages
+}
+
+/// DNS-1035 label of at most 63 characters.
+pub fn dns1035_label(name: &str) -> Vec<String> {
+    let mut messages = vec![];
+    if name.len() > 63 {
+        messages.push("must be no more than 63 characters".to_owned());
+    }
+    if !(is_label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)) {
+        messages.push(LABEL_1035.to_owned());
+    }
+    messages
+}
+
+/// `[prefix/]name`, as label and annotation keys and finalizers are.
+pub fn qualified_name(key: &str) -> Vec<String> {
+    let mut messages = vec![];
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => *name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                messages.push("prefix part must be non-empty".to_owned());
+            } else {
+                messages.extend(dns1123_subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")));
+            }
+            *name
+        }
+        _ => {
+            let suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            messages.push(format!("a valid label key {QUALIFIED} {suffix}"));
+            return messages;
+        }
+    };
+    if name.is_empty() {
+        messages.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        messages.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if !is_qualified(name) {
+        messages.push(format!("name part {QUALIFIED}"));
+    }
+    messages
+}
+
+/// The value of a label.
+pub fn label_value(value: &str) -> Vec<String> {
+    let mut messages = vec![];
+    if value.len() > 63 {
+        messages.push("must be no more than 63 bytes".to_owned());
+    }
+    if !value.is_empty() && !is_qualified(value) {
+        messages.push(LABEL_VALUE.to_owned());
+    }
+    messages
+}
+
+/// A name that may stand as one segment of a path: what names of RBAC objects must be, and all names in URLs.
+pub fn path_segment(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules() {
+        assert!(dns1123_subdomain("a.b-c.d1").is_empty());
+        for bad in ["", "A", "a..b", "-a", "a-", "a_b", "a."] {
+            assert_eq!(dns1123_subdomain(bad), [SUBDOMAIN], "{bad}");
+        }
+        assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
+        assert_eq!(dns1035_label("1a"), [LABEL_1035]);
+        assert!(qualified_name("example.com/My.Name_1").is_empty());
+        assert_eq!(qualified_name("/x"), ["prefix part must be non-empty"]);
+        assert!(qualified_name("a/b/c")[0].starts_with("a valid label key must consist"));
+        assert!(label_value("").is_empty() && label_value("A.b_c").is_empty());
+        assert_eq!(label_value("-x"), [LABEL_VALUE]);
+        assert_eq!(path_segment(".."), ["may not be '..'"]);
+        assert_eq!(path_segment("100%"), ["may not contain '%'"]);
+    }
+}

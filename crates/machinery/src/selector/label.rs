@@ -1,0 +1,326 @@
+//! Label selectors: `k`, `!k`, `k=v`, `k!=v`, `k in (a,b)`, `k notin (a)`, `k>1`, `k<1`, joined by commas.
+
+use crate::Text;
+use crate::names;
+use crate::value::{Value, quote};
+
+/// How a requirement compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Exists,
+    DoesNotExist,
+    In,
+    NotIn,
+    GreaterThan,
+    LessThan,
+}
+
+/// One term of a selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    pub key: Text,
+    pub operator: Operator,
+    pub values: Vec<Text>,
+}
+
+/// A conjunction of requirements; the empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    pub requirements: Vec<Requirement>,
+}
+
+impl LabelSelector {
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Whether labels, looked up by key, are selected.
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|r| r.matches(label(&r.key)))
+    }
+
+    /// Parses the text of a `labelSelector` parameter. The error is the message of the 400.
+    pub fn parse(text: &str) -> Result<LabelSelector, String> {
+        let mut parser = Parser { tokens: tokens(text), at: 0 };
+        let requirements = parser.selector()?;
+        let mut requirements = requirements;
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(LabelSelector { requirements })
+    }
+
+    /// From a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`). `None` where it is malformed.
+    pub fn from_value(value: &Value) -> Option<LabelSelector> {
+        let mut requirements = vec![];
+        if let Some(labels) = value.get("matchLabels").and_then(Value::as_object) {
+            for (key, v) in labels.iter() {
+                let values = vec![Text::from(v.as_str()?)];
+                requirements.push(Requirement { key: key.clone(), operator: Operator::In, values });
+            }
+        }
+        for expression in value.get("matchExpressions").and_then(Value::as_array).unwrap_or_default() {
+            let operator = match expression.str_at(&["operator"]) {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::DoesNotExist,
+                _ => return None,
+            };
+            let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
+            let values = values.iter().filter_map(Value::as_str).map(Text::from).collect();
+            requirements.push(Requirement { key: expression.str_at(&["key"]).into(), operator, values });
+        }
+        Some(LabelSelector { requirements })
+    }
+}
+
+impl Requirement {
+    fn matches(&self, value: Option<&str>) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        match (self.operator, value) {
+            (Operator::Exists, value) => value.is_some(),
+            (Operator::DoesNotExist, value) => value.is_none(),
+            (Operator::In, value) => value.is_some_and(|v| self.values.iter().any(|x| x == v)),
+            (Operator::NotIn, value) => value.is_none_or(|v| self.values.iter().all(|x| x != v)),
+            (Operator::GreaterThan | Operator::LessThan, None) => false,
+            (operator, Some(v)) => match (number(v), self.values.first().and_then(|x| number(x))) {
+                (Some(v), Some(x)) => (operator == Operator::GreaterThan && v > x) || (operator == Operator::LessThan && v < x),
+                _ => false,
+            },
+        }
+    }
+
+    fn new(key: &str, operator: Operator, values: Vec<Text>) -> Result<Requirement, String> {
+        let wrap = |path: &str, value: &str, why: &str| {
+            format!("unable to parse requirement: {path}: Invalid value: {}: {why}", quote(value))
+        };
+        let messages = names::qualified_name(key);
+        if !messages.is_empty() {
+            return Err(wrap("<nil>", key, &messages.join("; ")));
+        }
+        for (i, value) in values.iter().enumerate() {
+            if matches!(operator, Operator::GreaterThan | Operator::LessThan) && value.parse::<i64>().is_err() {
+                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                return Err(wrap(&format!("values[{i}]"), value, why));
+            }
+            let messages = names::label_value(value);
+            if !messages.is_empty() {
+                return Err(wrap(&format!("values[{i}][{key}]"), value, &messages.join("; ")));
+            }
+        }
+        Ok(Requirement { key: key.into(), operator, values })
+    }
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    const SPECIAL: &[u8] = b"=!(),><";
+    let bytes = text.as_bytes();
+    let space = |b: u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
+    let mut out = vec![];
+    let mut i = 0;
+    while i < bytes.len() {
+        let b = bytes[i];
+        if space(b) {
+            i += 1;
+            continue;
+        }
+        let start = i;
+        if SPECIAL.contains(&b) {
+            let two = bytes.get(i..i + 2).unwrap_or_default();
+            i += if two == b"==" || two == b"!=" { 2 } else { 1 };
+            out.push(Token { text: &text[start..i], word: false });
+        } else {
+            while i < bytes.len() && !space(bytes[i]) && !SPECIAL.contains(&bytes[i]) {
+                i += 1;
+            }
+            out.push(Token { text: &text[start..i], word: true });
+        }
+    }
+    out
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token<'a> {
+    text: &'a str,
+    word: bool,
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    /// The next token; an empty text at the end.
+    fn peek(&self) -> Token<'a> {
+        self.tokens.get(self.at).copied().unwrap_or(Token { text: "", word: false })
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn selector(&mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = vec![];
+        loop {
+            let token = self.peek();
+            if token.word || token.text == "!" {
+                requirements.push(self.requirement()?);
+                let token = self.next();
+                match token.text {
+                    "" => return Ok(requirements),
+                    "," => {
+                        let after = self.peek();
+                        if !after.word && after.text != "!" {
+                            return Err(format!("found '{}', expected: identifier after ','", after.text));
+                        }
+                    }
+                    other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
+                }
+            } else if token.text.is_empty() {
+                return Ok(requirements);
+            } else {
+                return Err(format!("found '{}', expected: !, identifier, or 'end of string'", token.text));
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let absent = self.peek().text == "!";
+        if absent {
+            self.at += 1;
+        }
+        let key = self.next();
+        if !key.word {
+            return Err(format!("unable to parse requirement: found '{}', expected: identifier", key.text));
+        }
+        let messages = names::qualified_name(key.text);
+        if !messages.is_empty() {
+            return Requirement::new(key.text, Operator::Exists, vec![]);
+        }
+        let after = self.peek();
+        if absent {
+            return Requirement::new(key.text, Operator::DoesNotExist, vec![]);
+        }
+        if after.text.is_empty() || after.text == "," {
+            return Requirement::new(key.text, Operator::Exists, vec![]);
+        }
+        self.at += 1;
+        let operator = match after.text {
+            "=" | "==" | "in" => Operator::In,
+            "!=" | "notin" => Operator::NotIn,
+            ">" => Operator::GreaterThan,
+            "<" => Operator::LessThan,
+            other => {
+                let expected = "in, notin, =, ==, !=, gt, lt";
+                return Err(format!("unable to parse requirement: found '{other}', expected: {expected}"));
+            }
+        };
+        let values = if after.word { self.set()? } else { vec![self.exact()?] };
+        Requirement::new(key.text, operator, values)
+    }
+
+    fn exact(&mut self) -> Result<Text, String> {
+        let token = self.peek();
+        if token.text.is_empty() || token.text == "," {
+            return Ok(Text::default());
+        }
+        self.at += 1;
+        if token.word {
+            return Ok(token.text.into());
+        }
+        Err(format!("unable to parse requirement: found '{}', expected: identifier", token.text))
+    }
+
+    fn set(&mut self) -> Result<Vec<Text>, String> {
+        let open = self.next();
+        if open.text != "(" {
+            return Err(format!("unable to parse requirement: found '{}' expected: '('", open.text));
+        }
+        let mut values = vec![];
+        loop {
+            let token = self.next();
+            if token.word {
+                values.push(Text::from(token.text));
+                let after = self.next();
+                match after.text {
+                    "," => {
+                        // a comma before the end stands for one more, empty value
+                        if self.peek().text == ")" {
+                            self.at += 1;
+                            values.push(Text::default());
+                            return Ok(values);
+                        }
+                    }
+                    ")" => return Ok(values),
+                    other => {
+                        return Err(format!("unable to parse requirement: found '{other}', expected: ',' or ')'"));
+                    }
+                }
+            } else {
+                match token.text {
+                    "," => {
+                        values.push(Text::default());
+                        if self.peek().text == ")" {
+                            self.at += 1;
+                            values.push(Text::default());
+                            return Ok(values);
+                        }
+                    }
+                    ")" if values.is_empty() => return Ok(vec![Text::default()]),
+                    other => {
+                        let expected = "',', ')' or identifier";
+                        return Err(format!("unable to parse requirement: found '{other}', expected: {expected}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selects(selector: &str, labels: &[(&str, &str)]) -> bool {
+        let parsed = LabelSelector::parse(selector).unwrap();
+        parsed.matches(|key| labels.iter().find(|(k, _)| *k == key).map(|(_, v)| *v))
+    }
+
+    #[test]
+    fn selection() {
+        let labels = [("a", "1"), ("b", "x")];
+        for selector in
+            ["", "a", "!c", "a=1", "a==1,b", "a!=2", "c!=2", "a in (1, 2)", "c notin (1)", "a>0", "a<5", " b = x , a "]
+        {
+            assert!(selects(selector, &labels), "{selector}");
+        }
+        for selector in ["c", "!a", "a=2", "b>1", "c<1", "a notin (1)", "c in ()", "a="] {
+            assert!(!selects(selector, &labels), "{selector}");
+        }
+    }
+
+    #[test]
+    fn errors() {
+        let cases = [
+            ("color=blue,", "found '', expected: identifier after ','"),
+            (",color=blue", "found ',', expected: !, identifier, or 'end of string'"),
+            ("color=blue size=10", "found 'size', expected: ',' or 'end of string'"),
+            ("color in blue", "unable to parse requirement: found 'blue' expected: '('"),
+            ("color in (blue", "unable to parse requirement: found '', expected: ',' or ')'"),
+            ("color===blue", "unable to parse requirement: found '=', expected: identifier"),
+            ("!", "unable to parse requirement: found '', expected: identifier"),
+            ("!color=blue", "found '=', expected: ',' or 'end of string'"),
+            ("color is blue", "unable to parse requirement: found 'is', expected: in, notin, =, ==, !=, gt, lt"),
+            (
+                "color<",
+                "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
+            ("/x=y", "unable to parse requirement: <nil>: Invalid value: \"/x\": prefix part must be non-empty"),
+        ];
+        for (selector, want) in cases {
+            assert_eq!(LabelSelector::parse(selector).unwrap_err(), want, "{selector}");
+        }
+    }
+}

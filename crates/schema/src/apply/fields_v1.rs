@@ -1,0 +1,147 @@
+//! The `fieldsV1` form of a [`FieldSet`]: a JSON object of path elements, `.` for the node itself.
+
+use super::fieldpath::{FieldSet, Node, PathElement};
+use machinery::value::{decode, write_json, write_json_string};
+use machinery::{Map, Text, Value};
+
+/// Beyond this an integer isn't exact as a float, and path elements are read as floats.
+const EXACT_INTEGER_MAX: u64 = 1 << 53;
+
+fn key_text(element: &PathElement) -> Text {
+    let mut out = Vec::with_capacity(48);
+    match element {
+        PathElement::Field(name) => {
+            let mut text = String::with_capacity(name.len() + 2);
+            text.push_str("f:");
+            text.push_str(name);
+            return Text::from(text);
+        }
+        PathElement::Key(fields) => {
+            out.extend_from_slice(b"k:{");
+            for (i, (name, value)) in fields.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_json_string(name, &mut out);
+                out.push(b':');
+                write_json(value, &mut out);
+            }
+            out.push(b'}');
+        }
+        PathElement::Value(value) => {
+            out.extend_from_slice(b"v:");
+            write_json(value, &mut out);
+        }
+        PathElement::Index(i) => out.extend_from_slice(format!("i:{i}").as_bytes()),
+    }
+    Text::from(String::from_utf8_lossy(&out))
+}
+
+/// The JSON object of a set.
+pub fn encode(set: &FieldSet) -> Value {
+    Value::Object(encode_children(set, false))
+}
+
+fn encode_children(set: &FieldSet, own: bool) -> Map {
+    let mut entries = Vec::with_capacity(set.iter().len() + 1);
+    if own && !set.is_empty() {
+        entries.push((Text::new_static("."), Value::object()));
+    }
+    for (element, node) in set.iter() {
+        entries.push((key_text(element), Value::Object(encode_children(&node.children, node.member))));
+    }
+    Map::from_entries(entries, |_| {})
+}
+
+/// Path elements are read as by a decoder that knows only floats: big integers lose digits.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Int(i) if i.unsigned_abs() > EXACT_INTEGER_MAX => Value::Float(i as f64),
+        other => other,
+    }
+}
+
+/// A key of `fieldsV1`; `None` for kinds of elements that are not known.
+fn parse_key(key: &str) -> Result<Option<PathElement>, String> {
+    let bytes = key.as_bytes();
+    if bytes.len() < 2 {
+        return Err("key must be 2 characters long:".to_owned());
+    }
+    if bytes.get(1) != Some(&b':') {
+        return Err(format!("missing colon: {key}"));
+    }
+    let rest = key.get(2..).unwrap_or_default();
+    let json = |text: &str| decode(text.as_bytes()).map_err(|e| e.message);
+    match bytes.first() {
+        Some(b'f') => Ok(Some(PathElement::Field(rest.into()))),
+        Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(json(rest)?))))),
+        Some(b'k') => match json(rest)? {
+            Value::Object(map) => {
+                Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect())))
+            }
+            _ => Err(format!("expected object: {rest}")),
+        },
+        Some(b'i') => match rest.parse() {
+            Ok(i) => Ok(Some(PathElement::Index(i))),
+            Err(_) => Err(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(rest))),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Reads the JSON object of a set.
+pub fn parse(value: &Value) -> Result<FieldSet, String> {
+    parse_node(value).map(|node| node.children)
+}
+
+fn parse_node(value: &Value) -> Result<Node, String> {
+    let Value::Object(map) = value else {
+        return match value {
+            Value::Null => Ok(Node { member: true, children: FieldSet::new() }),
+            _ => Err("expected object".to_owned()),
+        };
+    };
+    let mut node = Node::default();
+    for (key, below) in map.iter() {
+        if key == "." {
+            node.member = true;
+        } else if let Some(element) = parse_key(key)? {
+            node.children.insert(element, parse_node(below)?);
+        }
+    }
+    node.member |= node.children.is_empty();
+    Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roundtrip(text: &str) -> String {
+        parse(&decode(text.as_bytes()).expect("JSON")).map_or_else(|e| e, |set| encode(&set).to_json())
+    }
+
+    #[test]
+    fn sets_read_and_write() {
+        let same = [
+            r#"{"f:a":{}}"#,
+            r#"{"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}}"#,
+            r#"{"f:l":{"k:{\"a\":1,\"b\":\"x\"}":{".":{},"f:a":{}},"v:\"s\"":{},"v:1":{}}}"#,
+            r#"{"f:l":{"i:0":{}}}"#,
+            "{}",
+        ];
+        for text in same {
+            assert_eq!(roundtrip(text), text);
+        }
+        let other = [
+            (r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{"x:b":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{"k:{\"b\":1,\"a\":2}":{}}}"#, r#"{"f:a":{"k:{\"a\":2,\"b\":1}":{}}}"#),
+            (r#"{"fa":{}}"#, "missing colon: fa"),
+            (r#"{"f":{}}"#, "key must be 2 characters long:"),
+        ];
+        for (text, want) in other {
+            assert_eq!(roundtrip(text), want);
+        }
+    }
+}

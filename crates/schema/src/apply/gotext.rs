@@ -1,0 +1,85 @@
+//! Values as Go's `fmt` prints them, for messages that show them so.
+
+use machinery::Value;
+use machinery::value::quote;
+
+/// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e21 on.
+pub fn float(f: f64) -> String {
+    if f.is_nan() {
+        return "NaN".to_owned();
+    }
+    if f.is_infinite() {
+        return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let size = f.abs();
+    if f == 0.0 || (1e-4..1e21).contains(&size) {
+        return format!("{f}");
+    }
+    let text = format!("{f:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// `%v` of a value.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(f) => float(*f),
+        Value::String(s) => s.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+/// `%#v` of a value.
+pub fn source(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(s) => quote(s),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(source).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", quote(k), source(v))).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        other => plain(other),
+    }
+}
+
+/// `%T` of a value.
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn values_print_as_in_go() {
+        let floats = [(1.0, "1"), (1.5, "1.5"), (1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-5, "1e-05")];
+        for (f, want) in floats {
+            assert_eq!(float(f), want);
+        }
+        let value = json!({"a": [1, "x", null], "b": {"c": true}});
+        assert_eq!(plain(&value), "map[a:[1 x <nil>] b:map[c:true]]");
+        let want = r#"map[string]interface {}{"a":[]interface {}{1, "x", interface {}(nil)}, "b":map[string]interface {}{"c":true}}"#;
+        assert_eq!(source(&value), want);
+    }
+}

@@ -1,0 +1,331 @@
+//! The program of one schema: the OpenAPI document turned into a tree of nodes with sorted field tables, compiled
+//! patterns and prepared checks.
+//!
+//! Invariants: the tree is immutable and shared; every list of fields is sorted by name; a node says whether anything
+//! below it has defaults, embedded resources or keyed lists, so that walks skip what they need not see. Compiling never
+//! fails: what a valid definition cannot contain is ignored.
+
+use std::sync::Arc;
+
+use cel::regex::Regex;
+use machinery::{Text, Value};
+
+use crate::format::Format;
+
+/// How a schema is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct CompileOptions {
+    /// `spec.preserveUnknownFields` of old definitions: nothing is pruned, nulls stay.
+    pub preserve_unknown_fields: bool,
+    /// The paths of the scale subresource, whose values are validated with every write.
+    pub scale: Option<ScalePaths>,
+}
+
+/// `subresources.scale` of a version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScalePaths {
+    pub spec_replicas: Text,
+    pub status_replicas: Text,
+    pub label_selector: Option<Text>,
+}
+
+/// The compiled schema of one version of a definition. Cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    pub(crate) program: Arc<Program>,
+}
+
+pub(crate) struct Program {
+    pub(crate) root: Node,
+    pub(crate) options: CompileOptions,
+    /// There is a schema, and it is structural: only then is anything but plain validation done with it.
+    pub(crate) structural: bool,
+    pub(crate) rules: Option<crate::validate::rules::Rules>,
+}
+
+/// What a list guarantees about its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    #[default]
+    Atomic,
+    Set,
+    Map,
+}
+
+/// `additionalProperties`.
+#[derive(Default)]
+pub(crate) enum Additional {
+    #[default]
+    Absent,
+    Any,
+    Forbidden,
+    Schema(Box<Node>),
+}
+
+impl Additional {
+    pub(crate) fn node(&self) -> Option<&Node> {
+        if let Additional::Schema(node) = self { Some(node) } else { None }
+    }
+}
+
+/// One node of the schema.
+#[derive(Default)]
+pub(crate) struct Node {
+    pub(crate) types: Types,
+    pub(crate) nullable: bool,
+    pub(crate) preserve: bool,
+    pub(crate) embedded: bool,
+    pub(crate) list: ListKind,
+    pub(crate) list_keys: Vec<Text>,
+    pub(crate) fields: Vec<(Text, Node)>,
+    pub(crate) additional: Additional,
+    pub(crate) items: Option<Box<Node>>,
+    pub(crate) default: Option<Value>,
+    pub(crate) checks: Option<Box<Checks>>,
+    pub(crate) below: Below,
+}
+
+/// What stands in a node or below it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Below {
+    pub(crate) defaults: bool,
+    pub(crate) embedded: bool,
+    pub(crate) lists: bool,
+}
+
+/// The JSON types that a node allows, as bits; `text` lists them as errors print them.
+#[derive(Clone, Default)]
+pub(crate) struct Types {
+    pub(crate) bits: u8,
+    pub(crate) text: Text,
+}
+
+impl Types {
+    pub(crate) const STRING: u8 = 1;
+    pub(crate) const INTEGER: u8 = 2;
+    pub(crate) const NUMBER: u8 = 4;
+    pub(crate) const BOOLEAN: u8 = 8;
+    pub(crate) const ARRAY: u8 = 16;
+    pub(crate) const OBJECT: u8 = 32;
+    pub(crate) const NULL: u8 = 64;
+    /// A type that JSON doesn't have; nothing matches it.
+    pub(crate) const UNKNOWN: u8 = 128;
+
+    pub(crate) fn bit(name: &str) -> u8 {
+        match name {
+            "string" => Self::STRING,
+            "integer" => Self::INTEGER,
+            "number" => Self::NUMBER,
+            "boolean" => Self::BOOLEAN,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            "null" => Self::NULL,
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    pub(crate) fn has(&self, bits: u8) -> bool {
+        self.bits & bits != 0
+    }
+}
+
+/// The value checks of a node that has any.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub(crate) format: Option<(Text, Format)>,
+    pub(crate) enumeration: Vec<Value>,
+    pub(crate) maximum: Option<f64>,
+    pub(crate) minimum: Option<f64>,
+    pub(crate) exclusive_maximum: bool,
+    pub(crate) exclusive_minimum: bool,
+    pub(crate) multiple_of: Option<f64>,
+    pub(crate) max_length: Option<i64>,
+    pub(crate) min_length: Option<i64>,
+    pub(crate) pattern: Option<(Text, Result<Regex, String>)>,
+    pub(crate) max_items: Option<i64>,
+    pub(crate) min_items: Option<i64>,
+    pub(crate) unique_items: bool,
+    pub(crate) max_properties: Option<i64>,
+    pub(crate) min_properties: Option<i64>,
+    pub(crate) required: Vec<Text>,
+    pub(crate) any_of: Vec<Node>,
+    pub(crate) one_of: Vec<Node>,
+    pub(crate) all_of: Vec<Node>,
+    pub(crate) not: Option<Box<Node>>,
+}
+
+impl Node {
+    pub(crate) fn field(&self, name: &str) -> Option<&Node> {
+        let i = self.fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
+        self.fields.get(i).map(|(_, node)| node)
+    }
+
+    /// The schema of the member `name`: its property, or else that of additional properties.
+    pub(crate) fn member(&self, name: &str) -> Option<&Node> {
+        self.field(name).or_else(|| self.additional.node())
+    }
+}
+
+impl Schema {
+    /// Compiles the `openAPIV3Schema` of a version. A version without one has the schema `null`.
+    ///
+    /// Meant for schemas that passed validation; in others what cannot be understood is ignored.
+    pub fn compile(openapi: &Value, options: &CompileOptions) -> Schema {
+        let structural = openapi.as_object().is_some() && crate::definition::is_structural(openapi);
+        let mut root = node(openapi);
+        if structural {
+            prune_defaults(&mut root, true);
+        }
+        let rules = structural.then(|| crate::validate::rules::Rules::compile(openapi)).flatten();
+        Schema { program: Arc::new(Program { root, options: options.clone(), structural, rules }) }
+    }
+
+    /// Whether the schema is structural: pruning, defaulting and rules need that.
+    pub fn is_structural(&self) -> bool {
+        self.program.structural
+    }
+}
+
+fn flag(schema: &Value, key: &str) -> bool {
+    schema.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn integer(schema: &Value, key: &str) -> Option<i64> {
+    schema.get(key).and_then(Value::as_int)
+}
+
+fn number(schema: &Value, key: &str) -> Option<f64> {
+    schema.get(key).and_then(Value::as_float)
+}
+
+fn texts(schema: &Value, key: &str) -> Vec<Text> {
+    let items = schema.get(key).and_then(Value::as_array).unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+fn nodes(schema: &Value, key: &str) -> Vec<Node> {
+    schema.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(node).collect()
+}
+
+/// Compiles one node and all below it.
+pub(crate) fn node(schema: &Value) -> Node {
+    let mut node = Node {
+        types: types(schema),
+        nullable: flag(schema, "nullable"),
+        preserve: flag(schema, "x-kubernetes-preserve-unknown-fields"),
+        embedded: flag(schema, "x-kubernetes-embedded-resource"),
+        list: match schema.str_at(&["x-kubernetes-list-type"]) {
+            "set" => ListKind::Set,
+            "map" => ListKind::Map,
+            _ => ListKind::Atomic,
+        },
+        list_keys: texts(schema, "x-kubernetes-list-map-keys"),
+        fields: fields(schema),
+        additional: match schema.get("additionalProperties") {
+            Some(Value::Bool(true)) => Additional::Any,
+            Some(Value::Bool(false)) => Additional::Forbidden,
+            Some(inner @ Value::Object(_)) => Additional::Schema(Box::new(self::node(inner))),
+            _ => Additional::Absent,
+        },
+        items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| Box::new(self::node(i))),
+        default: schema.get("default").filter(|d| !d.is_null()).cloned(),
+        checks: checks(schema),
+        below: Below::default(),
+    };
+    node.below = below(&node);
+    node
+}
+
+fn types(schema: &Value) -> Types {
+    if flag(schema, "x-kubernetes-int-or-string") {
+        return Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
+    }
+    match schema.str_at(&["type"]) {
+        "" => Types::default(),
+        name => Types { bits: Types::bit(name), text: name.into() },
+    }
+}
+
+fn fields(schema: &Value) -> Vec<(Text, Node)> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return vec![] };
+    properties.iter().map(|(name, inner)| (name.clone(), node(inner))).collect()
+}
+
+fn below(node: &Node) -> Below {
+    let mut below = Below {
+        defaults: node.default.is_some(),
+        embedded: node.embedded,
+        lists: node.list != ListKind::Atomic,
+    };
+    let children = node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
+    for child in children {
+        below.defaults |= child.below.defaults;
+        below.embedded |= child.below.embedded;
+        below.lists |= child.below.lists;
+    }
+    below
+}
+
+fn checks(schema: &Value) -> Option<Box<Checks>> {
+    const KEYS: &[&str] = &[
+        "allOf", "anyOf", "enum", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+        "minLength", "minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "required", "uniqueItems",
+    ];
+    if !KEYS.iter().any(|key| schema.get(key).is_some()) {
+        return None;
+    }
+    let pattern = schema.str_at(&["pattern"]);
+    Some(Box::new(Checks {
+        format: format(schema),
+        enumeration: schema.get("enum").and_then(Value::as_array).unwrap_or_default().to_vec(),
+        maximum: number(schema, "maximum"),
+        minimum: number(schema, "minimum"),
+        exclusive_maximum: flag(schema, "exclusiveMaximum"),
+        exclusive_minimum: flag(schema, "exclusiveMinimum"),
+        multiple_of: number(schema, "multipleOf"),
+        max_length: integer(schema, "maxLength"),
+        min_length: integer(schema, "minLength"),
+        pattern: (!pattern.is_empty())
+            .then(|| (Text::from(pattern), Regex::new(pattern).map_err(|error| error.to_string()))),
+        max_items: integer(schema, "maxItems"),
+        min_items: integer(schema, "minItems"),
+        unique_items: flag(schema, "uniqueItems"),
+        max_properties: integer(schema, "maxProperties"),
+        min_properties: integer(schema, "minProperties"),
+        required: texts(schema, "required"),
+        any_of: nodes(schema, "anyOf"),
+        one_of: nodes(schema, "oneOf"),
+        all_of: nodes(schema, "allOf"),
+        not: schema.get("not").filter(|n| n.as_object().is_some()).map(|n| Box::new(node(n))),
+    }))
+}
+
+/// Formats that are not known are as if absent.
+fn format(schema: &Value) -> Option<(Text, Format)> {
+    let name = schema.str_at(&["format"]);
+    Format::named(name).map(|format| (Text::from(name), format))
+}
+
+/// Defaults are served pruned, even if old definitions store them with unknown fields.
+fn prune_defaults(node: &mut Node, root: bool) {
+    if !node.below.defaults {
+        return;
+    }
+    if let Some(mut default) = node.default.take() {
+        crate::prune::prune_node(&mut default, node, root);
+        crate::coerce::coerce_node(&mut default, node, crate::Malformed::Drop);
+        node.default = Some(default);
+    }
+    let meta = root || node.embedded;
+    for (name, child) in &mut node.fields {
+        if !(meta && crate::prune::is_meta(name)) {
+            prune_defaults(child, false);
+        }
+    }
+    if let Additional::Schema(child) = &mut node.additional {
+        prune_defaults(child, false);
+    }
+    if let Some(child) = &mut node.items {
+        prune_defaults(child, false);
+    }
+}

@@ -1,0 +1,159 @@
+//! Removes what the schema doesn't declare (crd.md 10.1) and nulls that mean nothing (10.2, step A).
+//!
+//! Pipeline: right after a request body or a stored object has been decoded and its own metadata coerced, before
+//! [`Schema::coerce_embedded`] and [`Schema::default`].
+
+use machinery::{Map, Value};
+
+use crate::path::Path;
+use crate::program::{Node, Schema};
+
+/// The members of every resource that schemas don't declare.
+pub(crate) fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+impl Schema {
+    /// Removes undeclared fields and nulls of fields that are neither nullable nor defaulted. The paths of removed
+    /// fields are added to `unknown`, sorted, as field validation prints them (`spec.list[0].x`).
+    pub fn prune(&self, object: &mut Value, unknown: &mut Vec<String>) {
+        if self.program.options.preserve_unknown_fields {
+            return;
+        }
+        let mut told = vec![];
+        let mut pruner = Pruner { unknown: Some(&mut told) };
+        let empty = Node::default();
+        let root = if self.program.structural { &self.program.root } else { &empty };
+        if root.preserve {
+            pruner.skip(object, root, true, &Path::Root);
+        } else {
+            pruner.members(object, root, true, &Path::Root);
+        }
+        told.sort();
+        unknown.append(&mut told);
+        if self.program.structural {
+            drop_nulls(object, root);
+        }
+    }
+}
+
+/// Prunes a value that stands at `node`, without telling what went.
+pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
+    let mut pruner = Pruner { unknown: None };
+    let meta = root || node.embedded;
+    if node.preserve {
+        pruner.skip(value, node, meta, &Path::Root);
+    } else {
+        pruner.members(value, node, meta, &Path::Root);
+    }
+}
+
+struct Pruner<'a> {
+    unknown: Option<&'a mut Vec<String>>,
+}
+
+impl Pruner<'_> {
+    fn tell(&mut self, path: &Path<'_>) {
+        if let Some(unknown) = &mut self.unknown {
+            unknown.push(path.text());
+        }
+    }
+
+    fn prune(&mut self, value: &mut Value, node: Option<&Node>, path: &Path<'_>) {
+        match node {
+            None => self.clear(value, path),
+            Some(node) if node.preserve => self.skip(value, node, node.embedded, path),
+            Some(node) => self.members(value, node, node.embedded, path),
+        }
+    }
+
+    /// Nothing is declared here: objects lose all members, also those in lists.
+    fn clear(&mut self, value: &mut Value, path: &Path<'_>) {
+        match value {
+            Value::Object(map) => {
+                for key in map.keys() {
+                    self.tell(&Path::Field(path, key));
+                }
+                *map = Map::new();
+            }
+            Value::Array(items) => {
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.clear(item, &Path::Index(path, i));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn members(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
+        match value {
+            Value::Object(map) => map.retain(|key, inner| {
+                if meta && is_meta(key) {
+                    return true;
+                }
+                let here = Path::Field(path, key);
+                if let Some(field) = node.field(key) {
+                    self.prune(inner, Some(field), &here);
+                    return true;
+                }
+                if !matches!(node.additional, crate::program::Additional::Absent) {
+                    self.prune(inner, node.additional.node(), &here);
+                    return true;
+                }
+                self.tell(&here);
+                false
+            }),
+            Value::Array(items) => {
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.prune(item, node.items.as_deref(), &Path::Index(path, i));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Unknown members stay here; those of declared members don't.
+    fn skip(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map.iter_mut() {
+                    if meta && is_meta(key) {
+                        continue;
+                    }
+                    let here = Path::Field(path, key);
+                    if let Some(field) = node.field(key) {
+                        self.prune(inner, Some(field), &here);
+                    } else if !matches!(node.additional, crate::program::Additional::Absent) {
+                        self.prune(inner, node.additional.node(), &here);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(inner) = &node.items else { return };
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.skip(item, inner, inner.embedded, &Path::Index(path, i));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Drops members that are null though their schema is neither nullable nor has a default.
+pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
+    match value {
+        Value::Object(map) => map.retain(|key, inner| {
+            let Some(member) = node.member(key) else { return true };
+            if inner.is_null() {
+                return member.nullable || member.default.is_some();
+            }
+            drop_nulls(inner, member);
+            true
+        }),
+        Value::Array(items) => {
+            let Some(inner) = &node.items else { return };
+            items.iter_mut().for_each(|item| drop_nulls(item, inner));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,108 @@
+//! The contract of every engine: five operations on bytes.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+
+/// The store's clock: each write gets the next one. What clients see as resourceVersion.
+pub type Revision = u64;
+
+/// A future that an engine answers with.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What must hold of a key for a write to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing is stored under the key.
+    Absent,
+    /// The key was last written at this revision.
+    At(Revision),
+}
+
+/// One write: a new value, or none to delete.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub key: Bytes,
+    pub expected: Expected,
+    pub value: Option<Bytes>,
+}
+
+/// A live key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub key: Bytes,
+    pub value: Bytes,
+    pub revision: Revision,
+}
+
+/// One committed write; a deletion has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub revision: Revision,
+    pub key: Bytes,
+    pub value: Option<Bytes>,
+}
+
+/// The live keys at one revision, sorted by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    pub revision: Revision,
+    pub entries: Vec<Entry>,
+}
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub enum Refused {
+    /// The key is not in the expected state; it was last written at this revision, or is absent.
+    Conflict(Option<Revision>),
+    Failed(StoreError),
+}
+
+/// Why an engine can't answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// History before this revision is gone.
+    Compacted(Revision),
+    /// The store takes no more writes; the text names the failure.
+    Unavailable(String),
+    /// Stored data is not what was written; the text names where.
+    Damaged(String),
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Compacted(revision) => write!(f, "history up to revision {revision} has been compacted"),
+            Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            Self::Damaged(why) => write!(f, "the store is damaged: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// A reader of changes: every change after some revision, in order, exactly once.
+pub trait Changes: Send {
+    /// The next changes, at least one; waits until there are any.
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, StoreError>>;
+}
+
+/// A revisioned map of bytes.
+pub trait Store: Send + Sync {
+    /// Writes if the key is as expected; returns when the write is durable.
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>>;
+
+    /// The live keys at the oldest revision from which [`Store::follow`] can continue on the first call after
+    /// opening, so that history can be replayed; at the newest revision on later calls.
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
+
+    /// Every change after `after`.
+    fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>>;
+
+    /// The newest committed revision.
+    fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>>;
+
+    /// Forgets what was overwritten or deleted at or before `before`.
+    fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+}

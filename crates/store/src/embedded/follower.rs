@@ -1,0 +1,67 @@
+//! Readers of changes: from memory where the tail still has them, from the log otherwise.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::log::Log;
+use super::state::Shared;
+use crate::contract::{BoxFuture, Change, Changes, Revision, StoreError};
+
+/// Changes handed out at a time.
+const BATCH_MAX: usize = 1024;
+
+pub struct Follower {
+    shared: Arc<Shared>,
+    log: Option<Arc<Log>>,
+    newest: watch::Receiver<Revision>,
+    /// The last change that was handed out.
+    after: Revision,
+}
+
+impl Follower {
+    pub fn new(shared: Arc<Shared>, log: Option<Arc<Log>>, after: Revision) -> Result<Follower, StoreError> {
+        let compacted = shared.lock().compacted;
+        if after < compacted {
+            return Err(StoreError::Compacted(compacted));
+        }
+        let newest = shared.newest.subscribe();
+        Ok(Follower { shared, log, newest, after })
+    }
+
+    /// What is there after `after`; empty if nothing is.
+    fn read(&self) -> Result<Vec<Change>, StoreError> {
+        let state = self.shared.lock();
+        if self.after >= state.head {
+            return Ok(vec![]);
+        }
+        if self.after >= state.tail_after {
+            let start = state.tail.partition_point(|change| change.revision <= self.after);
+            return Ok(state.tail.range(start..).take(BATCH_MAX).cloned().collect());
+        }
+        let compacted = state.compacted;
+        drop(state);
+        match &self.log {
+            Some(log) if self.after >= compacted => log.read_after(self.after, BATCH_MAX),
+            _ => Err(StoreError::Compacted(compacted)),
+        }
+    }
+}
+
+impl Changes for Follower {
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, StoreError>> {
+        Box::pin(async move {
+            loop {
+                self.newest.borrow_and_update();
+                let changes = self.read()?;
+                if let Some(last) = changes.last() {
+                    self.after = last.revision;
+                    return Ok(changes);
+                }
+                if self.newest.changed().await.is_err() {
+                    return Err(StoreError::Unavailable("the store has been closed".to_owned()));
+                }
+            }
+        })
+    }
+}

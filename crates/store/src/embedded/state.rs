@@ -1,0 +1,130 @@
+//! What the engine keeps in memory: the index of live keys, and the newest changes.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
+
+/// Changes kept in memory for followers; older ones are read from the log.
+const TAIL_MAX: usize = 8192;
+
+/// The live value of a key.
+#[derive(Clone)]
+pub struct Live {
+    pub revision: Revision,
+    pub value: Bytes,
+}
+
+#[derive(Default)]
+pub struct State {
+    pub index: HashMap<Bytes, Live>,
+    /// Every change after `tail_after`, oldest first.
+    pub tail: VecDeque<Change>,
+    pub tail_after: Revision,
+    pub head: Revision,
+    /// History up to here is forgotten.
+    pub compacted: Revision,
+    /// Records that no longer count: `(revision that overwrote it, revision of the record)`, rising.
+    pub superseded: VecDeque<(Revision, Revision)>,
+    /// The live keys at `compacted` when the store was opened, for the first snapshot.
+    pub base: Option<Vec<Entry>>,
+    /// Why writes are refused for good, once they are.
+    pub poisoned: Option<String>,
+}
+
+impl State {
+    /// Whether `write` finds its key as expected; otherwise the revision that stands there.
+    pub fn check(&self, write: &Write) -> Result<(), Option<Revision>> {
+        let found = self.index.get(&write.key).map(|live| live.revision);
+        let wanted = match write.expected {
+            Expected::Absent => None,
+            Expected::At(revision) => Some(revision),
+        };
+        if found == wanted { Ok(()) } else { Err(found) }
+    }
+
+    /// The index after `change`; what it replaces no longer counts once history up to `at` is forgotten. Of a deleted
+    /// key the value goes before the deletion, so that no crash between the two brings it back.
+    fn index_change(&mut self, change: &Change, at: Revision) {
+        let revision = change.revision;
+        let old = match &change.value {
+            Some(value) => self.index.insert(change.key.clone(), Live { revision, value: value.clone() }),
+            None => self.index.remove(&change.key),
+        };
+        self.superseded.extend(old.map(|old| (at, old.revision)));
+        if change.value.is_none() {
+            self.superseded.push_back((at, revision));
+        }
+    }
+
+    /// Takes a record from before the compacted revision: part of the base, or what a compaction left over.
+    pub fn replay(&mut self, change: Change) {
+        let at = self.compacted;
+        self.index_change(&change, at);
+    }
+
+    /// The live keys, in no order.
+    pub fn live(&self) -> Vec<Entry> {
+        let entry = |(key, live): (&Bytes, &Live)| Entry {
+            key: key.clone(),
+            value: live.value.clone(),
+            revision: live.revision,
+        };
+        self.index.iter().map(entry).collect()
+    }
+
+    /// Makes a change part of the index and of the tail.
+    pub fn apply(&mut self, change: Change) {
+        let revision = change.revision;
+        self.index_change(&change, revision);
+        self.head = revision;
+        self.tail.push_back(change);
+        if self.tail.len() > TAIL_MAX
+            && let Some(first) = self.tail.pop_front()
+        {
+            self.tail_after = first.revision;
+        }
+    }
+}
+
+/// The state, shared by the committer and its readers.
+pub struct Shared {
+    state: Mutex<State>,
+    pub newest: watch::Sender<Revision>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(State::default())
+    }
+}
+
+impl Shared {
+    pub fn new(state: State) -> Shared {
+        let newest = watch::Sender::new(state.head);
+        Shared { state: Mutex::new(state), newest }
+    }
+
+    /// A panic while the lock was held leaves the state usable: each change is applied whole or not at all.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn head(&self) -> Revision {
+        self.lock().head
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let mut state = self.lock();
+        let (revision, mut entries) = match state.base.take() {
+            Some(base) => (state.compacted, base),
+            None => (state.head, state.live()),
+        };
+        drop(state);
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        Snapshot { revision, entries }
+    }
+}

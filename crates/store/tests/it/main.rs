@@ -1,0 +1,123 @@
+//! The contract, run on every engine.
+
+use bytes::Bytes;
+use store::{Change, Embedded, Expected, OpenError, Refused, Store, StoreError, Write};
+
+fn put(key: &str, expected: Expected, value: &str) -> Write {
+    Write { key: Bytes::copy_from_slice(key.as_bytes()), expected, value: Some(Bytes::copy_from_slice(value.as_bytes())) }
+}
+
+fn delete(key: &str, revision: u64) -> Write {
+    Write { key: Bytes::copy_from_slice(key.as_bytes()), expected: Expected::At(revision), value: None }
+}
+
+async fn on_every_engine<F: AsyncFn(&dyn Store)>(check: F) {
+    check(&Embedded::in_memory()).await;
+    let directory = tempfile::tempdir().unwrap();
+    check(&Embedded::open(directory.path(), "a test").unwrap()).await;
+}
+
+#[tokio::test]
+async fn writes_are_checked_and_numbered() {
+    on_every_engine(async |store| {
+        assert_eq!(store.commit(put("a", Expected::Absent, "1")).await.unwrap(), 1);
+        assert!(matches!(store.commit(put("a", Expected::Absent, "2")).await, Err(Refused::Conflict(Some(1)))));
+        assert!(matches!(store.commit(put("b", Expected::At(1), "2")).await, Err(Refused::Conflict(None))));
+        assert_eq!(store.commit(put("a", Expected::At(1), "2")).await.unwrap(), 2);
+        assert_eq!(store.commit(delete("a", 2)).await.unwrap(), 3);
+        assert!(matches!(store.commit(delete("a", 2)).await, Err(Refused::Conflict(None))));
+        assert_eq!(store.head().await.unwrap(), 3);
+        assert!(store.snapshot().await.unwrap().entries.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn followers_see_every_change_once_and_in_order() {
+    on_every_engine(async |store| {
+        for i in 0..3000u64 {
+            store.commit(put(&format!("k{i}"), Expected::Absent, "v")).await.unwrap();
+        }
+        let mut changes = store.follow(10).await.unwrap();
+        let mut seen = 10;
+        while seen < 3000 {
+            for Change { revision, key, .. } in changes.next().await.unwrap() {
+                assert_eq!(revision, seen + 1);
+                assert_eq!(key, format!("k{seen}"));
+                seen = revision;
+            }
+        }
+        store.compact(2000).await.unwrap();
+        assert_eq!(store.follow(1999).await.err(), Some(StoreError::Compacted(2000)));
+        let next = store.follow(2000).await.unwrap().next().await.unwrap();
+        assert_eq!(next[0].revision, 2001);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn concurrent_writers_of_one_key_win_once() {
+    on_every_engine(async |store| {
+        let first = store.commit(put("a", Expected::Absent, "0")).await.unwrap();
+        let attempts = (0..32).map(|i| store.commit(put("a", Expected::At(first), &i.to_string())));
+        let mut won = 0;
+        for attempt in futures_of(attempts.collect()).await {
+            won += usize::from(attempt.is_ok());
+        }
+        assert_eq!(won, 1);
+    })
+    .await;
+}
+
+async fn futures_of<T>(futures: Vec<std::pin::Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let mut done = vec![];
+    for future in futures {
+        done.push(future.await);
+    }
+    done
+}
+
+#[tokio::test]
+async fn a_directory_opens_with_everything_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    {
+        let store = Embedded::open(directory.path(), "pid 1").unwrap();
+        for i in 0..50 {
+            store.commit(put(&format!("k{i:02}"), Expected::Absent, "old")).await.unwrap();
+        }
+        store.commit(put("k00", Expected::At(1), "new")).await.unwrap();
+        store.commit(delete("k01", 2)).await.unwrap();
+        store.compact(51).await.unwrap();
+        store.commit(put("k02", Expected::At(3), "newer")).await.unwrap();
+        let Err(OpenError::Held(_, by)) = Embedded::open(directory.path(), "pid 2") else { panic!("opened twice") };
+        assert_eq!(by, "pid 1");
+    }
+    let store = reopen(directory.path());
+    assert_eq!(store.head().await.unwrap(), 53);
+    let base = store.snapshot().await.unwrap();
+    assert_eq!((base.revision, base.entries.len()), (51, 50));
+    assert_eq!((&base.entries[0].value[..], base.entries[0].revision), (&b"new"[..], 51));
+    let changes = store.follow(51).await.unwrap().next().await.unwrap();
+    assert_eq!(changes.iter().map(|c| c.revision).collect::<Vec<_>>(), [52, 53]);
+    let latest = store.snapshot().await.unwrap();
+    assert_eq!((latest.revision, latest.entries.len()), (53, 49));
+}
+
+/// The committer thread lets go of the directory a moment after the store is dropped.
+fn reopen(path: &std::path::Path) -> Embedded {
+    loop {
+        match Embedded::open(path, "pid 3") {
+            Ok(store) => return store,
+            Err(OpenError::Held(..)) => std::thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("FORMAT"), "pintle 99\n").unwrap();
+    let error = Embedded::open(directory.path(), "").err().unwrap().to_string();
+    assert!(error.contains("has format 99"), "{error}");
+}
