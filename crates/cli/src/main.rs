@@ -1,1 +1,28 @@
-fn main() {}
+//! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
+
+mod certificates;
+mod flags;
+mod kubeconfig;
+mod logs;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = flags::Arguments::parse();
+    let result = match arguments.command {
+        flags::Command::Serve(flags) => serve::run(&flags),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("pintle: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

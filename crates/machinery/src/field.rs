@@ -126,6 +126,11 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, path, render(value), detail)
     }
 
+    /// As [`FieldError::invalid`], with a value that is text to be quoted.
+    pub fn invalid_raw(path: &FieldPath, text: String, detail: impl Into<String>) -> FieldError {
+        Self::new(FieldErrorKind::Invalid, path, quote(&text), detail)
+    }
+
     /// `Invalid value` with a reason of its own: a value of the wrong type.
     pub fn type_invalid(path: &FieldPath, value: &Value, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::TypeInvalid, path, render(value), detail)

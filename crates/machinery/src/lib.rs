@@ -4,7 +4,9 @@
 //! value or an error, never with a panic.
 
 pub mod field;
+pub mod jsonpath;
 pub mod names;
+pub mod patch;
 pub mod selector;
 pub mod time;
 pub mod yaml;

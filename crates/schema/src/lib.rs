@@ -4,6 +4,7 @@
 //! for a version of a definition and then only run; cloning it is cheap. Values of any shape are answered with a value
 //! or with errors, never with a panic. Start reading at `program.rs`, then `prune.rs`, `default.rs`, `validate/`.
 
+pub mod apply;
 mod coerce;
 mod default;
 pub mod definition;
@@ -15,9 +16,9 @@ mod path;
 mod program;
 mod prune;
 mod ratchet;
-mod shape;
+pub mod shape;
 mod validate;
 
 pub use coerce::Malformed;
 pub use program::{CompileOptions, ScalePaths, Schema};
-pub use validate::{Outcome, Prior};
+pub use validate::{Outcome, Prior, type_meta_errors};

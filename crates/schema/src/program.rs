@@ -172,7 +172,7 @@ impl Schema {
     /// Meant for schemas that passed validation; in others what cannot be understood is ignored.
     pub fn compile(openapi: &Value, options: &CompileOptions) -> Schema {
         let structural = openapi.as_object().is_some() && crate::definition::is_structural(openapi);
-        let mut root = node(openapi);
+        let mut root = node(openapi, Formats::Enforced);
         if structural {
             prune_defaults(&mut root, true);
         }
@@ -203,14 +203,21 @@ fn texts(schema: &Value, key: &str) -> Vec<Text> {
     items.iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-fn nodes(schema: &Value, key: &str) -> Vec<Node> {
-    schema.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(node).collect()
+fn nodes(schema: &Value, key: &str, formats: Formats) -> Vec<Node> {
+    schema.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(|n| node(n, formats)).collect()
+}
+
+/// Which formats a program knows. Those that are not enforced still count for the types of defaults.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Formats {
+    Enforced,
+    All,
 }
 
 /// Compiles one node and all below it.
-pub(crate) fn node(schema: &Value) -> Node {
+pub(crate) fn node(schema: &Value, formats: Formats) -> Node {
     let mut node = Node {
-        types: types(schema),
+        types: types(schema, formats),
         nullable: flag(schema, "nullable"),
         preserve: flag(schema, "x-kubernetes-preserve-unknown-fields"),
         embedded: flag(schema, "x-kubernetes-embedded-resource"),
@@ -220,24 +227,25 @@ pub(crate) fn node(schema: &Value) -> Node {
             _ => ListKind::Atomic,
         },
         list_keys: texts(schema, "x-kubernetes-list-map-keys"),
-        fields: fields(schema),
+        fields: fields(schema, formats),
         additional: match schema.get("additionalProperties") {
             Some(Value::Bool(true)) => Additional::Any,
             Some(Value::Bool(false)) => Additional::Forbidden,
-            Some(inner @ Value::Object(_)) => Additional::Schema(Box::new(self::node(inner))),
+            Some(inner @ Value::Object(_)) => Additional::Schema(Box::new(self::node(inner, formats))),
             _ => Additional::Absent,
         },
-        items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| Box::new(self::node(i))),
+        items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| Box::new(self::node(i, formats))),
         default: schema.get("default").filter(|d| !d.is_null()).cloned(),
-        checks: checks(schema),
+        checks: checks(schema, formats),
         below: Below::default(),
     };
     node.below = below(&node);
     node
 }
 
-fn types(schema: &Value) -> Types {
-    if flag(schema, "x-kubernetes-int-or-string") {
+/// Upstream forgets about integers and strings when it validates defaults, for which all formats count.
+fn types(schema: &Value, formats: Formats) -> Types {
+    if flag(schema, "x-kubernetes-int-or-string") && formats == Formats::Enforced {
         return Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
     }
     match schema.str_at(&["type"]) {
@@ -246,17 +254,14 @@ fn types(schema: &Value) -> Types {
     }
 }
 
-fn fields(schema: &Value) -> Vec<(Text, Node)> {
+fn fields(schema: &Value, formats: Formats) -> Vec<(Text, Node)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return vec![] };
-    properties.iter().map(|(name, inner)| (name.clone(), node(inner))).collect()
+    properties.iter().map(|(name, inner)| (name.clone(), node(inner, formats))).collect()
 }
 
 fn below(node: &Node) -> Below {
-    let mut below = Below {
-        defaults: node.default.is_some(),
-        embedded: node.embedded,
-        lists: node.list != ListKind::Atomic,
-    };
+    let mut below =
+        Below { defaults: node.default.is_some(), embedded: node.embedded, lists: node.list != ListKind::Atomic };
     let children = node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
     for child in children {
         below.defaults |= child.below.defaults;
@@ -266,17 +271,33 @@ fn below(node: &Node) -> Below {
     below
 }
 
-fn checks(schema: &Value) -> Option<Box<Checks>> {
+fn checks(schema: &Value, formats: Formats) -> Option<Box<Checks>> {
     const KEYS: &[&str] = &[
-        "allOf", "anyOf", "enum", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
-        "minLength", "minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "required", "uniqueItems",
+        "allOf",
+        "anyOf",
+        "enum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "required",
+        "uniqueItems",
     ];
     if !KEYS.iter().any(|key| schema.get(key).is_some()) {
         return None;
     }
     let pattern = schema.str_at(&["pattern"]);
     Some(Box::new(Checks {
-        format: format(schema),
+        format: format(schema, formats),
         enumeration: schema.get("enum").and_then(Value::as_array).unwrap_or_default().to_vec(),
         maximum: number(schema, "maximum"),
         minimum: number(schema, "minimum"),
@@ -293,17 +314,18 @@ fn checks(schema: &Value) -> Option<Box<Checks>> {
         max_properties: integer(schema, "maxProperties"),
         min_properties: integer(schema, "minProperties"),
         required: texts(schema, "required"),
-        any_of: nodes(schema, "anyOf"),
-        one_of: nodes(schema, "oneOf"),
-        all_of: nodes(schema, "allOf"),
-        not: schema.get("not").filter(|n| n.as_object().is_some()).map(|n| Box::new(node(n))),
+        any_of: nodes(schema, "anyOf", formats),
+        one_of: nodes(schema, "oneOf", formats),
+        all_of: nodes(schema, "allOf", formats),
+        not: schema.get("not").filter(|n| n.as_object().is_some()).map(|n| Box::new(node(n, formats))),
     }))
 }
 
-/// Formats that are not known are as if absent.
-fn format(schema: &Value) -> Option<(Text, Format)> {
+/// Formats that are not enforced are as if absent.
+fn format(schema: &Value, formats: Formats) -> Option<(Text, Format)> {
     let name = schema.str_at(&["format"]);
-    Format::named(name).map(|format| (Text::from(name), format))
+    let free = (formats == Formats::All && !name.is_empty()).then_some(Format::FREE);
+    Format::named(name).or(free).map(|format| (Text::from(name), format))
 }
 
 /// Defaults are served pruned, even if old definitions store them with unknown fields.

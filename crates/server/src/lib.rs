@@ -1,1 +1,110 @@
-//! The API server: from connection to store.
+//! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
+//!
+//! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
+//! `authentication` → `resource` → `request`, `objects` → `clock`, `limits`, `task`. A room imports only lower ones.
+
+pub mod admission;
+pub mod authentication;
+mod authorization;
+mod clock;
+mod controllers;
+mod discovery;
+mod http;
+mod limits;
+mod objects;
+mod openapi;
+mod request;
+mod resource;
+mod task;
+mod verbs;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub use self::http::{Tls, TlsError, parse_duration};
+pub use admission::Admission;
+pub use authentication::Authentication;
+use objects::{Event, EventKind, Key, Objects};
+use resource::{Registry, builtin, from_definition};
+use verbs::Context;
+
+/// Stack of a worker thread: values may nest 10,000 levels deep.
+pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
+
+/// How a server is to be run.
+pub struct Config {
+    pub address: SocketAddr,
+    pub tls: Tls,
+    pub authentication: Authentication,
+    pub admission: Admission,
+    pub request_timeout: Duration,
+    /// Requests that may run at once, watches aside; 0 for any number.
+    pub inflight_max: usize,
+    /// How long open requests may take when the server stops.
+    pub grace: Duration,
+}
+
+/// A server that answers.
+pub struct Server {
+    pub address: SocketAddr,
+    stop: watch::Sender<bool>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    /// Loads the store, serves what it defines, and listens. The error is one line.
+    pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
+        let registry = Arc::new(Registry::default());
+        let objects = open(store, registry.clone()).await?;
+        for shipped in &builtin::SHIPPED {
+            let resource = builtin::resource(shipped, &objects);
+            let (group, plural) = (resource.group.clone(), resource.plural.clone());
+            registry.replace(&group, &plural, Some(resource));
+        }
+        let context = Arc::new(Context::new(objects, registry, config.admission));
+        verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
+        verbs::settle_all(&context).await;
+        let stop = watch::Sender::new(false);
+        controllers::start(&context, &stop.subscribe());
+        let edge = http::Edge::new(
+            context,
+            config.authentication,
+            stop.subscribe(),
+            config.request_timeout,
+            config.inflight_max,
+        );
+        let edge = Arc::new(edge);
+        let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
+        let address = listener.address().map_err(|error| error.to_string())?;
+        let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
+        Ok(Server { address, stop, serving })
+    }
+
+    /// Stops accepting, ends watches, lets open requests finish within the grace period.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        let _ = self.serving.await;
+    }
+}
+
+/// Opens the objects with a registry that follows their definitions.
+async fn open(store: Arc<dyn store::Store>, registry: Arc<Registry>) -> Result<Arc<Objects>, String> {
+    let observer = move |objects: &Objects, key: &Key, event: &Event| {
+        if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
+            let live = event.kind != EventKind::Deleted;
+            let definition = live.then(|| event.object.body.to_value(event.revision));
+            serve_definition(&registry, objects, key, definition.as_ref());
+        }
+    };
+    Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
+}
+
+/// Serves the resource of a definition, or no longer.
+fn serve_definition(registry: &Registry, objects: &Objects, key: &Key, definition: Option<&machinery::Value>) {
+    let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
+    let resource = definition.and_then(|definition| from_definition(definition, objects));
+    registry.replace(&group.into(), &plural.into(), resource);
+}

@@ -112,7 +112,7 @@ fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
         Value::String(s) => out.write_str(&machinery::value::quote(s)),
-        Value::Float(f) => out.write_str(&super::gotext::float(*f)),
+        Value::Float(f) => out.write_str(&machinery::patch::gotext::float(*f)),
         Value::Array(items) => {
             out.write_char('[')?;
             for (i, item) in items.iter().enumerate() {
@@ -286,10 +286,9 @@ impl FieldSet {
     #[must_use]
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.filter_map(|element, node| match other.get(element) {
-            Some(theirs) => Node {
-                member: node.member && theirs.member,
-                children: node.children.intersection(&theirs.children),
-            },
+            Some(theirs) => {
+                Node { member: node.member && theirs.member, children: node.children.intersection(&theirs.children) }
+            }
             None => Node::default(),
         })
     }
@@ -298,8 +297,7 @@ impl FieldSet {
     pub fn intersects(&self, other: &FieldSet) -> bool {
         let (few, many) = if self.entries.len() <= other.entries.len() { (self, other) } else { (other, self) };
         few.entries.iter().any(|(element, node)| {
-            many.get(element)
-                .is_some_and(|n| (n.member && node.member) || node.children.intersects(&n.children))
+            many.get(element).is_some_and(|n| (n.member && node.member) || node.children.intersects(&n.children))
         })
     }
 
@@ -310,10 +308,9 @@ impl FieldSet {
             return self.clone();
         }
         self.filter_map(|element, node| match other.get(element) {
-            Some(theirs) => Node {
-                member: node.member && !theirs.member,
-                children: node.children.difference(&theirs.children),
-            },
+            Some(theirs) => {
+                Node { member: node.member && !theirs.member, children: node.children.difference(&theirs.children) }
+            }
             None => node.clone(),
         })
     }
@@ -350,9 +347,9 @@ impl FieldSet {
     /// Whether every member of this set is a member of `other`.
     pub fn is_subset(&self, other: &FieldSet) -> bool {
         self.entries.iter().all(|(element, node)| {
-            other.get(element).is_some_and(|theirs| {
-                (theirs.member || !node.member) && node.children.is_subset(&theirs.children)
-            })
+            other
+                .get(element)
+                .is_some_and(|theirs| (theirs.member || !node.member) && node.children.is_subset(&theirs.children))
         })
     }
 

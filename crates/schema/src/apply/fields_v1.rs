@@ -76,9 +76,7 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, String> {
         Some(b'f') => Ok(Some(PathElement::Field(rest.into()))),
         Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(json(rest)?))))),
         Some(b'k') => match json(rest)? {
-            Value::Object(map) => {
-                Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect())))
-            }
+            Value::Object(map) => Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect()))),
             _ => Err(format!("expected object: {rest}")),
         },
         Some(b'i') => match rest.parse() {

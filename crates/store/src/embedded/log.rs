@@ -13,7 +13,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::state::{Shared, State};
 use super::{FORMAT_VERSION, OpenError};
-use crate::contract::{Change, Entry, Revision, StoreError};
+use crate::contract::{Change, Revision, StoreError};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;

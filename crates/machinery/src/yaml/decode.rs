@@ -1,4 +1,4 @@
-//! YAML as the reference server reads it: the first document, with the scalar rules of YAML 1.1 as Go's yaml.v2 has
+//! Decoding: the first document, with the scalar rules of YAML 1.1 as Go's yaml.v2 has
 //! them (`yes`, `on`, `0b11`, `1_000`, `<<`), turned into the JSON value it stands for (corrections, schema 29).
 //!
 //! Bounds: nesting [`DEPTH_MAX`], and [`NODES_MAX`] nodes after aliases are expanded.
@@ -234,7 +234,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Js
 }
 
 /// What an unquoted scalar stands for.
-fn resolve(text: &str) -> Result<Value, JsonError> {
+pub(super) fn resolve(text: &str) -> Result<Value, JsonError> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => return Ok(true.into()),

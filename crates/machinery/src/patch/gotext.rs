@@ -1,9 +1,8 @@
 //! Values as Go's `fmt` prints them, for messages that show them so.
 
-use machinery::Value;
-use machinery::value::quote;
+use crate::value::{Value, quote};
 
-/// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e21 on.
+/// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub fn float(f: f64) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
@@ -12,7 +11,7 @@ pub fn float(f: f64) -> String {
         return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let size = f.abs();
-    if f == 0.0 || (1e-4..1e21).contains(&size) {
+    if f == 0.0 || (1e-4..1e6).contains(&size) {
         return format!("{f}");
     }
     let text = format!("{f:e}");
@@ -69,11 +68,12 @@ pub fn type_of(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machinery::json;
+    use crate::json;
 
     #[test]
     fn values_print_as_in_go() {
-        let floats = [(1.0, "1"), (1.5, "1.5"), (1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-5, "1e-05")];
+        let floats =
+            [(1.0, "1"), (1.5, "1.5"), (999_999.5, "999999.5"), (1e6, "1e+06"), (1e21, "1e+21"), (1e-5, "1e-05")];
         for (f, want) in floats {
             assert_eq!(float(f), want);
         }

@@ -1,0 +1,338 @@
+//! Declarations made from schemas: the type of each node, how its JSON becomes a value, and the sizes that bound costs.
+//!
+//! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Numbers and rules are
+//! those of upstream's `SchemaDeclType` (crd.md 12.2, 12.7).
+
+use crate::types::Type;
+use machinery::{Text, Value};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of a request: what unbounded sizes are bounded by.
+pub(crate) const REQUEST_BYTES_MAX: i64 = 3 << 20;
+
+/// A schema node as expressions see it.
+#[derive(Debug)]
+pub struct Decl {
+    pub kind: DeclKind,
+    pub nullable: bool,
+    /// The `type` of the schema, as messages print it.
+    pub schema_type: Text,
+    /// The type in the checker; none if the node isn't exposed.
+    pub exposed: Option<Type>,
+    /// Bound of the size, 0 for what has no size.
+    pub elements_max: u64,
+    /// The least bytes of JSON.
+    pub bytes_min: i64,
+}
+
+/// What a node holds.
+#[derive(Debug)]
+pub enum DeclKind {
+    IntOrString,
+    Bool,
+    Int,
+    Double,
+    String,
+    Bytes,
+    Date,
+    DateTime,
+    Duration,
+    List { item: Option<Arc<Decl>>, kind: ListKind },
+    Map(Arc<Decl>),
+    Object(Arc<ObjectType>),
+    /// Data of unknown shape.
+    Preserved,
+    /// No type at all: an error when used.
+    Untyped,
+    /// Untyped data whose values are what the JSON is.
+    Json,
+}
+
+/// How lists compare and add up.
+#[derive(Debug, PartialEq)]
+pub enum ListKind {
+    Atomic,
+    Set,
+    Map(Vec<Text>),
+}
+
+/// The fields of an object node.
+#[derive(Debug)]
+pub struct ObjectType {
+    /// Where the node is, from the schema's root: `.spec.list.@idx`.
+    pub path: Text,
+    /// Sorted by name.
+    pub fields: Vec<DeclField>,
+    /// Whether the schema lists properties: else nothing inside can be reached.
+    pub has_properties: bool,
+}
+
+/// A field of an object.
+#[derive(Debug)]
+pub struct DeclField {
+    pub name: Text,
+    /// The name in expressions; none if it has none.
+    pub escaped: Option<Text>,
+    pub decl: Arc<Decl>,
+}
+
+impl ObjectType {
+    /// The field with a name as expressions write it.
+    pub fn escaped(&self, name: &str) -> Option<&DeclField> {
+        if let Some(field) = self.named(name)
+            && field.escaped.as_deref() == Some(name)
+        {
+            return Some(field);
+        }
+        self.fields.iter().find(|field| field.escaped.as_deref() == Some(name))
+    }
+
+    /// The field with a name as objects write it.
+    pub fn named(&self, name: &str) -> Option<&DeclField> {
+        if self.fields.len() <= 8 {
+            return self.fields.iter().find(|field| field.name == name);
+        }
+        let at = self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
+        self.fields.get(at)
+    }
+
+    pub(crate) fn name(&self, scope: &str) -> String {
+        let below = self.path.strip_prefix(scope).unwrap_or(&self.path);
+        format!("selfType1{below}")
+    }
+}
+
+/// A declaration for untyped JSON.
+pub fn json() -> &'static Arc<Decl> {
+    static JSON: OnceLock<Arc<Decl>> = OnceLock::new();
+    JSON.get_or_init(|| Arc::new(Decl::simple(DeclKind::Json, Type::Dyn, 0, 0)))
+}
+
+impl Decl {
+    fn simple(kind: DeclKind, exposed: Type, elements_max: i64, bytes_min: i64) -> Decl {
+        Decl {
+            kind,
+            nullable: true,
+            schema_type: Text::default(),
+            exposed: Some(exposed),
+            elements_max: elements_max.max(0) as u64,
+            bytes_min,
+        }
+    }
+
+    /// The declaration of a field or of the elements: `None` if there is none.
+    pub(crate) fn step(&self, name: Step<'_>) -> Option<&Decl> {
+        match (&self.kind, name) {
+            (DeclKind::List { item: Some(item), .. }, Step::Items) => Some(item),
+            (DeclKind::Map(value), Step::Items) => Some(value),
+            (DeclKind::Map(_), Step::Keys) => Some(&KEY),
+            (DeclKind::Object(object), Step::Field(name)) => {
+                let field = object.escaped(name)?;
+                field.decl.exposed.as_ref().map(|_| &*field.decl)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Map keys: strings of unknown size.
+static KEY: Decl = Decl {
+    kind: DeclKind::String,
+    nullable: false,
+    schema_type: Text::new_static("string"),
+    exposed: Some(Type::String),
+    elements_max: 0,
+    bytes_min: 2,
+};
+
+/// A step on the way from the root declaration to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'a> {
+    Field(&'a str),
+    Items,
+    Keys,
+    /// Places of list items: they have no declaration.
+    Indices,
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn limit(schema: &Value, name: &str) -> Option<i64> {
+    schema.get(name).and_then(Value::as_float).map(|n| (n as i64).max(0))
+}
+
+/// The schema of `items`, if there is one.
+pub(crate) fn items(schema: &Value) -> Option<&Value> {
+    schema.get("items").filter(|items| matches!(items, Value::Object(_)))
+}
+
+/// The schema of `additionalProperties`, if it is one.
+pub(crate) fn additional(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|schema| matches!(schema, Value::Object(_)))
+}
+
+pub(crate) fn is_embedded(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-embedded-resource")
+}
+
+/// The declaration of a schema node. `root`: a custom resource or embedded resource begins here.
+pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
+    Arc::new(build(schema, root, &Text::default()))
+}
+
+fn build(schema: &Value, root: bool, path: &str) -> Decl {
+    let mut decl = build_kind(schema, root, path);
+    decl.nullable = flag(schema, "nullable");
+    decl.schema_type = Text::new(schema.str_at(&["type"]));
+    decl
+}
+
+fn build_kind(schema: &Value, root: bool, path: &str) -> Decl {
+    let length = limit(schema, "maxLength");
+    if flag(schema, "x-kubernetes-int-or-string") {
+        let elements = length.map_or(REQUEST_BYTES_MAX - 2, |n| n.saturating_mul(4));
+        return Decl::simple(DeclKind::IntOrString, Type::Dyn, elements, 1);
+    }
+    match schema.str_at(&["type"]) {
+        "array" => list(schema, path),
+        "object" => object(schema, root, path),
+        "string" => string(schema, length),
+        "boolean" => Decl::simple(DeclKind::Bool, Type::Bool, 0, 4),
+        "number" => Decl::simple(DeclKind::Double, Type::Double, 0, 1),
+        "integer" => Decl::simple(DeclKind::Int, Type::Int, 0, 1),
+        _ if flag(schema, "x-kubernetes-preserve-unknown-fields") => hidden(DeclKind::Preserved),
+        _ => hidden(DeclKind::Untyped),
+    }
+}
+
+fn hidden(kind: DeclKind) -> Decl {
+    Decl { exposed: None, ..Decl::simple(kind, Type::Dyn, 0, 0) }
+}
+
+fn string(schema: &Value, length: Option<i64>) -> Decl {
+    let unbounded = REQUEST_BYTES_MAX - 2;
+    match schema.str_at(&["format"]) {
+        "byte" => Decl::simple(DeclKind::Bytes, Type::Bytes, length.unwrap_or(unbounded), 2),
+        "duration" => Decl::simple(DeclKind::Duration, Type::Duration, 32, 3),
+        "date" => Decl::simple(DeclKind::Date, Type::Timestamp, 12, 12),
+        "date-time" => Decl::simple(DeclKind::DateTime, Type::Timestamp, 32, 21),
+        _ => {
+            let longest = schema.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty()).map(|values| {
+                values.iter().filter_map(Value::as_str).map(|s| s.len() as i64).max().unwrap_or(0)
+            });
+            let elements = length.map(|n| n.saturating_mul(4)).or(longest).unwrap_or(unbounded);
+            Decl::simple(DeclKind::String, Type::String, elements, 2)
+        }
+    }
+}
+
+fn list(schema: &Value, path: &str) -> Decl {
+    let kind = match schema.str_at(&["x-kubernetes-list-type"]) {
+        "set" => ListKind::Set,
+        "map" => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
+            ListKind::Map(keys.iter().filter_map(Value::as_str).map(Text::new).collect())
+        }
+        _ => ListKind::Atomic,
+    };
+    let Some(item) = items(schema) else { return hidden(DeclKind::List { item: None, kind }) };
+    let item = Arc::new(build(item, is_embedded(item), &format!("{path}.@idx")));
+    let elements = limit(schema, "maxItems").unwrap_or((REQUEST_BYTES_MAX - 2) / (item.bytes_min + 1));
+    let exposed = item.exposed.clone().map(Type::list);
+    let decl = Decl::simple(DeclKind::List { item: Some(item), kind }, Type::Dyn, elements, 2);
+    Decl { exposed, ..decl }
+}
+
+fn object(schema: &Value, root: bool, path: &str) -> Decl {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if let Some(value) = additional(schema)
+    {
+        let value = Arc::new(build(value, is_embedded(value), &format!("{path}.@elem")));
+        let elements = limit(schema, "maxProperties").unwrap_or((REQUEST_BYTES_MAX - 2) / (value.bytes_min + 6));
+        let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
+        return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
+    }
+    let required = schema.get("required").and_then(Value::as_array).unwrap_or_default();
+    let completed = if root { with_type_and_object_meta(properties) } else { None };
+    let has_properties = properties.is_some() || root;
+    let mut fields = vec![];
+    let mut bytes_min = 2;
+    for (name, property) in completed.as_ref().or(properties).into_iter().flat_map(machinery::Map::iter) {
+        let escaped = escape(name);
+        let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
+        let decl = Arc::new(build(property, is_embedded(property), &below));
+        let is_required = required.iter().any(|r| r.as_str() == Some(name.as_str()));
+        if decl.exposed.is_some() && is_required && property.get("default").is_none() {
+            bytes_min += name.len() as i64 + decl.bytes_min + 4;
+        }
+        fields.push(DeclField { name: name.clone(), escaped, decl });
+    }
+    let object = Arc::new(ObjectType { path: Text::new(path), fields, has_properties });
+    Decl::simple(DeclKind::Object(object.clone()), Type::Object(object), 0, bytes_min)
+}
+
+/// The properties with kind, apiVersion and metadata, unless all of them are typed already.
+fn with_type_and_object_meta(properties: Option<&machinery::Map>) -> Option<machinery::Map> {
+    let typed = |path: &[&str], want: &str| {
+        let mut node = properties.and_then(|p| p.get(path[0]));
+        for name in &path[1..] {
+            node = node.and_then(|n| n.at(&["properties", name]));
+        }
+        node.is_some_and(|n| n.str_at(&["type"]) == want)
+    };
+    if typed(&["kind"], "string")
+        && typed(&["apiVersion"], "string")
+        && typed(&["metadata"], "object")
+        && typed(&["metadata", "name"], "string")
+        && typed(&["metadata", "generateName"], "string")
+    {
+        return None;
+    }
+    let string = || Value::from([("type", Value::from("string"))]);
+    let names = Value::from([("name", string()), ("generateName", string())]);
+    let metadata = Value::from([("type", Value::from("object")), ("properties", names)]);
+    let mut completed = properties.cloned().unwrap_or_default();
+    completed.insert("kind", string());
+    completed.insert("apiVersion", string());
+    completed.insert("metadata", metadata);
+    Some(completed)
+}
+
+const RESERVED: [&str; 21] = [
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+    "loop", "package", "namespace", "return", "var", "void", "while",
+];
+
+/// The name of a field in expressions, if it can have one.
+pub fn escape(name: &str) -> Option<Text> {
+    if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
+        return None;
+    }
+    if RESERVED.contains(&name) {
+        return Some(Text::from(format!("__{name}__")));
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if name.bytes().all(plain) && !name.contains("__") {
+        return Some(Text::new(name));
+    }
+    let mut out = String::new();
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        if let Some(tail) = rest.strip_prefix("__") {
+            out.push_str("__underscores__");
+            rest = tail;
+            continue;
+        }
+        match c {
+            '.' => out.push_str("__dot__"),
+            '-' => out.push_str("__dash__"),
+            '/' => out.push_str("__slash__"),
+            c if c.is_ascii() && plain(c as u8) => out.push(c),
+            _ => return None,
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Some(Text::from(out))
+}

@@ -1,0 +1,556 @@
+//! The evaluator: one walk over the nodes of a program, counting costs as cel-go's cost tracker does.
+//!
+//! Errors are values of `Result`; `&&`, `||` and folds absorb them, except the one that says the budget is used up.
+
+use crate::cost::runtime::CallCost;
+use crate::library::registry;
+use crate::program::{Attribute, Base, Bind, Call, Fold, Node, Qualifier, QualifierKind, RegexCall, RegexKind};
+use crate::types::Type;
+use crate::value::{Error, Key, List, Map, Result, Val, equal};
+use std::rc::Rc;
+
+/// The implementation of a function.
+pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
+
+/// What a variable holds.
+#[derive(Debug)]
+pub(crate) enum Slot<'a> {
+    Empty,
+    Value(Val<'a>),
+    Failed(Error),
+    /// To be evaluated when first asked for.
+    Lazy(&'a Node),
+}
+
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    pub slots: Vec<Slot<'a>>,
+    pub cost: u64,
+    pub cost_max: u64,
+}
+
+impl<'a> Frame<'a> {
+    /// The value of a node without variables.
+    pub fn constant(node: &'a Node) -> Result<Val<'a>> {
+        Frame { slots: vec![], cost: 0, cost_max: u64::MAX }.eval(node)
+    }
+
+    fn charge(&mut self, cost: u64) -> Result<()> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.cost_max { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    pub fn eval(&mut self, node: &'a Node) -> Result<Val<'a>> {
+        match node {
+            Node::Const(constant) => Ok(constant.value()),
+            Node::Attribute(attribute) => self.attribute(attribute),
+            Node::Has(attribute) => self.has(attribute),
+            Node::And(sides) => self.logical(sides, false),
+            Node::Or(sides) => self.logical(sides, true),
+            Node::Conditional(nodes) => match self.eval(&nodes[0])? {
+                Val::Bool(true) => self.eval(&nodes[1]),
+                Val::Bool(false) => self.eval(&nodes[2]),
+                _ => Err(Error::overload()),
+            },
+            Node::Equal { sides, negated } => self.equal(sides, *negated),
+            Node::Call(call) => self.call(call),
+            Node::Regex(call) => self.regex(call),
+            Node::InConstants(parts) => {
+                let value = self.eval(&parts.0)?;
+                for member in &parts.1 {
+                    if equal(&value, &member.value()).unwrap_or(false) {
+                        return Ok(Val::Bool(true));
+                    }
+                }
+                Ok(Val::Bool(false))
+            }
+            Node::List { items, optional } => self.list(items, optional),
+            Node::Map(entries) => self.map(entries),
+            Node::Fold(fold) => self.fold(fold),
+            Node::Bind(bind) => self.bind(bind),
+            Node::Append { accu, item, made } => self.append(*accu, item, *made),
+            Node::Insert { accu, parts } => self.insert(*accu, parts),
+            Node::OptionalOr { sides, value } => self.optional_or(sides, *value),
+        }
+    }
+
+    fn slot(&mut self, slot: u32) -> Result<Val<'a>> {
+        match self.slots.get(slot as usize) {
+            Some(Slot::Value(value)) => Ok(value.clone()),
+            Some(Slot::Failed(error)) => Err(error.clone()),
+            Some(Slot::Lazy(node)) => {
+                let result = self.eval(node);
+                self.set(slot, result.clone());
+                result
+            }
+            Some(Slot::Empty) | None => Err(Error::new("no such attribute(s)")),
+        }
+    }
+
+    fn set(&mut self, slot: u32, value: Result<Val<'a>>) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = match value {
+                Ok(value) => Slot::Value(value),
+                Err(error) => Slot::Failed(error),
+            };
+        }
+    }
+
+    fn base(&mut self, base: &'a Base) -> Result<Val<'a>> {
+        match base {
+            Base::Slot(slot) => self.slot(*slot),
+            Base::Node(node) => self.eval(node),
+        }
+    }
+
+    fn attribute(&mut self, attribute: &'a Attribute) -> Result<Val<'a>> {
+        let cost = u64::from(!attribute.free);
+        let result = self.base(&attribute.base);
+        if attribute.qualifiers.is_empty() {
+            self.charge(cost)?;
+            return result;
+        }
+        let result = result.and_then(|value| self.qualified(value, &attribute.qualifiers));
+        if matches!(&result, Err(error) if error.fatal) {
+            return result;
+        }
+        self.charge(cost)?;
+        let (value, optional) = result?;
+        if !optional {
+            return value.ok_or_else(Error::overload).map(|v| v);
+        }
+        Ok(match value {
+            None => Val::Optional(None),
+            Some(value @ Val::Optional(_)) => value,
+            Some(value) => Val::some(value),
+        })
+        .map(|v| v)
+    }
+
+    /// The value behind all qualifiers, and whether it is optional.
+    fn qualified(&mut self, value: Val<'a>, qualifiers: &'a [Qualifier]) -> Result<(Option<Val<'a>>, bool)> {
+        let (mut value, mut optional) = unwrap(value);
+        if optional && value.is_none() {
+            return Ok((None, true));
+        }
+        for qualifier in qualifiers {
+            optional |= qualifier.optional;
+            let Some(object) = value else { return Ok((None, optional)) };
+            value = self.qualifier(&object, qualifier, optional)?;
+            if value.is_none() {
+                return Ok((None, true));
+            }
+        }
+        Ok((value, optional))
+    }
+
+    fn qualifier(&mut self, object: &Val<'a>, qualifier: &'a Qualifier, optional: bool) -> Result<Option<Val<'a>>> {
+        let found = match &qualifier.kind {
+            QualifierKind::Field(name) => match object {
+                Val::Map(map) => map.get_str(name),
+                other => find(other, &Val::borrowed(name)),
+            },
+            QualifierKind::Constant(constant) => find(object, &constant.value()),
+            QualifierKind::Node(node) => {
+                let key = self.eval(node)?;
+                let found = find(object, &key);
+                if found.is_none() && !optional {
+                    self.charge(1)?;
+                    return Err(missing(object, &key));
+                }
+                found
+            }
+        };
+        if optional && found.is_none() {
+            return Ok(None);
+        }
+        self.charge(1)?;
+        match found {
+            Some(value) => value.map(Some),
+            None => Err(match &qualifier.kind {
+                QualifierKind::Constant(constant) => missing(object, &constant.value()),
+                QualifierKind::Field(name) => missing(object, &Val::borrowed(name)),
+                QualifierKind::Node(_) => Error::overload(),
+            }),
+        }
+    }
+
+    fn has(&mut self, attribute: &'a Attribute) -> Result<Val<'a>> {
+        let value = self.base(&attribute.base)?;
+        let Some((last, before)) = attribute.qualifiers.split_last() else { return Err(Error::overload()) };
+        let (value, optional) = self.qualified(value, before)?;
+        let Some(value) = value else { return Ok(Val::Bool(false)) };
+        if optional {
+            return Ok(Val::Bool(self.qualifier(&value, last, true)?.is_some()));
+        }
+        self.charge(1)?;
+        let QualifierKind::Field(name) = &last.kind else { return Err(Error::overload()) };
+        match find(&value, &Val::borrowed(name)) {
+            Some(found) => found.map(|_| Val::Bool(true)),
+            None => Ok(Val::Bool(false)),
+        }
+    }
+
+    /// `&&` and `||`: the value `decisive` on either side decides, whatever the other side is.
+    fn logical(&mut self, sides: &'a [Node; 2], decisive: bool) -> Result<Val<'a>> {
+        let left = self.eval(&sides[0]);
+        match &left {
+            Ok(Val::Bool(b)) if *b == decisive => return left,
+            Err(error) if error.fatal => return left,
+            _ => {}
+        }
+        let right = self.eval(&sides[1]);
+        match (&left, &right) {
+            (_, Ok(Val::Bool(b))) if *b == decisive => right,
+            (_, Err(error)) if error.fatal => right,
+            (Err(_), _) => left,
+            (_, Err(_)) => right,
+            (Ok(Val::Bool(_)), Ok(Val::Bool(_))) => right,
+            _ => Err(Error::overload()),
+        }
+    }
+
+    fn equal(&mut self, sides: &'a [Node; 2], negated: bool) -> Result<Val<'a>> {
+        let left = self.settled(&sides[0])?;
+        let right = self.settled(&sides[1])?;
+        let (a, b) = match (left, right) {
+            (Ok(a), Ok(b)) => (a, b),
+            (a, b) => {
+                self.charge(1)?;
+                return a.and(b);
+            }
+        };
+        let same = equal(&a, &b);
+        self.charge(CallCost::Equality.of_call(&[a, b], None))?;
+        same.map(|same| Val::Bool(same != negated))
+    }
+
+    /// A value or an error that isn't fatal.
+    fn settled(&mut self, node: &'a Node) -> Result<Result<Val<'a>>> {
+        match self.eval(node) {
+            Err(error) if error.fatal => Err(error),
+            other => Ok(other),
+        }
+    }
+
+    fn call(&mut self, call: &'a Call) -> Result<Val<'a>> {
+        match &*call.args {
+            [] => self.finish(call, &[]),
+            [arg] => match self.settled(arg)? {
+                Ok(value) => self.finish(call, &[value]),
+                // The size of an error is 1.
+                Err(_) if call.function == "@not_strictly_false" => {
+                    self.charge(1)?;
+                    Ok(Val::Bool(true))
+                }
+                Err(error) => {
+                    self.charge(call.cost.of_error())?;
+                    Err(error)
+                }
+            },
+            [left, right] => {
+                let left = self.settled(left)?;
+                let right = self.settled(right)?;
+                match (left, right) {
+                    (Ok(left), Ok(right)) => self.finish(call, &[left, right]),
+                    (Err(error), _) | (_, Err(error)) => {
+                        self.charge(call.cost.of_error())?;
+                        Err(error)
+                    }
+                }
+            }
+            args => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(self.eval(arg)?);
+                }
+                self.finish(call, &values)
+            }
+        }
+    }
+
+    fn finish(&mut self, call: &'a Call, args: &[Val<'a>]) -> Result<Val<'a>> {
+        let result = match call.known {
+            Some(function) => function(args),
+            None => dispatch(call, args),
+        };
+        let cost = call.cost.of_call(args, result.as_ref().ok());
+        self.charge(cost)?;
+        result
+    }
+
+    fn regex(&mut self, call: &'a RegexCall) -> Result<Val<'a>> {
+        let mut args = Vec::with_capacity(3);
+        for arg in &call.args {
+            match self.settled(arg)? {
+                Ok(value) => args.push(value),
+                Err(error) => {
+                    self.charge(call.cost.of_error())?;
+                    return Err(error);
+                }
+            }
+        }
+        let result = match (&call.kind, args.as_slice()) {
+            (RegexKind::Matches, [Val::String(text), ..]) => Ok(Val::Bool(call.regex.is_match(text))),
+            (RegexKind::Find, [Val::String(text), ..]) => Ok(crate::library::strings::found(&call.regex, text)),
+            (RegexKind::FindAll, [Val::String(text), _]) => {
+                Ok(crate::library::strings::found_all(&call.regex, text, -1))
+            }
+            (RegexKind::FindAll, [Val::String(text), _, Val::Int(n)]) => {
+                Ok(crate::library::strings::found_all(&call.regex, text, *n))
+            }
+            _ => Err(Error::overload()),
+        };
+        self.charge(call.cost.of_call(&args, result.as_ref().ok()))?;
+        result
+    }
+
+    fn list(&mut self, items: &'a [Node], optional: &[bool]) -> Result<Val<'a>> {
+        let mut values = Vec::with_capacity(items.len());
+        for (item, optional) in items.iter().zip(optional) {
+            let value = match self.settled(item)? {
+                Ok(value) => value,
+                Err(error) => {
+                    self.charge(10)?;
+                    return Err(error);
+                }
+            };
+            if !optional {
+                values.push(value);
+                continue;
+            }
+            match value {
+                Val::Optional(None) => {}
+                Val::Optional(Some(value)) => values.push((*value).clone()),
+                other => {
+                    let name = other.type_of().runtime_name();
+                    return Err(Error::new(format!("cannot initialize optional list element from non-optional value {name}")));
+                }
+            }
+        }
+        self.charge(10)?;
+        Ok(Val::list(values))
+    }
+
+    fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Result<Val<'a>> {
+        let mut map = std::collections::BTreeMap::new();
+        for (key, value, optional) in entries {
+            let key = self.eval(key)?;
+            let value = self.eval(value)?;
+            let value = match (optional, value) {
+                (false, value) => value,
+                (true, Val::Optional(None)) => continue,
+                (true, Val::Optional(Some(value))) => (*value).clone(),
+                (true, other) => {
+                    let name = other.type_of().runtime_name();
+                    return Err(Error::new(format!("cannot initialize optional entry from non-optional value {name}")));
+                }
+            };
+            let Some(key) = Key::of(&key).filter(|_| !matches!(key, Val::Double(_))) else {
+                return Err(Error::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
+            };
+            let shown = key.value();
+            if map.insert(key, value).is_some() {
+                return Err(Error::new(format!("Failed with repeated key: {}", crate::library::standard::plain(&shown))));
+            }
+        }
+        self.charge(30)?;
+        Ok(Val::Map(Map::Owned(Rc::new(map))))
+    }
+
+    fn bind(&mut self, bind: &'a Bind) -> Result<Val<'a>> {
+        if let Some(place) = self.slots.get_mut(bind.slot as usize) {
+            *place = Slot::Lazy(&bind.init);
+        }
+        let result = self.eval(&bind.result);
+        if let Some(place) = self.slots.get_mut(bind.slot as usize) {
+            *place = Slot::Empty;
+        }
+        result
+    }
+
+    fn fold(&mut self, fold: &'a Fold) -> Result<Val<'a>> {
+        let range = self.eval(&fold.range)?;
+        let init = self.eval(&fold.init);
+        self.set(fold.accu, init);
+        match (range, fold.var2) {
+            (Val::List(list), second) => {
+                for i in 0..list.len() {
+                    let Some(item) = list.get(i) else { break };
+                    match second {
+                        None => self.set(fold.var, item),
+                        Some(second) => {
+                            self.set(fold.var, Ok(Val::Int(i as i64)));
+                            self.set(second, item);
+                        }
+                    }
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), second) => {
+                for key in map.keys() {
+                    if let Some(second) = second {
+                        let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
+                        self.set(second, value);
+                    }
+                    self.set(fold.var, Ok(key));
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (other, None) => return Err(Error::new(format!("got '{}', expected iterable type", other.go_type()))),
+            (other, Some(_)) => {
+                return Err(Error::new(format!("unsupported comprehension range type: {}", other.go_type())));
+            }
+        }
+        self.eval(&fold.result)
+    }
+
+    /// One round; tells whether to go on.
+    fn iterate(&mut self, fold: &'a Fold) -> Result<bool> {
+        match self.settled(&fold.condition)? {
+            Ok(Val::Bool(false)) => return Ok(false),
+            _ => {}
+        }
+        let step = self.settled(&fold.step)?;
+        self.set(fold.accu, step);
+        Ok(true)
+    }
+
+    fn take(&mut self, slot: u32) -> Result<Val<'a>> {
+        match self.slots.get_mut(slot as usize).map(|place| std::mem::replace(place, Slot::Empty)) {
+            Some(Slot::Value(value)) => Ok(value),
+            Some(Slot::Failed(error)) => Err(error),
+            _ => Err(Error::overload()),
+        }
+    }
+
+    fn append(&mut self, accu: u32, item: &'a Node, made: bool) -> Result<Val<'a>> {
+        self.charge(1)?;
+        let item = self.settled(item)?;
+        self.charge(if made { 11 } else { 1 })?;
+        let list = self.take(accu)?;
+        let item = item?;
+        match list {
+            Val::List(List::Owned(mut items)) => {
+                Rc::make_mut(&mut items).push(item);
+                Ok(Val::List(List::Owned(items)))
+            }
+            _ => Err(Error::overload()),
+        }
+    }
+
+    fn insert(&mut self, accu: u32, parts: &'a [Node]) -> Result<Val<'a>> {
+        self.charge(1)?;
+        let mut values = Vec::with_capacity(2);
+        for part in parts {
+            values.push(self.eval(part)?);
+        }
+        self.charge(1)?;
+        let Val::Map(Map::Owned(mut map)) = self.take(accu)? else { return Err(Error::overload()) };
+        let pairs: Vec<(Val<'a>, Val<'a>)> = match values.as_slice() {
+            [key, value] => vec![(key.clone(), value.clone())],
+            [Val::Map(other)] => {
+                let keys = other.keys();
+                let values: Result<Vec<_>> =
+                    keys.into_iter().filter_map(|k| other.get(&k).map(|v| v.map(|v| (k, v)))).collect();
+                values?
+            }
+            _ => return Err(Error::overload()),
+        };
+        let target = Rc::make_mut(&mut map);
+        for (key, value) in pairs {
+            let Some(key) = Key::of(&key) else { return Err(Error::overload()) };
+            if target.contains_key(&key) {
+                let shown = crate::library::standard::plain(&key.value());
+                return Err(Error::new(format!("insert failed: key {shown} already exists")));
+            }
+            target.insert(key, value);
+        }
+        Ok(Val::Map(Map::Owned(map)))
+    }
+
+    fn optional_or(&mut self, sides: &'a [Node; 2], value: bool) -> Result<Val<'a>> {
+        match self.eval(&sides[0])? {
+            Val::Optional(None) => self.eval(&sides[1]),
+            Val::Optional(Some(inner)) if value => Ok((*inner).clone()),
+            other @ Val::Optional(_) => Ok(other),
+            _ => Err(Error::overload()),
+        }
+    }
+}
+
+fn unwrap<'a>(value: Val<'a>) -> (Option<Val<'a>>, bool) {
+    match value {
+        Val::Optional(None) => (None, true),
+        Val::Optional(Some(value)) => (Some((*value).clone()), true),
+        value => (Some(value), false),
+    }
+}
+
+/// What an object has under a key: none if it has nothing.
+fn find<'a>(object: &Val<'a>, key: &Val<'a>) -> Option<Result<Val<'a>>> {
+    match object {
+        Val::Map(map) => map.get(key),
+        Val::List(list) => match index(key) {
+            Ok(i) => usize::try_from(i).ok().and_then(|i| list.get(i)),
+            Err(error) => Some(Err(error)),
+        },
+        _ => None,
+    }
+}
+
+fn index(key: &Val<'_>) -> Result<i64> {
+    match key {
+        Val::Int(i) => Ok(*i),
+        Val::Uint(u) => i64::try_from(*u).map_err(|_| Error::new(format!("unsupported index value {u} in list"))),
+        Val::Double(d) if d.fract() == 0.0 && d.abs() < 9.2e18 => Ok(*d as i64),
+        Val::Double(d) => Err(Error::new(format!("unsupported index value {d} in list"))),
+        other => Err(Error::new(format!("unsupported index type '{}' in list", other.type_of().runtime_name()))),
+    }
+}
+
+fn missing(object: &Val<'_>, key: &Val<'_>) -> Error {
+    let key = crate::library::standard::plain(key);
+    if matches!(object, Val::List(_)) {
+        Error::new(format!("index out of bounds: {key}"))
+    } else {
+        Error::new(format!("no such key: {key}"))
+    }
+}
+
+/// Chooses an overload by the types that the arguments turned out to have.
+fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
+    for index in call.overloads {
+        let overload = registry().overload(*index);
+        if overload.params.len() == args.len() && args.iter().zip(&overload.params).all(|(arg, t)| fits(arg, t)) {
+            return (overload.call)(args);
+        }
+    }
+    let types: Vec<String> = args.iter().map(|arg| arg.type_of().runtime_name().to_string()).collect();
+    Err(Error::new(format!("no such overload: {}({})", call.function, types.join(", "))))
+}
+
+fn fits(value: &Val<'_>, t: &Type) -> bool {
+    match (value, t) {
+        (_, Type::Dyn | Type::Any | Type::Param(_)) => true,
+        (Val::Bool(_), Type::Bool)
+        | (Val::Int(_), Type::Int)
+        | (Val::Uint(_), Type::Uint)
+        | (Val::Double(_), Type::Double)
+        | (Val::String(_), Type::String)
+        | (Val::Bytes(_), Type::Bytes)
+        | (Val::Duration(_), Type::Duration)
+        | (Val::Timestamp(_), Type::Timestamp)
+        | (Val::List(_), Type::List(_))
+        | (Val::Map(_), Type::Map(_))
+        | (Val::Type(_), Type::Type(_))
+        | (Val::Null, Type::Null) => true,
+        (Val::Optional(_), Type::Opaque(name, _)) => *name == crate::types::OPTIONAL,
+        (Val::Opaque(opaque), t @ (Type::Named(_) | Type::Opaque(..))) => opaque.type_of() == *t,
+        _ => false,
+    }
+}

@@ -1,0 +1,213 @@
+//! Lists and sets.
+
+use crate::value::{Error, List, Result, Val, compare, equal};
+use std::cmp::Ordering;
+
+/// What one call may make.
+const ITEMS_MAX: i64 = 1_000_000;
+
+fn list<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
+    if let Some(Val::List(list)) = args.first() { Ok(list) } else { Err(Error::overload()) }
+}
+
+pub fn is_sorted<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let mut previous: Option<Val<'a>> = None;
+    for item in list(args)?.iter() {
+        let item = item?;
+        if let Some(previous) = &previous
+            && compare(previous, &item)? == Ordering::Greater
+        {
+            return Ok(Val::Bool(false));
+        }
+        previous = Some(item);
+    }
+    Ok(Val::Bool(true))
+}
+
+fn sum_from<'a>(args: &[Val<'a>], zero: Val<'a>) -> Result<Val<'a>> {
+    let mut total = zero;
+    for item in list(args)?.iter() {
+        total = super::standard::add(&[total, item?])?;
+    }
+    Ok(total)
+}
+
+pub fn sum_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    sum_from(args, Val::Int(0))
+}
+
+pub fn sum_uint<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    sum_from(args, Val::Uint(0))
+}
+
+pub fn sum_double<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    sum_from(args, Val::Double(0.0))
+}
+
+pub fn sum_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    sum_from(args, Val::Duration(0))
+}
+
+fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>> {
+    let mut best: Option<Val<'a>> = None;
+    for item in list(args)?.iter() {
+        let item = item?;
+        best = Some(match best {
+            Some(best) if compare(&item, &best)? != better => best,
+            _ => item,
+        });
+    }
+    best.ok_or_else(|| Error::new(format!("{name} called on empty list")))
+}
+
+pub fn min<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    extreme(args, "min", Ordering::Less)
+}
+
+pub fn max<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    extreme(args, "max", Ordering::Greater)
+}
+
+pub fn index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let want = args.get(1).ok_or_else(Error::overload)?;
+    for (i, item) in list(args)?.iter().enumerate() {
+        if equal(&item?, want)? {
+            return Ok(Val::Int(i as i64));
+        }
+    }
+    Ok(Val::Int(-1))
+}
+
+pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let want = args.get(1).ok_or_else(Error::overload)?;
+    let items = list(args)?;
+    for i in (0..items.len()).rev() {
+        if let Some(item) = items.get(i)
+            && equal(&item?, want)?
+        {
+            return Ok(Val::Int(i as i64));
+        }
+    }
+    Ok(Val::Int(-1))
+}
+
+fn sorted<'a>(mut keyed: Vec<(Val<'a>, Val<'a>)>) -> Result<Val<'a>> {
+    if let Some((first, _)) = keyed.first() {
+        let same = |v: &Val<'_>| std::mem::discriminant(v) == std::mem::discriminant(first);
+        if !keyed.iter().all(|(key, _)| same(key)) {
+            return Err(Error::new("list elements must have the same type"));
+        }
+        if compare(first, first).is_err() && !matches!(first, Val::Double(_)) {
+            return Err(Error::new("list elements must be comparable"));
+        }
+    }
+    keyed.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
+    Ok(Val::list(keyed.into_iter().map(|(_, item)| item).collect()))
+}
+
+pub fn sort<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    sorted(list(args)?.to_vec()?.into_iter().map(|item| (item.clone(), item)).collect())
+}
+
+pub fn sort_by<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::List(items), Val::List(keys)] = args else { return Err(Error::overload()) };
+    let (items, keys) = (items.to_vec()?, keys.to_vec()?);
+    if items.len() != keys.len() {
+        let text = format!("@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively", items.len(), keys.len());
+        return Err(Error::new(text));
+    }
+    sorted(keys.into_iter().zip(items).collect())
+}
+
+pub fn reverse<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let mut items = list(args)?.to_vec()?;
+    items.reverse();
+    Ok(Val::list(items))
+}
+
+pub fn distinct<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let mut unique: Vec<Val<'a>> = vec![];
+    for item in list(args)?.iter() {
+        let item = item?;
+        if !unique.iter().any(|known| equal(&item, known).unwrap_or(false)) {
+            unique.push(item);
+        }
+    }
+    Ok(Val::list(unique))
+}
+
+pub fn slice<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::List(items), Val::Int(start), Val::Int(end)] = args else { return Err(Error::overload()) };
+    let length = items.len() as i64;
+    if *start < 0 || *end < 0 {
+        return Err(Error::new(format!("cannot slice({start}, {end}), negative indexes not supported")));
+    }
+    if start > end {
+        return Err(Error::new(format!(
+            "cannot slice({start}, {end}), start index must be less than or equal to end index"
+        )));
+    }
+    if length < *end {
+        return Err(Error::new(format!("cannot slice({start}, {end}), list is length {length}")));
+    }
+    let part: Result<Vec<Val<'a>>> = (*start..*end).filter_map(|i| items.get(i as usize)).collect();
+    part.map(Val::list)
+}
+
+pub fn range<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::Int(n)] = args else { return Err(Error::overload()) };
+    if *n > ITEMS_MAX {
+        return Err(Error::new(format!("lists.range({n}) exceeds the limit of {ITEMS_MAX} items")));
+    }
+    Ok(Val::list((0..*n).map(Val::Int).collect()))
+}
+
+fn flat<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Val<'a>>) -> Result<()> {
+    for item in list.iter() {
+        match item? {
+            Val::List(inner) if depth > 0 => flat(&inner, depth - 1, out)?,
+            other => out.push(other),
+        }
+    }
+    Ok(())
+}
+
+pub fn flatten<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let depth = match args.get(1) {
+        None => 1,
+        Some(Val::Int(depth)) if *depth < 0 => return Err(Error::new("level must be non-negative")),
+        Some(Val::Int(depth)) => *depth,
+        Some(_) => return Err(Error::overload()),
+    };
+    let mut out = vec![];
+    flat(list(args)?, depth, &mut out)?;
+    Ok(Val::list(out))
+}
+
+fn has(list: &[Val<'_>], want: &Val<'_>) -> bool {
+    list.iter().any(|item| same(item, want))
+}
+
+fn same<'a>(a: &Val<'a>, b: &Val<'a>) -> bool {
+    equal(a, b).unwrap_or(false)
+}
+
+fn both<'a>(args: &[Val<'a>]) -> Result<(Vec<Val<'a>>, Vec<Val<'a>>)> {
+    let [Val::List(a), Val::List(b)] = args else { return Err(Error::overload()) };
+    Ok((a.to_vec()?, b.to_vec()?))
+}
+
+pub fn sets_contains<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (a, b) = both(args)?;
+    Ok(Val::Bool(b.iter().all(|item| has(&a, item))))
+}
+
+pub fn sets_equivalent<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (a, b) = both(args)?;
+    Ok(Val::Bool(b.iter().all(|item| has(&a, item)) && a.iter().all(|item| has(&b, item))))
+}
+
+pub fn sets_intersects<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (a, b) = both(args)?;
+    Ok(Val::Bool(b.iter().any(|item| has(&a, item))))
+}

@@ -1,0 +1,148 @@
+//! The libraries: declarations for the checker, functions for the evaluator.
+//!
+//! Start at `declarations` for what there is; each other file implements one library, and `bind` maps overloads to
+//! functions. Functions never panic, charge nothing (costs are in `cost`) and don't know where they are called from.
+
+pub(crate) mod bind;
+mod declarations;
+pub(crate) mod format;
+pub(crate) mod lists;
+pub(crate) mod math;
+pub(crate) mod net;
+pub(crate) mod quantity;
+pub(crate) mod semver;
+pub(crate) mod standard;
+pub(crate) mod string_format;
+pub(crate) mod strings;
+pub(crate) mod time;
+pub(crate) mod urls;
+
+use crate::eval::Function;
+use crate::types::{Param, Type};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A group of functions that an environment has or hasn't.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Library {
+    Standard,
+    Strings,
+    StringsFormat,
+    StringsReverse,
+    Authorization,
+    Regex,
+    RegexExtension,
+    Urls,
+    KubernetesLists,
+    Optionals,
+    Quantity,
+    Sets,
+    Net,
+    Format,
+    TwoVariables,
+    Semver,
+    Lists,
+    Encoders,
+    Math,
+    Bindings,
+}
+
+/// A set of libraries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Libraries(u32);
+
+impl Libraries {
+    pub const fn of(libraries: &[Library]) -> Libraries {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < libraries.len() {
+            bits |= 1 << libraries[i] as u8;
+            i += 1;
+        }
+        Libraries(bits)
+    }
+
+    #[must_use]
+    pub fn with(self, library: Library) -> Libraries {
+        Libraries(self.0 | 1 << library as u8)
+    }
+
+    pub fn has(self, library: Library) -> bool {
+        self.0 & (1 << library as u8) != 0
+    }
+
+    /// All there are.
+    pub const ALL: Libraries = Libraries(u32::MAX);
+}
+
+/// Number of an overload in the registry.
+pub(crate) type OverloadIndex = u16;
+
+/// A function with certain types of parameters.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    pub id: &'static str,
+    pub function: &'static str,
+    pub member: bool,
+    pub params: Vec<Type>,
+    pub result: Type,
+    /// The letters of its type parameters.
+    pub letters: Vec<u8>,
+    pub library: Library,
+    pub call: Function,
+}
+
+/// All overloads of all libraries.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub overloads: Vec<Overload>,
+    pub functions: HashMap<&'static str, Vec<OverloadIndex>>,
+}
+
+pub(crate) fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let mut registry = Registry { overloads: vec![], functions: HashMap::new() };
+        for (library, text) in declarations::ALL {
+            for line in text.lines() {
+                registry.declare(*library, line);
+            }
+        }
+        registry
+    })
+}
+
+impl Registry {
+    fn declare(&mut self, library: Library, line: &'static str) {
+        let mut parts = line.split(" | ");
+        let mut part = || parts.next().unwrap_or_default();
+        let (name, id, params, result) = (part(), part(), part(), part());
+        let (member, function) = name.strip_prefix('.').map_or((false, name), |rest| (true, rest));
+        let params: Vec<Type> = params.split("; ").filter(|p| !p.is_empty()).map(Type::parse).collect();
+        let result = Type::parse(result);
+        let mut letters = vec![];
+        params.iter().chain([&result]).for_each(|t| collect_letters(t, &mut letters));
+        let call = bind::function(id, function, member);
+        let index = self.overloads.len() as OverloadIndex;
+        self.overloads.push(Overload { id, function, member, params, result, letters, library, call });
+        self.functions.entry(function).or_default().push(index);
+    }
+
+    pub fn overload(&self, index: OverloadIndex) -> &Overload {
+        &self.overloads[usize::from(index)]
+    }
+}
+
+fn collect_letters(t: &Type, letters: &mut Vec<u8>) {
+    match t {
+        Type::Param(Param::Named(letter)) if !letters.contains(letter) => letters.push(*letter),
+        Type::List(item) | Type::Type(Some(item)) | Type::Wrapper(item) => collect_letters(item, letters),
+        Type::Map(pair) => {
+            collect_letters(&pair.0, letters);
+            collect_letters(&pair.1, letters);
+        }
+        Type::Opaque(_, params) => params.iter().for_each(|p| collect_letters(p, letters)),
+        _ => {}
+    }
+}

@@ -1,0 +1,363 @@
+//! IP addresses and networks, with the parser and the messages of Go's `net/netip`.
+
+use crate::value::{Error, Opaque, Result, Val};
+use machinery::value::quote;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip(IpAddr);
+
+/// A network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl std::fmt::Display for Ip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::fmt::Display for Cidr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Ip {
+    pub(crate) fn bytes_len(self) -> u64 {
+        if self.0.is_ipv4() { 4 } else { 16 }
+    }
+}
+
+impl Cidr {
+    pub(crate) fn bytes_len(self) -> u64 {
+        u64::from(self.bits).div_ceil(8)
+    }
+
+    fn bits_max(address: IpAddr) -> u8 {
+        if address.is_ipv4() { 32 } else { 128 }
+    }
+
+    fn masked_bits(address: IpAddr, bits: u8) -> u128 {
+        match address {
+            IpAddr::V4(v4) => u128::from(u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)),
+            IpAddr::V6(v6) => u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0),
+        }
+    }
+
+    fn contains(self, address: IpAddr) -> bool {
+        self.address.is_ipv4() == address.is_ipv4()
+            && Cidr::masked_bits(self.address, self.bits) == Cidr::masked_bits(address, self.bits)
+    }
+}
+
+type Parsed<T> = std::result::Result<T, String>;
+
+fn v4_fields(whole: &str, part: &str) -> Parsed<[u8; 4]> {
+    let fail = |message: &str, at: &str| {
+        let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
+        Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
+    };
+    let bytes = part.as_bytes();
+    let (mut fields, mut pos, mut value, mut digits) = ([0u8; 4], 0, 0u32, 0);
+    for (i, &b) in bytes.iter().enumerate() {
+        match b {
+            b'0'..=b'9' => {
+                if digits == 1 && value == 0 {
+                    return fail("IPv4 field has octet with leading zero", "");
+                }
+                value = value * 10 + u32::from(b - b'0');
+                digits += 1;
+                if value > 255 {
+                    return fail("IPv4 field has value >255", "");
+                }
+            }
+            b'.' => {
+                if i == 0 || i == bytes.len() - 1 || bytes[i - 1] == b'.' {
+                    return fail("IPv4 field must have at least one digit", &part[i..]);
+                }
+                if pos == 3 {
+                    return fail("IPv4 address too long", "");
+                }
+                fields[pos] = value as u8;
+                pos += 1;
+                (value, digits) = (0, 0);
+            }
+            _ => return fail("unexpected character", &part[i..]),
+        }
+    }
+    if pos < 3 {
+        return fail("IPv4 address too short", "");
+    }
+    fields[3] = value as u8;
+    Ok(fields)
+}
+
+fn v6(whole: &str) -> Parsed<(Ipv6Addr, bool)> {
+    let fail = |message: &str, at: &str| {
+        let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
+        Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
+    };
+    let (mut rest, zone) = match whole.split_once('%') {
+        Some((_, "")) => return fail("zone must be a non-empty string", ""),
+        Some((address, _)) => (address, true),
+        None => (whole, false),
+    };
+    let mut bytes = [0u8; 16];
+    let mut ellipsis = None;
+    let mut i = 0;
+    if let Some(after) = rest.strip_prefix("::") {
+        ellipsis = Some(0);
+        rest = after;
+        if rest.is_empty() {
+            return Ok((Ipv6Addr::UNSPECIFIED, zone));
+        }
+    }
+    while i < 16 {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return fail("each group must have 4 or fewer digits", rest);
+        }
+        if digits == 0 {
+            return fail("each colon-separated field must have at least one digit", rest);
+        }
+        if rest.as_bytes().get(digits) == Some(&b'.') {
+            if ellipsis.is_none() && i != 12 {
+                return fail("embedded IPv4 address must replace the final 2 fields of the address", rest);
+            }
+            if i + 4 > 16 {
+                return fail("too many hex fields to fit an embedded IPv4 at the end of the address", rest);
+            }
+            bytes[i..i + 4].copy_from_slice(&v4_fields(whole, rest)?);
+            rest = "";
+            i += 4;
+            break;
+        }
+        let group = u16::from_str_radix(&rest[..digits], 16).unwrap_or(0);
+        bytes[i..i + 2].copy_from_slice(&group.to_be_bytes());
+        i += 2;
+        rest = &rest[digits..];
+        if rest.is_empty() {
+            break;
+        }
+        if !rest.starts_with(':') {
+            return fail("unexpected character, want colon", rest);
+        }
+        if rest.len() == 1 {
+            return fail("colon must be followed by more characters", rest);
+        }
+        rest = &rest[1..];
+        if rest.starts_with(':') {
+            if ellipsis.is_some() {
+                return fail("multiple :: in address", rest);
+            }
+            ellipsis = Some(i);
+            rest = &rest[1..];
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    if !rest.is_empty() {
+        return fail("trailing garbage after address", rest);
+    }
+    match ellipsis {
+        None if i < 16 => return fail("address string too short", ""),
+        Some(_) if i >= 16 => return fail("the :: must expand to at least one field of zeros", ""),
+        Some(at) => {
+            bytes.copy_within(at..i, 16 - (i - at));
+            bytes[at..16 - (i - at)].fill(0);
+        }
+        None => {}
+    }
+    Ok((Ipv6Addr::from(bytes), zone))
+}
+
+/// `netip.ParseAddr`: the address and whether it has a zone.
+fn parse_address(text: &str) -> Parsed<(IpAddr, bool)> {
+    match text.bytes().find(|b| matches!(b, b'.' | b':' | b'%')) {
+        Some(b'.') => v4_fields(text, text).map(|fields| (IpAddr::V4(Ipv4Addr::from(fields)), false)),
+        Some(b':') => v6(text).map(|(v6, zone)| (IpAddr::V6(v6), zone)),
+        Some(_) => Err(format!("ParseAddr({}): missing IPv6 address", quote(text))),
+        None => Err(format!("ParseAddr({}): unable to parse IP", quote(text))),
+    }
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
+}
+
+fn parse_ip(text: &str) -> Result<Ip> {
+    let (address, zone) = parse_address(text).map_err(|error| {
+        Error::new(format!("IP Address {} parse error during conversion from string: {error}", quote(text)))
+    })?;
+    if zone {
+        return Err(Error::new(format!("IP address {} with zone value is not allowed", quote(text))));
+    }
+    if is_mapped(address) {
+        return Err(Error::new(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
+    }
+    Ok(Ip(address))
+}
+
+/// `netip.ParsePrefix`.
+fn parse_prefix(text: &str) -> Parsed<Cidr> {
+    let fail = |message: &str| Err(format!("netip.ParsePrefix({}): {message}", quote(text)));
+    let Some((address, bits)) = text.rsplit_once('/') else { return fail("no '/'") };
+    let (address, zone) = match parse_address(address) {
+        Ok(parsed) => parsed,
+        Err(error) => return fail(&error),
+    };
+    if zone {
+        return fail("IPv6 zones cannot be present in a prefix");
+    }
+    let digits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
+    if bits.len() > 1 && !bits.starts_with(|c: char| ('1'..='9').contains(&c)) || !digits {
+        return fail(&format!("bad bits after slash: {}", quote(bits)));
+    }
+    match bits.parse::<u8>() {
+        Ok(bits) if bits <= Cidr::bits_max(address) => Ok(Cidr { address, bits }),
+        _ => fail("prefix length out of range"),
+    }
+}
+
+fn parse_cidr(text: &str) -> Result<Cidr> {
+    let cidr = parse_prefix(text).map_err(|error| {
+        Error::new(format!("network address parse error during conversion from string: {error}"))
+    })?;
+    if is_mapped(cidr.address) {
+        return Err(Error::new(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
+    }
+    Ok(cidr)
+}
+
+fn text<'v>(args: &'v [Val<'_>]) -> Result<&'v str> {
+    if let [Val::String(text)] = args { Ok(text) } else { Err(Error::overload()) }
+}
+
+pub fn ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Opaque(opaque)] => match &**opaque {
+            Opaque::Cidr(cidr) => Ok(Val::opaque(Opaque::Ip(Ip(cidr.address)))),
+            _ => Err(Error::overload()),
+        },
+        _ => Ok(Val::opaque(Opaque::Ip(parse_ip(text(args)?)?))),
+    }
+}
+
+pub fn is_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(parse_ip(text(args)?).is_ok()))
+}
+
+pub fn is_canonical<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let text = text(args)?;
+    Ok(Val::Bool(parse_ip(text)?.to_string() == text))
+}
+
+pub fn cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::opaque(Opaque::Cidr(parse_cidr(text(args)?)?)))
+}
+
+pub fn is_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(parse_cidr(text(args)?).is_ok()))
+}
+
+fn address(args: &[Val<'_>]) -> Result<IpAddr> {
+    match args {
+        [Val::Opaque(opaque)] => match &**opaque {
+            Opaque::Ip(ip) => Ok(ip.0),
+            _ => Err(Error::overload()),
+        },
+        _ => Err(Error::overload()),
+    }
+}
+
+fn network(value: Option<&Val<'_>>) -> Result<Cidr> {
+    match value {
+        Some(Val::Opaque(opaque)) => match &**opaque {
+            Opaque::Cidr(cidr) => Ok(*cidr),
+            _ => Err(Error::overload()),
+        },
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn family<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Int(if address(args)?.is_ipv4() { 4 } else { 6 }))
+}
+
+pub fn is_unspecified<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(address(args)?.is_unspecified()))
+}
+
+pub fn is_loopback<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(address(args)?.is_loopback()))
+}
+
+pub fn is_link_local_multicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(match address(args)? {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
+    }))
+}
+
+fn link_local_unicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+pub fn is_link_local_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(link_local_unicast(address(args)?)))
+}
+
+pub fn is_global_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let address = address(args)?;
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    Ok(Val::Bool(
+        !broadcast
+            && !address.is_unspecified()
+            && !address.is_loopback()
+            && !address.is_multicast()
+            && !link_local_unicast(address),
+    ))
+}
+
+pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let cidr = network(args.first())?;
+    let address = match args.get(1) {
+        // An unreadable address is answered as a wrong argument.
+        Some(Val::String(text)) => parse_ip(text).map_err(|_| Error::overload())?.0,
+        Some(value) => address(std::slice::from_ref(value))?,
+        None => return Err(Error::overload()),
+    };
+    Ok(Val::Bool(cidr.contains(address)))
+}
+
+pub fn contains_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let cidr = network(args.first())?;
+    let other = match args.get(1) {
+        Some(Val::String(text)) => parse_cidr(text).map_err(|_| Error::overload())?,
+        other => network(other)?,
+    };
+    Ok(Val::Bool(cidr.bits <= other.bits && cidr.contains(other.address)))
+}
+
+pub fn masked<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let cidr = network(args.first())?;
+    let bits = Cidr::masked_bits(cidr.address, cidr.bits);
+    let address = match cidr.address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from(bits as u32)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(bits)),
+    };
+    Ok(Val::opaque(Opaque::Cidr(Cidr { address, bits: cidr.bits })))
+}
+
+pub fn prefix_length<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Int(network(args.first())?.bits.into()))
+}

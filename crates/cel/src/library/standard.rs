@@ -1,0 +1,475 @@
+//! Operators and conversions of the language.
+
+use crate::library::time;
+use crate::types::Type;
+use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
+use crate::decl::ListKind;
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::sync::Arc;
+
+fn overflow() -> Error {
+    Error::new("integer overflow")
+}
+
+fn unsigned_overflow() -> Error {
+    Error::new("unsigned integer overflow")
+}
+
+pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_add(*b).ok_or_else(overflow)?),
+        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a.checked_add(*b).ok_or_else(unsigned_overflow)?),
+        [Val::Double(a), Val::Double(b)] => Val::Double(a + b),
+        [Val::String(a), Val::String(b)] => {
+            let mut text = String::with_capacity(a.len() + b.len());
+            text.push_str(a);
+            text.push_str(b);
+            Val::string(text)
+        }
+        [Val::Bytes(a), Val::Bytes(b)] => Val::Bytes(a.iter().chain(b.iter()).copied().collect()),
+        [Val::List(a), Val::List(b)] => return concatenate(a, b),
+        [Val::Duration(a), Val::Duration(b)] => Val::Duration(a.checked_add(*b).ok_or_else(overflow)?),
+        [Val::Timestamp(t), Val::Duration(d)] | [Val::Duration(d), Val::Timestamp(t)] => time::shifted(*t, *d)?,
+        _ => return Err(Error::overload()),
+    })
+}
+
+fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
+    let mut items = a.to_vec()?;
+    match a.kind() {
+        Some(ListKind::Set) => {
+            let mut known: std::collections::BTreeSet<String> =
+                items.iter().map(crate::value::scalar_text).collect::<Result<_>>()?;
+            for item in b.iter() {
+                let item = item?;
+                if known.insert(crate::value::scalar_text(&item)?) {
+                    items.push(item);
+                }
+            }
+        }
+        Some(ListKind::Map(keys)) => {
+            let mut places: std::collections::BTreeMap<String, usize> =
+                items.iter().enumerate().map(|(i, item)| (crate::value::item_key(item, keys), i)).collect();
+            for item in b.iter() {
+                let item = item?;
+                let key = crate::value::item_key(&item, keys);
+                match places.get(&key) {
+                    Some(place) => items[*place] = item,
+                    None => {
+                        places.insert(key, items.len());
+                        items.push(item);
+                    }
+                }
+            }
+        }
+        _ => {
+            for item in b.iter() {
+                items.push(item?);
+            }
+        }
+    }
+    Ok(Val::List(match a.kind() {
+        Some(kind) => List::Typed { items: Rc::new(items), kind },
+        None => List::Owned(Rc::new(items)),
+    }))
+}
+
+pub fn subtract<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_sub(*b).ok_or_else(overflow)?),
+        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a.checked_sub(*b).ok_or_else(unsigned_overflow)?),
+        [Val::Double(a), Val::Double(b)] => Val::Double(a - b),
+        [Val::Duration(a), Val::Duration(b)] => Val::Duration(a.checked_sub(*b).ok_or_else(overflow)?),
+        [Val::Timestamp(t), Val::Duration(d)] => time::shifted(*t, d.checked_neg().ok_or_else(overflow)?)?,
+        [Val::Timestamp(a), Val::Timestamp(b)] => time::between(*a, *b)?,
+        _ => return Err(Error::overload()),
+    })
+}
+
+pub fn multiply<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_mul(*b).ok_or_else(overflow)?),
+        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a.checked_mul(*b).ok_or_else(unsigned_overflow)?),
+        [Val::Double(a), Val::Double(b)] => Val::Double(a * b),
+        _ => return Err(Error::overload()),
+    })
+}
+
+pub fn divide<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => return Err(Error::new("division by zero")),
+        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_div(*b).ok_or_else(overflow)?),
+        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a / b),
+        [Val::Double(a), Val::Double(b)] => Val::Double(a / b),
+        _ => return Err(Error::overload()),
+    })
+}
+
+pub fn modulo<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => return Err(Error::new("modulus by zero")),
+        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_rem(*b).ok_or_else(overflow)?),
+        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a % b),
+        _ => return Err(Error::overload()),
+    })
+}
+
+pub fn negate<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(match args {
+        [Val::Int(a)] => Val::Int(a.checked_neg().ok_or_else(overflow)?),
+        [Val::Double(a)] => Val::Double(-a),
+        _ => return Err(Error::overload()),
+    })
+}
+
+pub fn not<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    if let [Val::Bool(b)] = args { Ok(Val::Bool(!b)) } else { Err(Error::overload()) }
+}
+
+pub fn not_strictly_false<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(!matches!(args, [Val::Bool(false)])))
+}
+
+fn order(args: &[Val<'_>], holds: fn(Ordering) -> bool) -> Result<Val<'static>> {
+    let [a, b] = args else { return Err(Error::overload()) };
+    Ok(Val::Bool(holds(compare(a, b)?)))
+}
+
+pub fn less<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    order(args, Ordering::is_lt)
+}
+
+pub fn less_equals<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    order(args, Ordering::is_le)
+}
+
+pub fn greater<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    order(args, Ordering::is_gt)
+}
+
+pub fn greater_equals<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    order(args, Ordering::is_ge)
+}
+
+pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [value, Val::List(list)] => {
+            let mut failure = None;
+            for item in list.iter() {
+                match item.and_then(|item| equal(&item, value)) {
+                    Ok(true) => return Ok(Val::Bool(true)),
+                    Ok(false) => {}
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+            match failure {
+                Some(_) => Err(Error::overload()),
+                None => Ok(Val::Bool(false)),
+            }
+        }
+        [key, Val::Map(map)] => match map.get(key) {
+            None => Ok(Val::Bool(false)),
+            Some(found) => found.map(|_| Val::Bool(true)),
+        },
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => Ok(Val::Int(value.cost_size() as i64)),
+        _ => Err(Error::new("no such overload: size")),
+    }
+}
+
+pub fn identity<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    args.first().cloned().ok_or_else(Error::overload)
+}
+
+pub fn type_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(Val::Type(Arc::new(value.type_of())))
+}
+
+fn conversion(value: &Val<'_>, to: &str) -> Error {
+    Error::new(format!("type conversion error from '{}' to '{to}'", value.type_of().runtime_name()))
+}
+
+fn whole(d: f64, low: f64, high: f64) -> bool {
+    d > low && d < high
+}
+
+pub fn to_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(Val::Int(match value {
+        Val::Int(i) => *i,
+        Val::Uint(u) => i64::try_from(*u).map_err(|_| overflow())?,
+        Val::Double(d) if whole(*d, i64::MIN as f64, i64::MAX as f64) => *d as i64,
+        Val::Double(_) => return Err(overflow()),
+        Val::String(s) => go_int(s).ok_or_else(|| conversion(value, "int"))?,
+        Val::Duration(d) => *d,
+        Val::Timestamp(t) => t.seconds,
+        other => return Err(conversion(other, "int")),
+    }))
+}
+
+/// `strconv.ParseInt` takes a sign, which Rust's parser does too, and nothing else.
+fn go_int(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+pub fn to_uint<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(Val::Uint(match value {
+        Val::Uint(u) => *u,
+        Val::Int(i) => u64::try_from(*i).map_err(|_| unsigned_overflow())?,
+        Val::Double(d) if *d >= 0.0 && whole(*d, -1.0, u64::MAX as f64) => *d as u64,
+        Val::Double(_) => return Err(unsigned_overflow()),
+        Val::String(s) if s.starts_with('+') => return Err(conversion(value, "uint")),
+        Val::String(s) => s.parse().map_err(|_| conversion(value, "uint"))?,
+        other => return Err(conversion(other, "uint")),
+    }))
+}
+
+pub fn to_double<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(Val::Double(match value {
+        Val::Double(d) => *d,
+        Val::Int(i) => *i as f64,
+        Val::Uint(u) => *u as f64,
+        Val::String(s) => go_float(s).ok_or_else(|| conversion(value, "double"))?,
+        other => return Err(conversion(other, "double")),
+    }))
+}
+
+/// `strconv.ParseFloat`: out of range is an error, hexadecimal and underscores aren't met.
+fn go_float(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    let named = text.trim_start_matches(['+', '-']).starts_with(['i', 'I', 'n', 'N']);
+    (value.is_finite() || named).then_some(value)
+}
+
+pub fn to_bool<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    match value {
+        Val::Bool(b) => Ok(Val::Bool(*b)),
+        Val::String(s) => match &**s {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Val::Bool(true)),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Val::Bool(false)),
+            _ => Err(conversion(value, "bool")),
+        },
+        other => Err(conversion(other, "bool")),
+    }
+}
+
+pub fn to_bytes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Bytes(b)] => Ok(Val::Bytes(b.clone())),
+        [Val::String(s)] => Ok(Val::Bytes(s.as_bytes().into())),
+        [other] => Err(conversion(other, "bytes")),
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn to_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    match value {
+        Val::Duration(d) => Ok(Val::Duration(*d)),
+        Val::Int(i) => Ok(Val::Duration(*i)),
+        Val::String(s) => {
+            time::parse_duration(s).map(Val::Duration).ok_or_else(|| conversion(value, "google.protobuf.Duration"))
+        }
+        other => Err(conversion(other, "google.protobuf.Duration")),
+    }
+}
+
+pub fn to_timestamp<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    let moment = match value {
+        Val::Timestamp(t) => *t,
+        Val::Int(i) => Timestamp { seconds: *i, nanoseconds: 0 },
+        Val::String(s) => match time::parse_timestamp(s) {
+            Some(t) => t,
+            None => return Err(conversion(value, "google.protobuf.Timestamp")),
+        },
+        other => return Err(conversion(other, "google.protobuf.Timestamp")),
+    };
+    time::checked(moment)
+}
+
+pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(match value {
+        Val::String(s) => Val::String(s.clone()),
+        Val::Bool(b) => Val::borrowed(if *b { "true" } else { "false" }),
+        Val::Int(i) => Val::string(itoa::Buffer::new().format(*i)),
+        Val::Uint(u) => Val::string(itoa::Buffer::new().format(*u)),
+        Val::Double(d) => Val::string(double_text(*d)),
+        Val::Bytes(b) => match std::str::from_utf8(b) {
+            Ok(text) => Val::string(text),
+            Err(_) => return Err(Error::new("invalid UTF-8 in bytes, cannot convert to string")),
+        },
+        Val::Duration(d) => Val::string(time::duration_text(*d)),
+        Val::Timestamp(t) => Val::string(time::timestamp_text(*t)),
+        Val::Opaque(opaque) => match &**opaque {
+            Opaque::Ip(ip) => Val::string(ip.to_string()),
+            Opaque::Cidr(cidr) => Val::string(cidr.to_string()),
+            _ => return Err(conversion(value, "string")),
+        },
+        other => return Err(conversion(other, "string")),
+    })
+}
+
+/// A double as `strconv.FormatFloat(f, 'g', -1, 64)` prints it.
+pub(crate) fn double_text(d: f64) -> String {
+    if d.is_nan() {
+        return "NaN".to_owned();
+    }
+    if d.is_infinite() {
+        return if d > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    if d == 0.0 {
+        return if d.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    let scientific = format!("{d:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..21).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    format!("{d}")
+}
+
+/// A value as Go's `%v` prints it in messages.
+pub(crate) fn plain(value: &Val<'_>) -> String {
+    match value {
+        Val::String(s) => s.to_string(),
+        Val::Bool(b) => b.to_string(),
+        Val::Int(i) => i.to_string(),
+        Val::Uint(u) => u.to_string(),
+        Val::Double(d) => double_text(*d),
+        Val::Null => "null".to_owned(),
+        Val::Duration(d) => time::duration_text(*d),
+        Val::Timestamp(t) => time::timestamp_text(*t),
+        other => other.type_of().runtime_name().to_string(),
+    }
+}
+
+pub fn optional_none<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Optional(None))
+}
+
+pub fn optional_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    args.first().cloned().map(Val::some).ok_or_else(Error::overload)
+}
+
+/// Whether a value is the default of its type.
+fn is_zero(value: &Val<'_>) -> bool {
+    match value {
+        Val::Null => true,
+        Val::Bool(b) => !b,
+        Val::Int(i) => *i == 0,
+        Val::Uint(u) => *u == 0,
+        Val::Double(d) => *d == 0.0,
+        Val::String(s) => s.is_empty(),
+        Val::Bytes(b) => b.is_empty(),
+        Val::Duration(d) => *d == 0,
+        Val::Timestamp(t) => t.seconds == -62_135_596_800 && t.nanoseconds == 0,
+        Val::List(list) => list.is_empty(),
+        Val::Map(map) => map.is_empty(),
+        Val::Optional(inner) => inner.is_none(),
+        Val::Type(_) | Val::Opaque(_) | Val::Preserved(_) => false,
+    }
+}
+
+pub fn optional_of_non_zero<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [value] = args else { return Err(Error::overload()) };
+    Ok(if is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) })
+}
+
+pub fn optional_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Optional(Some(value))] => Ok((**value).clone()),
+        [Val::Optional(None)] => Err(Error::new("optional.none() dereference")),
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn optional_has_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Optional(value)] => Ok(Val::Bool(value.is_some())),
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn optional_or<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Optional(None), other] => Ok(other.clone()),
+        [value @ Val::Optional(_), _] => Ok(value.clone()),
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn optional_or_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Optional(None), other] => Ok(other.clone()),
+        [Val::Optional(Some(value)), _] => Ok((**value).clone()),
+        _ => Err(Error::overload()),
+    }
+}
+
+pub fn optional_unwrap<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::List(list)] = args else { return Err(Error::overload()) };
+    let mut items = vec![];
+    for item in list.iter() {
+        match item? {
+            Val::Optional(Some(value)) => items.push((*value).clone()),
+            Val::Optional(None) => {}
+            other => {
+                let name = other.type_of().runtime_name();
+                return Err(Error::new(format!("value {name} is not optional")));
+            }
+        }
+    }
+    Ok(Val::list(items))
+}
+
+pub fn list_first<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::List(list)] = args else { return Err(Error::overload()) };
+    Ok(match list.get(0) {
+        Some(item) => Val::some(item?),
+        None => Val::Optional(None),
+    })
+}
+
+pub fn list_last<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::List(list)] = args else { return Err(Error::overload()) };
+    Ok(match list.len().checked_sub(1).and_then(|last| list.get(last)) {
+        Some(item) => Val::some(item?),
+        None => Val::Optional(None),
+    })
+}
+
+/// Stands for functions whose work the evaluator does itself.
+pub fn unavailable<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
+    Err(Error::overload())
+}
+
+/// A map with members added.
+pub fn map_insert<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (Some(Val::Map(Map::Owned(map))), Some(key), Some(value)) = (args.first(), args.get(1), args.get(2)) else {
+        return Err(Error::overload());
+    };
+    let mut map = (**map).clone();
+    let key = crate::value::Key::of(key).ok_or_else(Error::overload)?;
+    map.insert(key, value.clone());
+    Ok(Val::Map(Map::Owned(Rc::new(map))))
+}
+
+/// The type a value is converted to, for messages.
+pub(crate) fn type_name(value: &Val<'_>) -> String {
+    let t: Type = value.type_of();
+    t.runtime_name().to_string()
+}

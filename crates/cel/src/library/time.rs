@@ -1,0 +1,331 @@
+//! Timestamps and durations: texts, arithmetic, calendars and time zones.
+
+use crate::value::{Error, Result, Timestamp, Val};
+use jiff::civil::{Date, DateTime, Weekday};
+use jiff::tz::{Offset, TimeZone};
+
+/// Year 1 and the last second of year 9999.
+const SECONDS_MIN: i64 = -62_135_596_800;
+const SECONDS_MAX: i64 = 253_402_300_799;
+
+fn overflow() -> Error {
+    Error::new("timestamp overflow")
+}
+
+/// A moment, if it is one that timestamps can be.
+pub(crate) fn checked<'a>(t: Timestamp) -> Result<Val<'a>> {
+    if (SECONDS_MIN..=SECONDS_MAX).contains(&t.seconds) { Ok(Val::Timestamp(t)) } else { Err(overflow()) }
+}
+
+/// The moment `nanoseconds` later.
+pub(crate) fn shifted<'a>(t: Timestamp, nanoseconds: i64) -> Result<Val<'a>> {
+    let total = i128::from(t.seconds) * 1_000_000_000 + i128::from(t.nanoseconds) + i128::from(nanoseconds);
+    let seconds = i64::try_from(total.div_euclid(1_000_000_000)).map_err(|_| overflow())?;
+    checked(Timestamp { seconds, nanoseconds: total.rem_euclid(1_000_000_000) as u32 })
+}
+
+/// The time from `b` to `a`.
+pub(crate) fn between<'a>(a: Timestamp, b: Timestamp) -> Result<Val<'a>> {
+    let total = |t: Timestamp| i128::from(t.seconds) * 1_000_000_000 + i128::from(t.nanoseconds);
+    i64::try_from(total(a) - total(b)).map(Val::Duration).map_err(|_| Error::new("integer overflow"))
+}
+
+fn take_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+const UNITS: [(&str, i128); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Nanoseconds of `1h2.5m`, as Go's `time.ParseDuration` reads it.
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    let mut total: i128 = 0;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let (whole, after) = take_digits(rest);
+        let (fraction, after) = after.strip_prefix('.').map_or(("", after), take_digits);
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
+        let unit = UNITS.iter().find(|(name, _)| *name == &after[..end])?.1;
+        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()?.into() };
+        let mut scale = unit;
+        let mut part = whole.checked_mul(unit)?;
+        let mut value: f64 = 0.0;
+        let mut by = 1.0;
+        for digit in fraction.bytes().take(18) {
+            value = value * 10.0 + f64::from(digit - b'0');
+            by *= 10.0;
+        }
+        scale = (value * (scale as f64 / by)) as i128;
+        part += scale;
+        total = total.checked_add(part)?;
+        rest = &after[end..];
+        parts += 1;
+        if total > 1 << 63 {
+            return None;
+        }
+    }
+    if parts == 0 {
+        return None;
+    }
+    i64::try_from(if negative { -total } else { total }).ok()
+}
+
+/// A duration as the format `duration` of schemas reads it: Go's form, or numbers with units such as `3 days`.
+pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, String> {
+    if let Some(nanoseconds) = parse_duration(text) {
+        return Ok(nanoseconds);
+    }
+    let failure = || format!("unable to parse {text} as duration");
+    let mut rest = text;
+    let mut total: i128 = 0;
+    let mut any = false;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (digits, after) = take_digits(&rest[start..]);
+        let unit_text = after.trim_start();
+        let end = unit_text.find(|c: char| !c.is_alphabetic()).unwrap_or(unit_text.len());
+        let unit: i128 = match unit_text[..end].to_ascii_lowercase().as_str() {
+            "ns" | "nano" => 1,
+            "us" | "µs" | "micro" => 1_000,
+            "ms" | "milli" => 1_000_000,
+            "s" | "sec" | "second" | "seconds" => 1_000_000_000,
+            "m" | "min" | "minute" | "minutes" => 60_000_000_000,
+            "h" | "hr" | "hour" | "hours" => 3_600_000_000_000,
+            "d" | "day" | "days" => 86_400_000_000_000,
+            "w" | "week" | "weeks" | "wk" => 604_800_000_000_000,
+            _ => return Err(failure()),
+        };
+        total += digits.parse::<i64>().map_err(|_| failure())? as i128 * unit;
+        any = true;
+        rest = &unit_text[end..];
+    }
+    if any { i64::try_from(total).map_err(|_| failure()) } else { Err(failure()) }
+}
+
+/// `2.5s`: how durations are printed.
+pub(crate) fn duration_text(nanoseconds: i64) -> String {
+    let seconds = nanoseconds as f64 / 1e9;
+    let whole = nanoseconds / 1_000_000_000;
+    let fraction = (nanoseconds % 1_000_000_000).unsigned_abs();
+    if fraction == 0 {
+        return format!("{whole}s");
+    }
+    let _ = seconds;
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let digits = format!("{fraction:09}");
+    format!("{sign}{}.{}s", whole.unsigned_abs(), digits.trim_end_matches('0'))
+}
+
+fn number(text: &str, digits: usize) -> Option<(i64, &str)> {
+    let part = text.get(..digits)?;
+    if !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some((part.parse().ok()?, &text[digits..]))
+}
+
+fn date(text: &str) -> Option<(Date, &str)> {
+    let (year, rest) = number(text, 4)?;
+    let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
+    let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
+    Some((Date::new(year as i16, month as i8, day as i8).ok()?, rest))
+}
+
+/// Seconds of the start of a day.
+pub(crate) fn parse_date(text: &str) -> Option<i64> {
+    let (date, rest) = date(text)?;
+    rest.is_empty().then(|| civil_seconds(date.at(0, 0, 0, 0)))
+}
+
+fn civil_seconds(moment: DateTime) -> i64 {
+    Offset::UTC.to_timestamp(moment).map_or(0, |t| t.as_second())
+}
+
+/// RFC 3339. `strict`: the zone must be there, with a colon.
+fn date_time(text: &str, strict: bool) -> Option<Timestamp> {
+    let (date, rest) = date(text)?;
+    let rest = if strict { rest.strip_prefix('T')? } else { rest.strip_prefix(['T', 't'])? };
+    let (hour, rest) = number(rest, 2)?;
+    let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
+    let (second, rest) = number(rest.strip_prefix(':')?, 2)?;
+    let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
+        Some(after) => take_digits(after),
+        None => ("", rest),
+    };
+    if rest.starts_with(['.', ',']) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let mut nanoseconds = 0;
+    for i in 0..9 {
+        nanoseconds = nanoseconds * 10 + fraction.as_bytes().get(i).map_or(0, |b| u32::from(b - b'0'));
+    }
+    let shift = match rest {
+        "Z" => 0,
+        "z" | "" if !strict => 0,
+        zone => {
+            let sign = if zone.starts_with('-') { -1 } else { 1 };
+            let (hours, rest) = number(zone.strip_prefix(['+', '-'])?, 2)?;
+            let rest = match rest.strip_prefix(':') {
+                Some(rest) => rest,
+                None if strict => return None,
+                None => rest,
+            };
+            let (minutes, rest) = number(rest, 2)?;
+            if !rest.is_empty() || hours > 24 || minutes > 60 {
+                return None;
+            }
+            sign * (hours * 3600 + minutes * 60)
+        }
+    };
+    let civil = date.at(hour as i8, minute as i8, second as i8, 0);
+    Some(Timestamp { seconds: civil_seconds(civil) - shift, nanoseconds })
+}
+
+/// As `timestamp('…')` reads it.
+pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    date_time(text, true)
+}
+
+/// As the format `date-time` of schemas reads it.
+pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
+    if text.is_empty() {
+        return Some(Timestamp { seconds: 0, nanoseconds: 0 });
+    }
+    date_time(text, false)
+}
+
+fn civil(t: Timestamp, offset_seconds: i64) -> Option<DateTime> {
+    let moment = jiff::Timestamp::new(t.seconds.checked_add(offset_seconds)?, 0).ok()?;
+    Some(Offset::UTC.to_datetime(moment))
+}
+
+/// RFC 3339 in UTC with as many decimals as needed.
+pub(crate) fn timestamp_text(t: Timestamp) -> String {
+    let Some(moment) = civil(t, 0) else { return String::new() };
+    let mut text = format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        moment.year(),
+        moment.month(),
+        moment.day(),
+        moment.hour(),
+        moment.minute(),
+        moment.second()
+    );
+    if t.nanoseconds != 0 {
+        let digits = format!("{:09}", t.nanoseconds);
+        text.push('.');
+        text.push_str(digits.trim_end_matches('0'));
+    }
+    text.push('Z');
+    text
+}
+
+/// The civil time in a zone: a name of the database, `UTC`, or an offset such as `-08:00`.
+fn zoned(t: Timestamp, zone: &str) -> Result<DateTime> {
+    let out_of_range = || Error::new("timestamp out of range");
+    if let Some((hours, minutes)) = zone.split_once(':') {
+        let bad = |part: &str| {
+            Error::new(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(part)))
+        };
+        let negative = hours.starts_with('-');
+        let hour: i64 = hours.parse().map_err(|_| bad(hours))?;
+        let minute: i64 = minutes.parse().map_err(|_| bad(minutes))?;
+        let minute = if negative { -minute } else { minute };
+        let shift = hour.checked_mul(3600).and_then(|h| h.checked_add(minute.checked_mul(60)?));
+        return shift.and_then(|shift| civil(t, shift)).ok_or_else(out_of_range);
+    }
+    if zone.is_empty() || zone == "UTC" || zone == "Local" {
+        return civil(t, 0).ok_or_else(out_of_range);
+    }
+    let unknown = || Error::new(format!("unknown time zone {zone}"));
+    let database = jiff::tz::db();
+    let zone: TimeZone = database.get(zone).map_err(|_| unknown())?;
+    if zone.iana_name().is_none() {
+        return Err(unknown());
+    }
+    let moment = jiff::Timestamp::new(t.seconds, 0).map_err(|_| out_of_range())?;
+    Ok(zone.to_datetime(moment))
+}
+
+fn part(args: &[Val<'_>], get: fn(&DateTime) -> i64) -> Result<Val<'static>> {
+    let moment = match args {
+        [Val::Timestamp(t)] => civil(*t, 0).ok_or_else(overflow)?,
+        [Val::Timestamp(t), Val::String(zone)] => zoned(*t, zone)?,
+        _ => return Err(Error::overload()),
+    };
+    Ok(Val::Int(get(&moment)))
+}
+
+pub fn full_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| t.year().into())
+}
+
+pub fn month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| i64::from(t.month()) - 1)
+}
+
+pub fn day_of_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| i64::from(t.day_of_year()) - 1)
+}
+
+pub fn day_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| i64::from(t.day()) - 1)
+}
+
+pub fn date_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| t.day().into())
+}
+
+pub fn day_of_week<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    part(args, |t| t.weekday().since(Weekday::Sunday).into())
+}
+
+pub fn hours<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Duration(d)] => Ok(Val::Int(d / 3_600_000_000_000)),
+        _ => part(args, |t| t.hour().into()),
+    }
+}
+
+pub fn minutes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Duration(d)] => Ok(Val::Int(d / 60_000_000_000)),
+        _ => part(args, |t| t.minute().into()),
+    }
+}
+
+pub fn seconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Duration(d)] => Ok(Val::Int(d / 1_000_000_000)),
+        _ => part(args, |t| t.second().into()),
+    }
+}
+
+pub fn milliseconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    match args {
+        [Val::Duration(d)] => Ok(Val::Int(d / 1_000_000)),
+        [Val::Timestamp(t), ..] => {
+            part(args, |_| 0)?;
+            Ok(Val::Int(i64::from(t.nanoseconds / 1_000_000)))
+        }
+        _ => Err(Error::overload()),
+    }
+}

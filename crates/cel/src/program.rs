@@ -1,0 +1,512 @@
+//! Programs: checked expressions lowered to nodes whose variables are slots and whose functions are pointers.
+//!
+//! Lowering does what cel-go's planner does, because the cost that is counted at run time depends on it: chains of
+//! selections become one attribute, literals of constants become constants, conversions of constants are done at once.
+
+use crate::ast::{Comprehension, Expr, Kind, Literal};
+use crate::check::{Checked, Reference};
+use crate::cost::runtime::CallCost;
+use crate::env::Environment;
+use crate::eval::{Frame, Function, Slot};
+use crate::library::{OverloadIndex, registry};
+use crate::macros::{ACCUMULATOR, UNUSED};
+use crate::regex::Regex;
+use crate::types::Type;
+use crate::value::{Error, Timestamp, Val};
+use machinery::Text;
+use std::sync::Arc;
+
+/// A constant; unlike values it may be shared between threads.
+#[derive(Clone, Debug)]
+pub(crate) enum Const {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Text),
+    Bytes(Arc<[u8]>),
+    Duration(i64),
+    Timestamp(Timestamp),
+    Type(Arc<Type>),
+    List(Arc<[Const]>),
+    Map(Arc<[(Const, Const)]>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Const(Const),
+    Attribute(Box<Attribute>),
+    Has(Box<Attribute>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Conditional(Box<[Node; 3]>),
+    Equal { sides: Box<[Node; 2]>, negated: bool },
+    Call(Box<Call>),
+    Regex(Box<RegexCall>),
+    /// Membership in a list of constants.
+    InConstants(Box<(Node, Vec<Const>)>),
+    List { items: Box<[Node]>, optional: Box<[bool]> },
+    Map(Box<[(Node, Node, bool)]>),
+    Fold(Box<Fold>),
+    Bind(Box<Bind>),
+    /// `accumulator + [item]`; the last tells whether the list counts as made at run time.
+    Append { accu: u32, item: Box<Node>, made: bool },
+    Insert { accu: u32, parts: Box<[Node]> },
+    /// `or` and `orValue`, which evaluate their argument only if needed.
+    OptionalOr { sides: Box<[Node; 2]>, value: bool },
+}
+
+/// A variable or value and what is selected from it.
+#[derive(Debug)]
+pub(crate) struct Attribute {
+    pub base: Base,
+    pub qualifiers: Vec<Qualifier>,
+    /// Costs nothing by itself: a branch of a conditional.
+    pub free: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Base {
+    Slot(u32),
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(crate) struct Qualifier {
+    pub kind: QualifierKind,
+    pub optional: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum QualifierKind {
+    Field(Text),
+    Constant(Const),
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub function: &'static str,
+    /// What to call if it is known; otherwise the types of the arguments decide.
+    pub known: Option<Function>,
+    pub overloads: &'static [OverloadIndex],
+    pub args: Box<[Node]>,
+    pub cost: CallCost,
+}
+
+#[derive(Debug)]
+pub(crate) enum RegexKind {
+    Matches,
+    Find,
+    FindAll,
+}
+
+/// A call with a constant pattern.
+#[derive(Debug)]
+pub(crate) struct RegexCall {
+    pub kind: RegexKind,
+    pub regex: Regex,
+    pub args: Box<[Node]>,
+    pub cost: CallCost,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub range: Node,
+    pub var: u32,
+    pub var2: Option<u32>,
+    pub accu: u32,
+    pub init: Node,
+    pub condition: Node,
+    pub step: Node,
+    pub result: Node,
+}
+
+#[derive(Debug)]
+pub(crate) struct Bind {
+    pub slot: u32,
+    pub init: Node,
+    pub result: Node,
+}
+
+/// An expression ready to be evaluated. Cheap to share.
+#[derive(Debug)]
+pub struct Program {
+    root: Node,
+    slots: usize,
+    variables: usize,
+}
+
+/// The outcome of an evaluation.
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    pub result: Result<Val<'a>, Error>,
+    pub cost: u64,
+}
+
+impl Const {
+    pub(crate) fn value(&self) -> Val<'_> {
+        match self {
+            Const::Null => Val::Null,
+            Const::Bool(b) => Val::Bool(*b),
+            Const::Int(i) => Val::Int(*i),
+            Const::Uint(u) => Val::Uint(*u),
+            Const::Double(d) => Val::Double(*d),
+            Const::String(s) => Val::borrowed(s),
+            Const::Bytes(b) => Val::Bytes(b.clone()),
+            Const::Duration(d) => Val::Duration(*d),
+            Const::Timestamp(t) => Val::Timestamp(*t),
+            Const::Type(t) => Val::Type(t.clone()),
+            Const::List(items) => Val::list(items.iter().map(Const::value).collect()),
+            Const::Map(entries) => {
+                let pairs = entries.iter().filter_map(|(k, v)| Some((crate::value::Key::of(&k.value())?, v.value())));
+                Val::Map(crate::value::Map::Owned(std::rc::Rc::new(pairs.collect())))
+            }
+        }
+    }
+
+    fn of(value: &Val<'_>) -> Option<Const> {
+        Some(match value {
+            Val::Null => Const::Null,
+            Val::Bool(b) => Const::Bool(*b),
+            Val::Int(i) => Const::Int(*i),
+            Val::Uint(u) => Const::Uint(*u),
+            Val::Double(d) => Const::Double(*d),
+            Val::String(s) => Const::String(Text::new(&**s)),
+            Val::Bytes(b) => Const::Bytes(b.clone()),
+            Val::Duration(d) => Const::Duration(*d),
+            Val::Timestamp(t) => Const::Timestamp(*t),
+            Val::Type(t) => Const::Type(t.clone()),
+            Val::List(list) => {
+                let items: Option<Vec<Const>> = list.iter().map(|item| Const::of(&item.ok()?)).collect();
+                Const::List(items?.into())
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Program {
+    /// Lowers a checked expression. The error is what upstream tells behind `program instantiation failed: `.
+    pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
+        let scope = env.variables.iter().map(|v| v.name.clone()).collect();
+        let mut lowering = Lowering { checked, scope, slots: env.variables.len() };
+        let root = lowering.expr(&checked.ast.root)?;
+        Ok(Program { root, slots: lowering.slots, variables: env.variables.len() })
+    }
+
+    /// Evaluates with values for the variables in the order of the environment; `None` for absent ones.
+    pub fn eval<'a>(&'a self, variables: &[Option<Val<'a>>], cost_max: u64) -> Outcome<'a> {
+        let mut slots: Vec<Slot<'a>> = Vec::with_capacity(self.slots);
+        slots.extend(variables.iter().take(self.variables).map(|value| match value {
+            Some(value) => Slot::Value(value.clone()),
+            None => Slot::Empty,
+        }));
+        slots.resize_with(self.slots, || Slot::Empty);
+        let mut frame = Frame { slots, cost: 0, cost_max };
+        let result = frame.eval(&self.root);
+        Outcome { result, cost: frame.cost }
+    }
+}
+
+struct Lowering<'c> {
+    checked: &'c Checked,
+    /// Names and their slots are positions here, apart from shadowed ones: the last of a name counts.
+    scope: Vec<Text>,
+    slots: usize,
+}
+
+const CONVERSIONS: [&str; 10] =
+    ["bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"];
+
+type Lowered = Result<Node, Error>;
+
+impl Lowering<'_> {
+    fn slot(&self, name: &str) -> Option<u32> {
+        self.scope.iter().rposition(|n| n == name).map(|at| at as u32)
+    }
+
+    /// Slots are never reused, so a name's position in the scope is its slot: dead names are renamed.
+    fn declare(&mut self, name: &Text) -> u32 {
+        self.scope.resize(self.slots, Text::default());
+        self.scope.push(name.clone());
+        self.slots += 1;
+        (self.slots - 1) as u32
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if let Some(name) = self.scope.get_mut(slot as usize) {
+            *name = Text::default();
+        }
+    }
+
+    fn all(&mut self, exprs: &[Expr]) -> Result<Vec<Node>, Error> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Lowered {
+        match &expr.kind {
+            Kind::Error => Err(Error::new("expression has errors")),
+            Kind::Literal(literal) => Ok(Node::Const(match literal {
+                Literal::Null => Const::Null,
+                Literal::Bool(b) => Const::Bool(*b),
+                Literal::Int(i) => Const::Int(*i),
+                Literal::Uint(u) => Const::Uint(*u),
+                Literal::Double(d) => Const::Double(*d),
+                Literal::String(s) => Const::String(s.clone()),
+                Literal::Bytes(b) => Const::Bytes(b.clone()),
+            })),
+            Kind::Ident(name) => self.ident(expr, name),
+            Kind::Select { operand, field, test_only } => {
+                let node = self.expr(operand)?;
+                let qualifier = Qualifier { kind: QualifierKind::Field(field.clone()), optional: false };
+                let attribute = qualify(node, qualifier);
+                Ok(if *test_only { Node::Has(attribute) } else { Node::Attribute(attribute) })
+            }
+            Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
+            Kind::List { items, optional } => {
+                let nodes = self.all(items)?;
+                let constants: Option<Vec<Const>> = nodes.iter().map(constant).collect();
+                if optional.is_empty()
+                    && let Some(constants) = constants
+                {
+                    return Ok(Node::Const(Const::List(constants.into())));
+                }
+                let optional = (0..nodes.len()).map(|i| optional.contains(&(i as u32))).collect();
+                Ok(Node::List { items: nodes.into(), optional })
+            }
+            Kind::Map(entries) => {
+                let mut nodes = vec![];
+                for entry in entries {
+                    nodes.push((self.expr(&entry.key)?, self.expr(&entry.value)?, entry.optional));
+                }
+                let pairs: Option<Vec<(Const, Const)>> = nodes
+                    .iter()
+                    .map(|(k, v, optional)| if *optional { None } else { Some((constant(k)?, constant(v)?)) })
+                    .collect();
+                let node = Node::Map(nodes.into());
+                match pairs {
+                    Some(pairs) if Frame::constant(&node).is_ok() => Ok(Node::Const(Const::Map(pairs.into()))),
+                    _ => Ok(node),
+                }
+            }
+            Kind::Struct { name, .. } => Err(Error::new(format!("unknown type: {name}"))),
+            Kind::Comprehension(fold) => self.fold(fold),
+        }
+    }
+
+    fn ident(&mut self, expr: &Expr, name: &str) -> Lowered {
+        if *self.checked.reference(expr.id) == Reference::TypeName {
+            let Type::Type(Some(inner)) = self.checked.type_of(expr.id) else {
+                return Ok(Node::Const(Const::Type(Arc::new(Type::Type(None)))));
+            };
+            return Ok(Node::Const(Const::Type(inner.clone())));
+        }
+        match self.slot(name) {
+            Some(slot) => {
+                Ok(Node::Attribute(Box::new(Attribute { base: Base::Slot(slot), qualifiers: vec![], free: false })))
+            }
+            None => Err(Error::new(format!("no such attribute: {name}"))),
+        }
+    }
+
+    fn pair(&mut self, args: &[Expr]) -> Result<Box<[Node; 2]>, Error> {
+        match args {
+            [a, b] => Ok(Box::new([self.expr(a)?, self.expr(b)?])),
+            _ => Err(Error::overload()),
+        }
+    }
+
+    fn call(&mut self, expr: &Expr, function: &Text, target: Option<&Expr>, args: &[Expr]) -> Lowered {
+        match function.as_str() {
+            "_&&_" => return Ok(Node::And(self.pair(args)?)),
+            "_||_" => return Ok(Node::Or(self.pair(args)?)),
+            "_==_" => return Ok(Node::Equal { sides: self.pair(args)?, negated: false }),
+            "_!=_" => return Ok(Node::Equal { sides: self.pair(args)?, negated: true }),
+            "_?:_" | "_?_:_" => {
+                let [condition, yes, no] = args else { return Err(Error::overload()) };
+                let nodes = [self.expr(condition)?, freed(self.expr(yes)?), freed(self.expr(no)?)];
+                return Ok(Node::Conditional(Box::new(nodes)));
+            }
+            "_[_]" | "_[?_]" | "_?._" => return self.index(args, function != "_[_]"),
+            _ => {}
+        }
+        let mut nodes = target.map(|t| self.expr(t)).transpose()?.into_iter().collect::<Vec<_>>();
+        nodes.extend(self.all(args)?);
+        let overloads = self.checked.overloads(expr.id);
+        let only = if let [only] = overloads { Some(registry().overload(*only)) } else { None };
+        let id = only.map_or("", |o| o.id);
+        match id {
+            "optional_or_optional" | "optional_orValue_value" => {
+                if let Ok(sides) = <[Node; 2]>::try_from(nodes) {
+                    return Ok(Node::OptionalOr { sides: Box::new(sides), value: id != "optional_or_optional" });
+                }
+                return Err(Error::overload());
+            }
+            "in_list" => {
+                if let Some(members) = nodes.get(1).and_then(constant_members) {
+                    let value = nodes.swap_remove(0);
+                    return Ok(if members.is_empty() {
+                        Node::Const(Const::Bool(false))
+                    } else {
+                        Node::InConstants(Box::new((value, members)))
+                    });
+                }
+            }
+            _ => {}
+        }
+        let cost = CallCost::of(function, id);
+        if let Some(node) = regex_call(function, &mut nodes, cost)? {
+            return Ok(node);
+        }
+        let arguments = target.into_iter().chain(args);
+        let typed = arguments.clone().all(|arg| !is_vague(self.checked.type_of(arg.id)));
+        let known = only.filter(|o| typed || is_plain(o.function)).map(|o| o.call);
+        let all = registry().functions.get(function.as_str()).map_or(&[][..], Vec::as_slice);
+        let first = all.first().map(|index| registry().overload(*index));
+        let (Some(first), true) = (first, !overloads.is_empty()) else { return Err(Error::overload()) };
+        let known = known.or_else(|| is_plain(first.function).then_some(first.call));
+        let overloads = if only.is_some() { overload_slice(all, overloads[0]) } else { all };
+        let convertible = nodes.len() == 1 && CONVERSIONS.contains(&function.as_str()) && constant(&nodes[0]).is_some();
+        let node = Node::Call(Box::new(Call { function: first.function, known, overloads, args: nodes.into(), cost }));
+        if convertible {
+            let converted = Frame::constant(&node)?;
+            if let Some(converted) = Const::of(&converted) {
+                return Ok(Node::Const(converted));
+            }
+        }
+        Ok(node)
+    }
+
+    fn index(&mut self, args: &[Expr], optional: bool) -> Lowered {
+        let [operand, index] = args else { return Err(Error::overload()) };
+        let node = self.expr(operand)?;
+        let kind = match self.expr(index)? {
+            Node::Const(Const::String(name)) => QualifierKind::Field(name),
+            Node::Const(constant) => QualifierKind::Constant(constant),
+            other => QualifierKind::Node(freed(other)),
+        };
+        Ok(Node::Attribute(qualify(node, Qualifier { kind, optional })))
+    }
+
+    fn fold(&mut self, fold: &Comprehension) -> Lowered {
+        if fold.var == UNUSED {
+            let init = self.expr(&fold.init)?;
+            let slot = self.declare(&fold.accu);
+            let result = self.expr(&fold.result)?;
+            self.forget(slot);
+            return Ok(Node::Bind(Box::new(Bind { slot, init, result })));
+        }
+        let range = self.expr(&fold.range)?;
+        let init = self.expr(&fold.init)?;
+        let accu = self.declare(&fold.accu);
+        let var = self.declare(&fold.var);
+        let var2 = fold.var2.as_ref().map(|name| self.declare(name));
+        let condition = self.expr(&fold.condition)?;
+        let step = self.step(&fold.step, accu)?;
+        self.forget(var);
+        var2.into_iter().for_each(|slot| self.forget(slot));
+        let result = self.expr(&fold.result)?;
+        self.forget(accu);
+        Ok(Node::Fold(Box::new(Fold { range, var, var2, accu, init, condition, step, result })))
+    }
+
+    /// Steps that add to the accumulator do so in place.
+    fn step(&mut self, step: &Expr, accu: u32) -> Lowered {
+        let is_accu = |expr: &Expr| matches!(&expr.kind, Kind::Ident(name) if name == ACCUMULATOR);
+        let Kind::Call { function, target: None, args } = &step.kind else { return self.expr(step) };
+        match (function.as_str(), args.as_slice()) {
+            ("_?_:_", [condition, yes, no]) => {
+                let nodes = [self.expr(condition)?, freed(self.step(yes, accu)?), freed(self.step(no, accu)?)];
+                Ok(Node::Conditional(Box::new(nodes)))
+            }
+            ("_+_", [left, Expr { kind: Kind::List { items, optional }, .. }])
+                if is_accu(left) && items.len() == 1 && optional.is_empty() =>
+            {
+                let item = self.expr(&items[0])?;
+                let made = constant(&item).is_none();
+                Ok(Node::Append { accu, item: Box::new(item), made })
+            }
+            ("cel.@mapInsert", [left, rest @ ..]) if is_accu(left) => {
+                Ok(Node::Insert { accu, parts: self.all(rest)?.into() })
+            }
+            _ => self.expr(step),
+        }
+    }
+}
+
+/// The part of a function's overloads that is the given one.
+fn overload_slice(all: &'static [OverloadIndex], only: OverloadIndex) -> &'static [OverloadIndex] {
+    let at = all.iter().position(|index| *index == only).unwrap_or(0);
+    &all[at..=at]
+}
+
+/// Functions that look at their arguments themselves, as cel-go's standard ones do.
+fn is_plain(function: &str) -> bool {
+    !function.as_bytes()[0].is_ascii_alphabetic()
+        || matches!(
+            function,
+            "size" | "type" | "dyn" | "matches" | "contains" | "startsWith" | "endsWith" | "cel.@mapInsert"
+        )
+}
+
+/// Whether a value of this type may turn out to be anything.
+fn is_vague(t: &Type) -> bool {
+    match t {
+        Type::Dyn | Type::Any | Type::Error | Type::Param(_) | Type::Wrapper(_) | Type::Null => true,
+        Type::List(item) => is_vague(item),
+        _ => false,
+    }
+}
+
+fn constant(node: &Node) -> Option<Const> {
+    if let Node::Const(constant) = node { Some(constant.clone()) } else { None }
+}
+
+/// The members of a constant list if they are primitive.
+fn constant_members(node: &Node) -> Option<Vec<Const>> {
+    let Node::Const(Const::List(items)) = node else { return None };
+    let primitive = |item: &Const| {
+        matches!(item, Const::Bool(_) | Const::Int(_) | Const::Uint(_) | Const::Double(_) | Const::String(_))
+    };
+    items.iter().all(primitive).then(|| items.to_vec())
+}
+
+/// A branch of a conditional pays nothing for its variable.
+fn freed(node: Node) -> Node {
+    match node {
+        Node::Attribute(mut attribute) => {
+            attribute.free = true;
+            Node::Attribute(attribute)
+        }
+        other => other,
+    }
+}
+
+fn qualify(node: Node, qualifier: Qualifier) -> Box<Attribute> {
+    match node {
+        Node::Attribute(mut attribute) => {
+            attribute.qualifiers.push(qualifier);
+            attribute
+        }
+        other => {
+            let free = matches!(other, Node::Conditional(_));
+            Box::new(Attribute { base: Base::Node(other), qualifiers: vec![qualifier], free })
+        }
+    }
+}
+
+/// Compiles a constant pattern once.
+fn regex_call(function: &str, nodes: &mut Vec<Node>, cost: CallCost) -> Result<Option<Node>, Error> {
+    let kind = match function {
+        "matches" => RegexKind::Matches,
+        "find" => RegexKind::Find,
+        "findAll" => RegexKind::FindAll,
+        _ => return Ok(None),
+    };
+    let Some(Node::Const(Const::String(pattern))) = nodes.get(1) else { return Ok(None) };
+    let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
+    let args = std::mem::take(nodes).into();
+    Ok(Some(Node::Regex(Box::new(RegexCall { kind, regex, args, cost }))))
+}

@@ -1,0 +1,396 @@
+//! Values at run time. They borrow from the objects they came from; nothing is copied that needn't be.
+//!
+//! A list or an object of JSON stays JSON, with the declaration that tells how its parts are to be read. Lifetime `'a`
+//! is that of the inputs and of the program.
+
+mod convert;
+mod equal;
+
+use crate::decl::{Decl, ListKind, ObjectType};
+use crate::library::{format::Format, net::Cidr, net::Ip, quantity::Quantity, semver::Version, urls::Url};
+use crate::types::Type;
+use machinery::{Text, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub use convert::{from_json, to_json};
+pub(crate) use equal::{compare, equal, item_key, scalar_text};
+
+/// Why an evaluation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    text: Text,
+    /// The budget is used up: not to be absorbed by `&&` and `||`.
+    pub(crate) fatal: bool,
+}
+
+impl Error {
+    pub(crate) fn new(text: impl Into<Text>) -> Error {
+        Error { text: text.into(), fatal: false }
+    }
+
+    /// The error of a function that doesn't take such values.
+    pub(crate) fn overload() -> Error {
+        Error::new(Text::new_static("no such overload"))
+    }
+
+    pub(crate) fn cancelled() -> Error {
+        Error { text: Text::new_static("operation cancelled: actual cost limit exceeded"), fatal: true }
+    }
+
+    /// The message.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A string, borrowed or shared.
+#[derive(Clone, Debug)]
+pub enum Str<'a> {
+    Borrowed(&'a str),
+    Shared(Rc<str>),
+}
+
+impl std::ops::Deref for Str<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Str::Borrowed(s) => s,
+            Str::Shared(s) => s,
+        }
+    }
+}
+
+/// A moment: seconds since 1970 and nanoseconds below a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    pub seconds: i64,
+    pub nanoseconds: u32,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub enum Val<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Str<'a>),
+    Bytes(std::sync::Arc<[u8]>),
+    /// Nanoseconds.
+    Duration(i64),
+    Timestamp(Timestamp),
+    List(List<'a>),
+    Map(Map<'a>),
+    Type(std::sync::Arc<Type>),
+    Optional(Option<Rc<Val<'a>>>),
+    Opaque(Rc<Opaque>),
+    /// Data without a type, which can only be compared.
+    Preserved(&'a Value),
+}
+
+/// Values of the libraries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Opaque {
+    Quantity(Quantity),
+    Url(Url),
+    Ip(Ip),
+    Cidr(Cidr),
+    Semver(Version),
+    Format(&'static Format),
+}
+
+impl Opaque {
+    pub(crate) fn type_of(&self) -> Type {
+        Type::parse(match self {
+            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Url(_) => "kubernetes.URL",
+            Opaque::Ip(_) => "net.IP",
+            Opaque::Cidr(_) => "net.CIDR",
+            Opaque::Semver(_) => "kubernetes.Semver",
+            Opaque::Format(_) => "kubernetes.NamedFormat",
+        })
+    }
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+pub enum List<'a> {
+    Json { items: &'a [Value], item: &'a Decl, kind: &'a ListKind },
+    /// Made of other lists, one of which had a declaration.
+    Typed { items: Rc<Vec<Val<'a>>>, kind: &'a ListKind },
+    Owned(Rc<Vec<Val<'a>>>),
+}
+
+/// A map.
+#[derive(Clone, Debug)]
+pub enum Map<'a> {
+    Object(&'a machinery::Map, &'a ObjectType),
+    Json(&'a machinery::Map, &'a Decl),
+    Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
+}
+
+/// A key of a map made by an expression.
+#[derive(Clone, Debug)]
+pub enum Key<'a> {
+    Bool(bool),
+    Int(i64),
+    /// Only for numbers beyond `i64`: smaller ones are `Int`, as keys are equal across types.
+    Uint(u64),
+    /// A small unsigned key, which keeps its type.
+    SmallUint(i64),
+    String(Str<'a>),
+}
+
+impl Key<'_> {
+    fn rank(&self) -> (u8, i128, &str) {
+        match self {
+            Key::Bool(b) => (0, i128::from(*b), ""),
+            Key::Int(i) | Key::SmallUint(i) => (1, i128::from(*i), ""),
+            Key::Uint(u) => (1, i128::from(*u), ""),
+            Key::String(s) => (2, 0, s),
+        }
+    }
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl PartialOrd for Key<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl<'a> Key<'a> {
+    /// The key for a value; none if it can't be one.
+    pub(crate) fn of(value: &Val<'a>) -> Option<Key<'a>> {
+        Some(match value {
+            Val::Bool(b) => Key::Bool(*b),
+            Val::Int(i) => Key::Int(*i),
+            Val::Uint(u) => i64::try_from(*u).map_or(Key::Uint(*u), Key::SmallUint),
+            Val::String(s) => Key::String(s.clone()),
+            Val::Double(d) if d.fract() == 0.0 && d.abs() < 9.3e18 => Key::Int(*d as i64),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn value(&self) -> Val<'a> {
+        match self {
+            Key::Bool(b) => Val::Bool(*b),
+            Key::Int(i) => Val::Int(*i),
+            Key::SmallUint(i) => Val::Uint(*i as u64),
+            Key::Uint(u) => Val::Uint(*u),
+            Key::String(s) => Val::String(s.clone()),
+        }
+    }
+}
+
+impl<'a> Val<'a> {
+    pub(crate) fn string(text: impl AsRef<str>) -> Val<'a> {
+        Val::String(Str::Shared(text.as_ref().into()))
+    }
+
+    pub(crate) fn borrowed(text: &'a str) -> Val<'a> {
+        Val::String(Str::Borrowed(text))
+    }
+
+    pub(crate) fn list(items: Vec<Val<'a>>) -> Val<'a> {
+        Val::List(List::Owned(Rc::new(items)))
+    }
+
+    pub(crate) fn some(value: Val<'a>) -> Val<'a> {
+        Val::Optional(Some(Rc::new(value)))
+    }
+
+    pub(crate) fn opaque(value: Opaque) -> Val<'a> {
+        Val::Opaque(Rc::new(value))
+    }
+
+    /// The type at run time; lists and maps don't know their parameters.
+    pub fn type_of(&self) -> Type {
+        match self {
+            Val::Null => Type::Null,
+            Val::Bool(_) => Type::Bool,
+            Val::Int(_) => Type::Int,
+            Val::Uint(_) => Type::Uint,
+            Val::Double(_) => Type::Double,
+            Val::String(_) => Type::String,
+            Val::Bytes(_) => Type::Bytes,
+            Val::Duration(_) => Type::Duration,
+            Val::Timestamp(_) => Type::Timestamp,
+            Val::List(_) => Type::list(Type::Dyn),
+            Val::Map(_) => Type::map(Type::Dyn, Type::Dyn),
+            Val::Type(_) => Type::Type(None),
+            Val::Optional(_) => Type::optional(Type::Dyn),
+            Val::Opaque(opaque) => opaque.type_of(),
+            Val::Preserved(_) => Type::Dyn,
+        }
+    }
+
+    /// How Go names the type in cel-go.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Val::Null => "types.Null",
+            Val::Bool(_) => "types.Bool",
+            Val::Int(_) => "types.Int",
+            Val::Uint(_) => "types.Uint",
+            Val::Double(_) => "types.Double",
+            Val::String(_) => "types.String",
+            Val::Bytes(_) => "types.Bytes",
+            Val::Duration(_) => "types.Duration",
+            Val::Timestamp(_) => "types.Timestamp",
+            Val::List(_) => "*types.baseList",
+            Val::Map(_) => "*types.baseMap",
+            Val::Type(_) => "*types.Type",
+            Val::Optional(_) => "*types.Optional",
+            Val::Opaque(_) => "cel.Value",
+            Val::Preserved(_) => "*common.unknownPreserved",
+        }
+    }
+
+    /// The size that costs are counted by: 1 for what has none.
+    pub(crate) fn cost_size(&self) -> u64 {
+        match self {
+            Val::String(s) => if s.is_ascii() { s.len() as u64 } else { s.chars().count() as u64 },
+            Val::Bytes(b) => b.len() as u64,
+            Val::List(list) => list.len() as u64,
+            Val::Map(map) => map.len() as u64,
+            Val::Optional(Some(value)) => value.cost_size(),
+            Val::Opaque(opaque) => match &**opaque {
+                Opaque::Ip(ip) => ip.bytes_len(),
+                Opaque::Cidr(cidr) => cidr.bytes_len(),
+                _ => 1,
+            },
+            _ => 1,
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            List::Json { items, .. } => items.len(),
+            List::Typed { items, .. } | List::Owned(items) => items.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, index: usize) -> Option<Result<Val<'a>>> {
+        match self {
+            List::Json { items, item, .. } => items.get(index).map(|value| from_json(value, item)),
+            List::Typed { items, .. } | List::Owned(items) => items.get(index).map(|value| Ok(value.clone())),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<Val<'a>>> + '_ {
+        (0..self.len()).filter_map(|i| self.get(i))
+    }
+
+    pub(crate) fn kind(&self) -> Option<&'a ListKind> {
+        match self {
+            List::Json { kind, .. } | List::Typed { kind, .. } => Some(kind),
+            List::Owned(_) => None,
+        }
+    }
+
+    /// All items.
+    pub(crate) fn to_vec(&self) -> Result<Vec<Val<'a>>> {
+        match self {
+            List::Typed { items, .. } | List::Owned(items) => Ok(items.to_vec()),
+            List::Json { .. } => self.iter().collect(),
+        }
+    }
+}
+
+impl<'a> Map<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Map::Object(map, _) | Map::Json(map, _) => map.len(),
+            Map::Owned(map) => map.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a string key.
+    pub(crate) fn get_str(&self, key: &str) -> Option<Result<Val<'a>>> {
+        match self {
+            Map::Object(map, object) => {
+                let field = object.escaped(key)?;
+                let value = map.get(&field.name)?;
+                if value.is_null() { None } else { Some(from_json(value, &field.decl)) }
+            }
+            Map::Json(map, value) => map.get(key).map(|v| from_json(v, value)),
+            // `Key` borrows for as long as the map does: look up with a key of the shortest life.
+            Map::Owned(map) => lookup(map, &Key::String(Str::Borrowed(key))),
+        }
+    }
+
+    /// The value of a key; an error if a value of that type can't be a key.
+    pub(crate) fn get(&self, key: &Val<'a>) -> Option<Result<Val<'a>>> {
+        match (self, key) {
+            (_, Val::String(s)) => self.get_str(s),
+            (Map::Object(..) | Map::Json(..), _) => match self {
+                Map::Json(_, decl) if matches!(decl.kind, crate::decl::DeclKind::Json) => None,
+                _ => Some(Err(Error::overload())),
+            },
+            (Map::Owned(map), key) => map.get(&Key::of(key)?).map(|v| Ok(v.clone())),
+        }
+    }
+
+    /// The keys, as expressions see them.
+    pub(crate) fn keys(&self) -> Vec<Val<'a>> {
+        match self {
+            Map::Object(map, object) => map
+                .keys()
+                .filter_map(|key| object.named(key))
+                .map(|field| Val::borrowed(field.escaped.as_ref().unwrap_or(&field.name)))
+                .collect(),
+            Map::Json(map, _) => map.keys().map(|key| Val::borrowed(key)).collect(),
+            Map::Owned(map) => map.keys().map(Key::value).collect(),
+        }
+    }
+}
+
+fn lookup<'a>(map: &BTreeMap<Key<'a>, Val<'a>>, key: &Key<'_>) -> Option<Result<Val<'a>>> {
+    // Shortening the lifetime of the map's parameters is what makes the comparison possible.
+    fn find<'k, 'a: 'k>(map: &'k BTreeMap<Key<'a>, Val<'a>>, key: &'k Key<'_>) -> Option<&'k Val<'a>> {
+        let want = key.rank();
+        let range = map.iter();
+        if map.len() <= 8 {
+            return range.into_iter().find(|(k, _)| k.rank() == want).map(|(_, v)| v);
+        }
+        let Key::String(s) = key else { return None };
+        map.get(&Key::String(Str::Shared((**s).into())))
+    }
+    find(map, key).map(|value| Ok(value.clone()))
+}

@@ -1,0 +1,220 @@
+//! Equality and order across types.
+
+use super::{Error, List, Map, Opaque, Result, Val, to_json};
+use crate::decl::ListKind;
+use machinery::Value;
+use std::cmp::Ordering;
+
+/// Whether two values are equal. Values of different types aren't, but numbers compare by value.
+pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
+    Ok(match (a, b) {
+        (Val::Null, Val::Null) => true,
+        (Val::Null, _) | (_, Val::Null) => false,
+        (Val::Bool(a), Val::Bool(b)) => a == b,
+        (Val::String(a), Val::String(b)) => **a == **b,
+        (Val::Bytes(a), Val::Bytes(b)) => a == b,
+        (Val::Duration(a), Val::Duration(b)) => a == b,
+        (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
+        (Val::Type(a), Val::Type(b)) => a.runtime_name() == b.runtime_name(),
+        (Val::List(a), Val::List(b)) => return lists(a, b),
+        (Val::Map(a), Val::Map(b)) => return maps(a, b),
+        (Val::List(list), _) if list.kind().is_some() => return Err(Error::overload()),
+        (Val::Map(Map::Object(..) | Map::Json(..)), _) => return Err(Error::overload()),
+        (Val::Optional(a), Val::Optional(b)) => match (a, b) {
+            (Some(a), Some(b)) => return equal(a, b),
+            (None, None) => true,
+            _ => false,
+        },
+        (Val::Opaque(a), Val::Opaque(b)) => opaques(a, b),
+        (Val::Preserved(a), b) | (b, Val::Preserved(a)) => to_json(b).is_some_and(|b| json_equal(a, &b)),
+        _ => numbers(a, b) == Some(Ordering::Equal),
+    })
+}
+
+fn opaques(a: &Opaque, b: &Opaque) -> bool {
+    match (a, b) {
+        (Opaque::Semver(a), Opaque::Semver(b)) => a.compare(b) == Ordering::Equal,
+        (a, b) => a == b,
+    }
+}
+
+/// Equality of untyped JSON, where absent and empty are the same inside lists and maps, as Go compares them.
+fn json_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| json_equal(v, w)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    match a.kind() {
+        Some(ListKind::Set) => sets(a, b),
+        Some(ListKind::Map(keys)) => map_lists(a, b, keys),
+        _ => {
+            for (a, b) in a.iter().zip(b.iter()) {
+                if !equal(&a?, &b?)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// The text that stands for a scalar in sets of scalars.
+pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
+    match value {
+        Val::Map(_) => Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}")),
+        Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
+        other => Ok(to_json(other).map_or_else(|| format!("{other:?}"), |json| json.to_json())),
+    }
+}
+
+fn sets<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
+    let known: std::collections::BTreeSet<String> =
+        a.iter().map(|item| scalar_text(&item?)).collect::<Result<_>>()?;
+    for item in b.iter() {
+        if !known.contains(&scalar_text(&item?)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The text of the keys of an item of a map list.
+pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> String {
+    let Val::Map(map) = item else { return String::new() };
+    let parts = keys.iter().map(|key| {
+        let value = match map {
+            Map::Object(map, _) | Map::Json(map, _) => map.get(key).map(Value::to_json),
+            Map::Owned(_) => map.get_str(key).and_then(|v| to_json(&v.ok()?)).map(|v| v.to_json()),
+        };
+        value.unwrap_or_default()
+    });
+    parts.collect::<Vec<_>>().join("\0")
+}
+
+fn map_lists<'a>(a: &List<'a>, b: &List<'a>, keys: &[machinery::Text]) -> Result<bool> {
+    let mut known = std::collections::BTreeMap::new();
+    for item in a.iter() {
+        let item = item?;
+        known.insert(item_key(&item, keys), item);
+    }
+    for item in b.iter() {
+        let item = item?;
+        match known.get(&item_key(&item, keys)) {
+            Some(same) if equal(same, &item)? => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    match (a, b) {
+        (Map::Object(x, object), _) => {
+            for (name, value) in x.iter() {
+                let Some(field) = object.named(name) else {
+                    match b {
+                        Map::Object(y, _) if y.get(name).is_some_and(|other| !json_equal(value, other)) => {
+                            return Ok(false);
+                        }
+                        Map::Object(..) => continue,
+                        _ => return Err(Error::overload()),
+                    }
+                };
+                let key = field.escaped.as_deref().unwrap_or(name);
+                if !same(a.get_str(key), b.get_str(key))? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Map::Json(x, _), _) => {
+            for name in x.keys() {
+                if !same(a.get_str(name), b.get_str(name))? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Map::Owned(x), _) => {
+            for (key, value) in x.iter() {
+                match b.get(&key.value()) {
+                    Some(other) if equal(value, &other?)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn same<'a>(a: Option<Result<Val<'a>>>, b: Option<Result<Val<'a>>>) -> Result<bool> {
+    match (a, b) {
+        (None, None) => Ok(true),
+        (Some(a), Some(b)) => equal(&a?, &b?),
+        _ => Ok(false),
+    }
+}
+
+/// The order of two numbers of any types; none if one isn't a number or NaN.
+fn numbers(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
+    match (a, b) {
+        (Val::Int(a), Val::Int(b)) => Some(a.cmp(b)),
+        (Val::Uint(a), Val::Uint(b)) => Some(a.cmp(b)),
+        (Val::Double(a), Val::Double(b)) => a.partial_cmp(b),
+        (Val::Int(a), Val::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Val::Uint(a), Val::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Val::Double(a), Val::Int(b)) => double_to(*a, i128::from(*b), -9_223_372_036_854_775_808.0, i64::MAX as f64),
+        (Val::Double(a), Val::Uint(b)) => double_to(*a, i128::from(*b), 0.0, u64::MAX as f64),
+        (Val::Int(_) | Val::Uint(_), Val::Double(_)) => numbers(b, a).map(Ordering::reverse),
+        _ => None,
+    }
+}
+
+fn double_to(d: f64, n: i128, low: f64, high: f64) -> Option<Ordering> {
+    if d.is_nan() {
+        return None;
+    }
+    if d < low {
+        return Some(Ordering::Less);
+    }
+    if d > high {
+        return Some(Ordering::Greater);
+    }
+    d.partial_cmp(&(n as f64))
+}
+
+/// The order of two values; an error if they have none.
+pub(crate) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering> {
+    match (a, b) {
+        (Val::Bool(a), Val::Bool(b)) => Ok(a.cmp(b)),
+        (Val::String(a), Val::String(b)) => Ok((**a).cmp(&**b)),
+        (Val::Bytes(a), Val::Bytes(b)) => Ok(a.cmp(b)),
+        (Val::Duration(a), Val::Duration(b)) => Ok(a.cmp(b)),
+        (Val::Timestamp(a), Val::Timestamp(b)) => Ok(a.cmp(b)),
+        (Val::Double(d), Val::Int(_) | Val::Uint(_) | Val::Double(_))
+        | (Val::Int(_) | Val::Uint(_), Val::Double(d))
+            if d.is_nan() =>
+        {
+            Err(Error::new("NaN values cannot be ordered"))
+        }
+        _ => match numbers(a, b) {
+            Some(order) => Ok(order),
+            None if matches!((a, b), (Val::Double(_), Val::Double(_))) => {
+                Err(Error::new("NaN values cannot be ordered"))
+            }
+            None => Err(Error::overload()),
+        },
+    }
+}

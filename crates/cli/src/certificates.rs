@@ -1,0 +1,158 @@
+//! The certificates that a server makes for itself: an authority, a serving certificate, the administrator's.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+
+/// Days that certificates are good for: ten years, as the directory is theirs for life.
+const DAYS: i64 = 3650;
+
+/// A certificate and its key, PEM.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// Everything the server shows and trusts.
+pub struct Certificates {
+    pub authority: String,
+    pub serving: Pair,
+    pub admin: Pair,
+}
+
+/// Writes a file that only the owner reads, all of it or nothing.
+pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    let temporary = path.with_extension("tmp");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(failed)?;
+    file.write_all(content.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(&temporary, path).map_err(failed)
+}
+
+fn read(path: &Path) -> Result<Option<String>, String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    fn load(&self, name: &str) -> Result<Option<Pair>, String> {
+        let (certificate, key) =
+            (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
+            (None, None) => Ok(None),
+            _ => Err(format!("of {name}.crt and {name}.key in {} only one is there", self.path.display())),
+        }
+    }
+
+    fn save(&self, name: &str, pair: &Pair) -> Result<(), String> {
+        write_private(&self.path.join(format!("{name}.key")), &pair.key)?;
+        write_private(&self.path.join(format!("{name}.crt")), &pair.certificate)
+    }
+}
+
+fn params(common_name: &str, organization: Option<&str>) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(vec![])?;
+    let mut name = DistinguishedName::new();
+    if let Some(organization) = organization {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common_name);
+    params.distinguished_name = name;
+    let now = time::OffsetDateTime::now_utc();
+    params.not_before = now - time::Duration::hours(1);
+    params.not_after = now + time::Duration::days(DAYS);
+    Ok(params)
+}
+
+fn authority() -> Result<Pair, rcgen::Error> {
+    let mut params = params("pintle-ca", None)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn signed(mut params: CertificateParams, usage: ExtendedKeyUsagePurpose, by: &Pair) -> Result<Pair, rcgen::Error> {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![usage];
+    let issuer = Issuer::from_ca_cert_pem(&by.certificate, KeyPair::from_pem(&by.key)?)?;
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn serving(address: IpAddr, by: &Pair) -> Result<Pair, rcgen::Error> {
+    let mut params = params("pintle", None)?;
+    for name in ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] {
+        params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+    }
+    for ip in [address, IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)] {
+        if !ip.is_unspecified() && !params.subject_alt_names.contains(&SanType::IpAddress(ip)) {
+            params.subject_alt_names.push(SanType::IpAddress(ip));
+        }
+    }
+    signed(params, ExtendedKeyUsagePurpose::ServerAuth, by)
+}
+
+/// Reads the certificates of `directory`, making those that are not there. The serving certificate is made anew for
+/// another address.
+pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, String> {
+    fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    let place = Directory { path: directory.to_owned() };
+    let failed = |error: rcgen::Error| format!("cannot make a certificate: {error}");
+    let load_or = |name: &str, make: &dyn Fn() -> Result<Pair, rcgen::Error>| -> Result<Pair, String> {
+        if let Some(pair) = place.load(name)? {
+            return Ok(pair);
+        }
+        let pair = make().map_err(failed)?;
+        place.save(name, &pair)?;
+        Ok(pair)
+    };
+    let authority = load_or("ca", &authority)?;
+    let name = match address.is_loopback() || address.is_unspecified() {
+        true => "serving".to_owned(),
+        false => format!("serving-{}", address.to_string().replace(':', "-")),
+    };
+    let serving = load_or(&name, &|| serving(address, &authority))?;
+    let admin = load_or("admin", &|| {
+        signed(params("kubernetes-admin", Some("system:masters"))?, ExtendedKeyUsagePurpose::ClientAuth, &authority)
+    })?;
+    Ok(Certificates { authority: authority.certificate, serving, admin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_made_once() {
+        let directory = std::env::temp_dir().join(format!("pintle-certificates-{}", std::process::id()));
+        let first = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
+        let second = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
+        assert_eq!(first.admin.certificate, second.admin.certificate);
+        fs::remove_file(directory.join("ca.key")).unwrap();
+        let error = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).err().unwrap();
+        assert!(error.contains("only one is there"), "{error}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

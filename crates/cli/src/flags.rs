@@ -1,0 +1,120 @@
+//! What can be said on the command line: each flag once, with its help; names are kube-apiserver's where it has them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The Kubernetes API for custom resources, without Kubernetes.
+#[derive(Parser)]
+#[command(name = "pintle", version, about, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve the API.
+    ///
+    /// Without options: data in .pintle/, certificates made on first start, HTTPS on 127.0.0.1:6443, and a kubeconfig
+    /// for the administrator in .pintle/admin.kubeconfig.
+    Serve(Box<Serve>),
+}
+
+/// Where objects are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Storage {
+    /// In the data directory; every acknowledged write is on disk.
+    Embedded,
+    /// In memory: gone when the server stops.
+    Memory,
+    /// In etcd.
+    Etcd,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Args)]
+pub struct Serve {
+    /// Directory of everything the server keeps: objects, certificates, the administrator's kubeconfig.
+    #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR", help_heading = "Storage")]
+    pub data_dir: PathBuf,
+
+    /// Where objects are kept.
+    #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]
+    pub storage: Storage,
+
+    /// The etcd servers (scheme://host:port), comma separated; with --storage etcd.
+    #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
+    pub etcd_servers: Vec<String>,
+
+    /// The prefix of all keys in etcd.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
+    pub etcd_prefix: String,
+
+    /// The address to listen on.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
+    pub bind_address: IpAddr,
+
+    /// The port for HTTPS; 0 picks a free one, which the ready line and the kubeconfig tell.
+    #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
+    pub secure_port: u16,
+
+    /// How long a request may take, watches aside, such as 60s or 1m30s.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]
+    pub request_timeout: std::time::Duration,
+
+    /// Requests that may run at once, watches aside; more are answered 429. 0 for any number.
+    #[arg(long, value_name = "N", default_value_t = 600, help_heading = "Serving")]
+    pub max_requests_inflight: usize,
+
+    /// How long open requests may take when the server stops.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Serving")]
+    pub shutdown_grace_period: std::time::Duration,
+
+    /// Directory of the certificates that the server makes for itself [default: the data directory].
+    #[arg(long, value_name = "DIR", help_heading = "Certificates")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// The serving certificate and its chain, PEM; needs --tls-private-key-file.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file", help_heading = "Certificates")]
+    pub tls_cert_file: Option<PathBuf>,
+
+    /// The key of the serving certificate, PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file", help_heading = "Certificates")]
+    pub tls_private_key_file: Option<PathBuf>,
+
+    /// More authorities whose client certificates are accepted, PEM.
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// A file of bearer tokens, lines of: token,user,uid,"group1,group2".
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub token_auth_file: Option<PathBuf>,
+
+    /// Admission steps that are left out, comma separated: NamespaceLifecycle.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
+    pub disable_admission_plugins: Vec<String>,
+
+    /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
+    pub v: u8,
+
+    /// The form of logs.
+    #[arg(long, value_enum, default_value = "text", help_heading = "Logs")]
+    pub logging_format: LogFormat,
+}
+
+/// A duration such as `1m30s`; a bare number is seconds.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(std::time::Duration::from_secs(seconds));
+    }
+    server::parse_duration(text)
+}

@@ -1,0 +1,152 @@
+//! `pintle serve`: a checklist from flags to a running server and back.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use server::{Admission, Authentication, Config, Server, Tls};
+
+use crate::certificates::{self, Certificates, write_private};
+use crate::flags::{Serve, Storage};
+use crate::{kubeconfig, logs};
+
+const KUBECONFIG: &str = "admin.kubeconfig";
+const PLUGINS: [&str; 1] = ["NamespaceLifecycle"];
+
+/// Serves until a signal. The error is one line.
+#[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
+pub fn run(flags: &Serve) -> Result<(), String> {
+    let started = Instant::now();
+    logs::start(flags.v, flags.logging_format);
+    let admission = admission(flags)?;
+    let authentication = authentication(flags)?;
+    let store = open_store(flags)?;
+    let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    let config = Config {
+        address: SocketAddr::new(flags.bind_address, flags.secure_port),
+        tls: tls(flags, &certificates)?,
+        authentication,
+        admission,
+        request_timeout: flags.request_timeout,
+        inflight_max: flags.max_requests_inflight,
+        grace: flags.shutdown_grace_period,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(server::WORKER_STACK_BYTES)
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(async {
+        let signals = Signals::listen()?;
+        let server = Server::start(store, config).await?;
+        let path = write_kubeconfig(flags, &certificates, server.address)?;
+        println!(
+            "pintle is ready on {} in {} ms; kubeconfig: {}",
+            url(server.address),
+            started.elapsed().as_millis(),
+            path.display()
+        );
+        signals.wait().await;
+        server.stop().await;
+        Ok(())
+    })
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals, String> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+        })
+    }
+
+    async fn wait(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn admission(flags: &Serve) -> Result<Admission, String> {
+    for name in &flags.disable_admission_plugins {
+        if !PLUGINS.contains(&name.as_str()) {
+            let known = PLUGINS.join(", ");
+            return Err(format!("--disable-admission-plugins: {name} is not known; there is: {known}"));
+        }
+    }
+    let on = |name: &str| !flags.disable_admission_plugins.iter().any(|off| off == name);
+    Ok(Admission { namespace_lifecycle: on("NamespaceLifecycle") })
+}
+
+fn authentication(flags: &Serve) -> Result<Authentication, String> {
+    let text = match &flags.token_auth_file {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        }
+        None => String::new(),
+    };
+    Authentication::with_tokens(&text).map_err(|error| format!("--token-auth-file: {error}"))
+}
+
+fn open_store(flags: &Serve) -> Result<Arc<dyn store::Store>, String> {
+    match flags.storage {
+        Storage::Memory => Ok(Arc::new(store::Embedded::in_memory())),
+        Storage::Embedded => {
+            let address = SocketAddr::new(flags.bind_address, flags.secure_port);
+            let holder = format!("pintle with process id {} ({})", std::process::id(), url(address));
+            let store = store::Embedded::open(&flags.data_dir, &holder).map_err(|error| error.to_string())?;
+            Ok(Arc::new(store))
+        }
+        Storage::Etcd => Err(format!(
+            "--storage etcd is not part of this version yet (servers {:?}, prefix {})",
+            flags.etcd_servers, flags.etcd_prefix
+        )),
+    }
+}
+
+fn certificate_directory(flags: &Serve) -> PathBuf {
+    flags.cert_dir.clone().unwrap_or_else(|| flags.data_dir.clone())
+}
+
+fn tls(flags: &Serve, own: &Certificates) -> Result<Tls, String> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let (certificate, key) = match (&flags.tls_cert_file, &flags.tls_private_key_file) {
+        (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
+        _ => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
+    };
+    let mut client_ca = own.authority.clone().into_bytes();
+    if let Some(path) = &flags.client_ca_file {
+        client_ca.extend(read(path)?);
+    }
+    Ok(Tls { certificate, key, client_ca })
+}
+
+/// The address as clients use it.
+fn url(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("https://127.0.0.1:{}", address.port()),
+        false => format!("https://{address}"),
+    }
+}
+
+fn write_kubeconfig(flags: &Serve, own: &Certificates, address: SocketAddr) -> Result<PathBuf, String> {
+    let authority = match &flags.tls_cert_file {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        }
+        None => own.authority.clone(),
+    };
+    let path = flags.data_dir.join(KUBECONFIG);
+    let text = kubeconfig::render(&url(address), &authority, &own.admin.certificate, &own.admin.key);
+    write_private(&path, &text)?;
+    Ok(path)
+}

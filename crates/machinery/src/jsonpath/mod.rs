@@ -1,0 +1,138 @@
+//! The JSONPath dialect of Kubernetes, for printer columns (crd 15.1, 15.2).
+//!
+//! A path is compiled once and evaluated often. Parsing fails with the texts of the reference implementation;
+//! evaluation finds values, or fails where the reference fails. Members of objects are visited in sorted order, where
+//! the reference visits them in any.
+
+pub mod columns;
+mod eval;
+mod parse;
+
+use std::borrow::Cow;
+
+use crate::value::{Text, Value};
+
+/// A compiled path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonPath {
+    nodes: Vec<Node>,
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    /// A literal: a quoted text, a number or a boolean.
+    Literal(Value),
+    Field(Text),
+    Slice(Slice),
+    Filter(Box<Filter>),
+    Wildcard,
+    Recursive,
+    Union(Vec<Vec<Node>>),
+    /// A bare word; evaluation fails there.
+    Word(Text),
+}
+
+/// `[from:to:step]`; an index is a slice whose end is derived from its start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Slice {
+    from: Option<i64>,
+    to: Option<i64>,
+    step: Option<i64>,
+    is_index: bool,
+}
+
+/// `[?(left operator right)]`, or `[?(left)]`.
+#[derive(Clone, Debug, PartialEq)]
+struct Filter {
+    left: Vec<Node>,
+    comparison: Option<(Text, Vec<Node>)>,
+}
+
+impl JsonPath {
+    /// Compiles a path as definitions hold it, without braces: `.spec.list[0].name`.
+    pub fn parse(path: &str) -> Result<JsonPath, String> {
+        parse::template(path).map(|nodes| JsonPath { nodes })
+    }
+
+    /// All values that the path finds, in order; what is missing is no error.
+    pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
+        match eval::list(vec![Cow::Borrowed(value)], &self.nodes) {
+            (found, None) => Ok(found),
+            (_, Some(why)) => Err(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::decode;
+
+    const OBJECT: &str = r#"{"kind":"K","spec":{"list":["x","y","z"],"items":[{"name":"a","size":1},{"name":"b","size":2}],
+        "m":{"a.b":"dotted","c":"plain"},"one":1,"two":2,"n":null,"single":{"k":"plain"}}}"#;
+
+    fn run(path: &str) -> String {
+        let object = decode(OBJECT.as_bytes()).expect("JSON");
+        match JsonPath::parse(path).and_then(|p| p.find(&object).map(|v| v.into_iter().map(Cow::into_owned).collect()))
+        {
+            Ok(values) => Value::Array(values).to_json(),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn paths_find_what_the_reference_finds() {
+        let cases = [
+            (".spec.list[0]", r#"["x"]"#),
+            (".spec.list[-1]", r#"["z"]"#),
+            (".spec.list[-1:]", r#"["z"]"#),
+            (".spec.list[1:3]", r#"["y","z"]"#),
+            (".spec.list[0:3:2]", r#"["x","z"]"#),
+            (".spec.list[*]", r#"["x","y","z"]"#),
+            (".spec.list[]", r#"["x"]"#),
+            (".spec.list[0,2]", r#"["x","z"]"#),
+            (".spec.list[9]", "array index out of bounds: index 9, length 3"),
+            (".spec.list.x", "[]"),
+            (".spec.m[0]", "map[string]interface {} is not array or slice"),
+            (".spec.items[*].name", r#"["a","b"]"#),
+            (".spec.items[?(@.name==\"b\")].size", "[2]"),
+            (".spec.items[?(@.name=='b')].size", "[2]"),
+            (".spec.items[?(@.size>1)].name", r#"["b"]"#),
+            (".spec.items[?(@.size>=1)].name", r#"["a","b"]"#),
+            (".spec.items[?(@.nosuch)].name", "[]"),
+            (".spec.items[?(@.name=b)].size", "unrecognized identifier b"),
+            (".spec.items..name", r#"["a","b"]"#),
+            (".spec.m.a\\.b", r#"["dotted"]"#),
+            (".spec.m['a.b']", "[]"),
+            (".spec['one','two']", "[1,2]"),
+            (".spec.single.*", r#"["plain"]"#),
+            (".spec.n", "[null]"),
+            (".spec.nosuch.deeper", "[]"),
+            (".", "[]"),
+            (".spec.one }", "[1]"),
+            (".spec.list[0].", "[]"),
+            (".spec one", "unrecognized identifier one"),
+        ];
+        for (path, want) in cases {
+            assert_eq!(run(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn bad_paths_are_refused_in_the_words_of_the_reference() {
+        let cases = [
+            (".spec.list[", "unterminated array"),
+            (".spec.m[\"a.b\"]", "invalid array index \"a.b\""),
+            (".spec.list[a]", "invalid array index a"),
+            (".spec.one.{}", "unrecognized character in action: U+007B '{'"),
+            (".spec\n", "unclosed action"),
+            (".a....b", "invalid multiple recursive descent"),
+            (".a[?(@.x==\"y]", "unterminated filter"),
+            (".a[?(@.x)", "unclosed array expect ]"),
+        ];
+        for (path, want) in cases {
+            assert_eq!(run(path), want, "{path}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! JSON Merge Patch (RFC 7386) as the library of the reference server has it: nulls are dropped from everything that a
+//! patch adds, within arrays as well, but not from an array that takes the place of an object.
+
+use super::{Unknown, decode_object};
+use crate::status::Status;
+use crate::value::{Map, Value, decode};
+
+/// A decoded document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    pub value: Value,
+    /// What strict field validation says of the document, such as `duplicate field "spec.x"`.
+    pub strict_errors: Vec<String>,
+}
+
+const NOT_A_PATCH: &str = "Invalid JSON Patch";
+
+/// Decodes the body of a request.
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
+    let patch = match unknown {
+        Unknown::Told => {
+            let decoded = decode_object(bytes);
+            let (value, strict_errors) =
+                decoded.map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;
+            Patch { value, strict_errors }
+        }
+        Unknown::Ignored => {
+            let value = decode(bytes).map_err(|_| Status::bad_request(NOT_A_PATCH))?;
+            Patch { value, strict_errors: vec![] }
+        }
+    };
+    match patch.value {
+        Value::Object(_) | Value::Array(_) => Ok(patch),
+        _ => Err(Status::bad_request(NOT_A_PATCH)),
+    }
+}
+
+/// The document with the patch merged in.
+pub fn apply(document: Value, patch: Value) -> Value {
+    match (document, patch) {
+        (Value::Object(mut map), Value::Object(patch)) => {
+            merge_members(&mut map, patch);
+            Value::Object(map)
+        }
+        (_, mut patch) => {
+            drop_nulls(&mut patch);
+            patch
+        }
+    }
+}
+
+fn merge_members(map: &mut Map, patch: Map) {
+    for (name, mut value) in patch {
+        if value.is_null() {
+            map.remove(&name);
+            continue;
+        }
+        match (map.get_mut(&name), value) {
+            (Some(Value::Object(current)), Value::Object(members)) => merge_members(current, members),
+            (Some(current @ Value::Object(_)), value) => *current = value,
+            (_, new) => {
+                value = new;
+                drop_nulls(&mut value);
+                map.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Drops null members of objects, at any depth; null items of arrays stay.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.retain(|_, value| {
+            drop_nulls(value);
+            !value.is_null()
+        }),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_go_where_the_library_drops_them() {
+        let cases = [
+            (r#"{"a":{"b":1}}"#, r#"{"a":{"c":null,"d":{"e":null}}}"#, r#"{"a":{"b":1,"d":{}}}"#),
+            (r#"{"a":1}"#, r#"{"a":{"b":null}}"#, r#"{"a":{}}"#),
+            (r#"{"a":[1]}"#, r#"{"a":[null,{"b":null}]}"#, r#"{"a":[null,{}]}"#),
+            (r#"{"a":{}}"#, r#"{"a":[{"b":null}]}"#, r#"{"a":[{"b":null}]}"#),
+            (r#"{"a":null}"#, r#"{"a":{"b":{"c":null}}}"#, r#"{"a":{"b":{}}}"#),
+        ];
+        for (document, patch, want) in cases {
+            let value = |text: &str| decode(text.as_bytes()).expect("JSON");
+            assert_eq!(apply(value(document), value(patch)).to_json(), want, "{document} {patch}");
+        }
+    }
+
+    #[test]
+    fn documents_are_checked() {
+        let error = |text: &str, unknown| decode_patch(text.as_bytes(), unknown).err().map(|s| s.message.clone());
+        let object = "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
+        assert_eq!(error("[]", Unknown::Told).as_deref(), Some(object));
+        assert_eq!(error("[]", Unknown::Ignored), None);
+        assert_eq!(error("null", Unknown::Told).as_deref(), Some(NOT_A_PATCH));
+        assert_eq!(error("{", Unknown::Ignored).as_deref(), Some(NOT_A_PATCH));
+    }
+}

@@ -1,0 +1,394 @@
+//! Strategic Merge Patch: a merge patch that knows which lists merge, and by which key.
+//!
+//! Directives: `$patch` (`replace`, `delete`), `$retainKeys`, `$setElementOrder/<list>`,
+//! `$deleteFromPrimitiveList/<list>`. Only built-in kinds have the metadata that this needs.
+
+use super::gotext::{plain, type_of};
+use super::{Unknown, decode_object};
+use crate::status::Status;
+use crate::value::{Map, Text, Value};
+
+mod order;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const SET_ORDER: &str = "$setElementOrder";
+const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
+
+/// How the members of an object merge.
+#[derive(Clone, Debug, Default)]
+pub struct PatchMeta {
+    fields: Vec<(Text, FieldMeta)>,
+}
+
+/// How one member merges.
+#[derive(Clone, Debug, Default)]
+pub struct FieldMeta {
+    /// Lists are merged instead of replaced.
+    pub merge: bool,
+    /// Objects are replaced instead of merged.
+    pub replace: bool,
+    /// The key of the items of a list of objects.
+    pub merge_key: Text,
+    /// How the object, or the items of the list, merge in turn.
+    pub child: PatchMeta,
+}
+
+static NO_FIELD: FieldMeta =
+    FieldMeta { merge: false, replace: false, merge_key: Text::new_static(""), child: PatchMeta { fields: vec![] } };
+
+impl PatchMeta {
+    /// Of an object of a built-in kind: what `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` say in its
+    /// OpenAPI schema, and the built-in rules of its metadata.
+    pub fn of_kind(schema: &Value) -> PatchMeta {
+        let mut meta = PatchMeta::of_schema(schema);
+        let list = |key: &'static str| FieldMeta { merge: true, merge_key: key.into(), ..FieldMeta::default() };
+        let mut metadata = PatchMeta::default();
+        metadata.set("finalizers", list(""));
+        metadata.set("ownerReferences", list("uid"));
+        meta.set("metadata", FieldMeta { child: metadata, ..FieldMeta::default() });
+        meta
+    }
+
+    fn of_schema(schema: &Value) -> PatchMeta {
+        let mut meta = PatchMeta::default();
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
+            let strategies = property.str_at(&["x-kubernetes-patch-strategy"]);
+            let has = |strategy: &str| strategies.split(',').any(|s| s == strategy);
+            let below = property.get("items").unwrap_or(property);
+            let field = FieldMeta {
+                merge: has("merge"),
+                replace: has("replace"),
+                merge_key: property.str_at(&["x-kubernetes-patch-merge-key"]).into(),
+                child: PatchMeta::of_schema(below),
+            };
+            if field.merge || field.replace || !field.child.fields.is_empty() {
+                meta.set(name, field);
+            }
+        }
+        meta
+    }
+
+    /// Sets how a member merges.
+    pub fn set(&mut self, name: &str, field: FieldMeta) {
+        match self.fields.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = field,
+            None => self.fields.push((name.into(), field)),
+        }
+    }
+
+    fn field(&self, name: &str) -> &FieldMeta {
+        self.fields.iter().find(|(n, _)| n == name).map_or(&NO_FIELD, |(_, field)| field)
+    }
+}
+
+/// A decoded document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    pub value: Value,
+    /// What strict field validation says of the document, such as `duplicate field "spec.x"`.
+    pub strict_errors: Vec<String>,
+}
+
+/// Decodes the body of a request.
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
+    let (value, strict_errors) = decode_object(bytes).map_err(Status::bad_request)?;
+    let strict_errors = if unknown == Unknown::Told { strict_errors } else { vec![] };
+    Ok(Patch { value, strict_errors })
+}
+
+/// Why a patch doesn't apply.
+enum Failure {
+    /// The patch has a form that it may not have: 400.
+    BadRequest(&'static str),
+    /// 422 without details.
+    Unprocessable,
+    /// Anything else: 500.
+    Other(String),
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Status {
+        match failure {
+            Failure::BadRequest(why) => Status::bad_request(why),
+            Failure::Unprocessable => Status::generic_invalid(),
+            Failure::Other(why) => Status::untyped(500, why),
+        }
+    }
+}
+
+const BAD_PRIMITIVES: Failure = Failure::BadRequest("invalid patch format of primitive list");
+const BAD_RETAIN_KEYS: Failure = Failure::BadRequest("invalid patch format of retainKeys");
+const BAD_SET_ORDER: Failure = Failure::BadRequest("invalid patch format of setElementOrder list");
+
+fn no_merge_key(item: &Map, key: &str) -> Failure {
+    let item = plain(&Value::Object(item.clone()));
+    Failure::Other(format!("map: {item} does not contain declared merge key: {key}"))
+}
+
+fn bad_type(expected: &str, found: &Value) -> Failure {
+    Failure::Other(format!("expected a {expected}, but received a {}", type_of(found)))
+}
+
+/// The document with the patch merged in.
+pub fn apply(document: Value, patch: Value, meta: &PatchMeta) -> Result<Value, Status> {
+    let (document, patch) = match (document, patch) {
+        (document, Value::Null) => return Ok(document),
+        (Value::Object(document), Value::Object(patch)) => (document, patch),
+        (_, Value::Object(patch)) => (Map::new(), patch),
+        _ => return Err(Status::bad_request("invalid JSON document")),
+    };
+    Ok(Value::Object(merge_map(document, patch, meta)?))
+}
+
+fn unknown_directive(directive: &Value, patch: &Map) -> Failure {
+    let map = plain(&Value::Object(patch.clone()));
+    Failure::Other(format!("unknown patch type: {} in map: {map}", plain(directive)))
+}
+
+fn merge_map(mut original: Map, mut patch: Map, meta: &PatchMeta) -> Result<Map, Failure> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.remove(DIRECTIVE);
+                Ok(patch)
+            }
+            Some("delete") => Ok(Map::new()),
+            _ => Err(unknown_directive(directive, &patch)),
+        };
+    }
+    retain_keys(&mut original, &mut patch)?;
+    order::set_element_orders(&mut original, &mut patch, meta)?;
+    for (name, value) in patch {
+        let (name, is_delete_list) = match name.strip_prefix(DELETE_PRIMITIVES) {
+            Some(rest) => (Text::from(rest.strip_prefix('/').ok_or(BAD_PRIMITIVES)?), true),
+            None => (name, false),
+        };
+        if value.is_null() {
+            original.remove(&name);
+            continue;
+        }
+        merge_member(&mut original, name, value, is_delete_list, meta)?;
+    }
+    Ok(original)
+}
+
+fn merge_member(
+    original: &mut Map,
+    name: Text,
+    mut value: Value,
+    is_delete_list: bool,
+    meta: &PatchMeta,
+) -> Result<(), Failure> {
+    let field = meta.field(&name);
+    match (original.get_mut(&name), value) {
+        (Some(Value::Object(current)), Value::Object(patch)) => {
+            *current = if field.replace { patch } else { merge_map(std::mem::take(current), patch, &field.child)? };
+        }
+        (Some(Value::Array(current)), Value::Array(patch)) => {
+            *current = if field.merge || is_delete_list {
+                merge_list(std::mem::take(current), patch, field, is_delete_list)?
+            } else {
+                patch
+            };
+        }
+        _ if is_delete_list => {}
+        (_, new) => {
+            value = new;
+            drop_nulls(&mut value);
+            match without_directives(value) {
+                Some(value) => drop(original.insert(name, value)),
+                None => drop(original.remove(&name)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), Failure> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    let keys = keys.as_array().ok_or(BAD_RETAIN_KEYS)?;
+    let retained = |name: &str| keys.iter().any(|k| k.as_str() == Some(name));
+    let is_directive = |name: &str| name.starts_with(DELETE_PRIMITIVES) || name.starts_with(SET_ORDER);
+    if patch.iter().any(|(name, value)| !value.is_null() && !is_directive(name) && !retained(name)) {
+        return Err(BAD_RETAIN_KEYS);
+    }
+    original.retain(|name, _| retained(name));
+    Ok(())
+}
+
+/// Null members of objects at any depth.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.retain(|_, value| {
+            drop_nulls(value);
+            !value.is_null()
+        }),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// The value without all objects that hold a `$patch`; `None` if it is one itself.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => None,
+        Value::Object(map) => {
+            let kept = map.into_iter().filter_map(|(name, value)| Some((name, without_directives(value)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => Some(items.into_iter().filter_map(without_directives).collect()),
+        other => Some(other),
+    }
+}
+
+/// Whether the items of the lists, which must all be of one type, are objects.
+fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
+    let mut items = lists.iter().flat_map(|list| list.iter());
+    let Some(first) = items.next() else {
+        return Err(Failure::Other("no elements in any of the given slices".to_owned()));
+    };
+    if matches!(first, Value::Array(_)) {
+        return Err(Failure::Unprocessable);
+    }
+    if items.any(|item| type_of(item) != type_of(first)) {
+        let lists: Value = lists.iter().map(|list| Value::Array(list.to_vec())).collect();
+        return Err(Failure::Other(format!("list element types are not identical: {}", plain(&lists))));
+    }
+    Ok(matches!(first, Value::Object(_)))
+}
+
+fn merge_list(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    field: &FieldMeta,
+    is_delete_list: bool,
+) -> Result<Vec<Value>, Failure> {
+    if original.is_empty() && patch.is_empty() {
+        return Ok(original);
+    }
+    let key = field.merge_key.as_str();
+    let maps = items_are_maps(&[&original, &patch])?;
+    if !maps && is_delete_list {
+        return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
+    }
+    let (merged, order, patch) = if maps {
+        if key.is_empty() {
+            return Err(Failure::Other("cannot merge lists without merge key for ".to_owned()));
+        }
+        let (original, patch) = special_items(original, patch, key)?;
+        (merge_items(original.clone(), patch.clone(), key, &field.child)?, original, patch)
+    } else {
+        let both: Vec<Value> = original.iter().chain(&patch).cloned().collect();
+        (without_duplicates(both), original, patch)
+    };
+    let (patched, rest) = order::partition(merged, &patch, key)?;
+    order::arrange(patched, rest, &patch, &order, key, maps)
+}
+
+/// Carries out the items that are directives: the original items that are left, and the items to merge.
+fn special_items(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Failure> {
+    let mut items = vec![];
+    let mut replace = false;
+    for item in patch {
+        let Value::Object(map) = &item else { continue };
+        let Some(directive) = map.get(DIRECTIVE) else {
+            items.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                let value = map.get(key).ok_or_else(|| no_merge_key(map, key))?;
+                original.retain(|item| item.get(key) != Some(value));
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                return Err(Failure::Other("merging lists cannot yet be specified in the patch".to_owned()));
+            }
+            _ => return Err(unknown_directive(directive, map)),
+        }
+    }
+    Ok(if replace { (items, vec![]) } else { (original, items) })
+}
+
+fn merge_items(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+    meta: &PatchMeta,
+) -> Result<Vec<Value>, Failure> {
+    for item in patch {
+        let Value::Object(map) = item else { continue };
+        let value = map.get(key).ok_or_else(|| no_merge_key(&map, key))?;
+        match original.iter_mut().find(|item| item.get(key) == Some(value)) {
+            Some(Value::Object(found)) => *found = merge_map(std::mem::take(found), map, meta)?,
+            _ => original.push(Value::Object(map)),
+        }
+    }
+    Ok(original)
+}
+
+/// Of equal items the first stays; the place of another is taken by the last item, as upstream.
+fn without_duplicates(mut items: Vec<Value>) -> Vec<Value> {
+    let mut i = 0;
+    while i + 1 < items.len() {
+        let mut j = i + 1;
+        while j < items.len() {
+            if items.get(i) == items.get(j) {
+                items.swap_remove(j);
+            } else {
+                j += 1;
+            }
+        }
+        i += 1;
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::decode;
+
+    fn run(document: &str, patch: &str) -> String {
+        let mut meta = PatchMeta::default();
+        let list = |key: &str| FieldMeta { merge: true, merge_key: key.into(), ..FieldMeta::default() };
+        meta.set("names", list(""));
+        meta.set("owners", list("uid"));
+        meta.set("whole", FieldMeta { replace: true, ..FieldMeta::default() });
+        let value = |text: &str| decode(text.as_bytes()).expect("JSON");
+        apply(value(document), value(patch), &meta).map_or_else(|s| s.message.clone(), |v| v.to_json())
+    }
+
+    #[test]
+    fn patches_merge_by_their_metadata() {
+        let names = r#"{"names":["a","b"]}"#;
+        let owners = r#"{"owners":[{"uid":"1"},{"uid":"2"}]}"#;
+        let cases = [
+            (names, r#"{"names":["c"]}"#, r#"{"names":["c","a","b"]}"#),
+            (names, r#"{"names":["b","c"]}"#, r#"{"names":["a","b","c"]}"#),
+            (names, r#"{"$deleteFromPrimitiveList/names":["a"]}"#, r#"{"names":["b"]}"#),
+            (names, r#"{"$setElementOrder/names":["b","a"]}"#, r#"{"names":["b","a"]}"#),
+            (names, r#"{"$setElementOrder/names":["b","c"],"names":["c"]}"#, r#"{"names":["a","b","c"]}"#),
+            ("{}", r#"{"$setElementOrder/names":["b"]}"#, "{}"),
+            (
+                owners,
+                r#"{"owners":[{"uid":"2","x":1},{"uid":"3"}]}"#,
+                r#"{"owners":[{"uid":"1"},{"uid":"2","x":1},{"uid":"3"}]}"#,
+            ),
+            (owners, r#"{"owners":[{"$patch":"delete","uid":"1"}]}"#, r#"{"owners":[{"uid":"2"}]}"#),
+            (owners, r#"{"owners":[{"$patch":"replace"},{"uid":"9"}]}"#, r#"{"owners":[{"uid":"9"}]}"#),
+            (owners, r#"{"owners":[{"x":1}]}"#, "map: map[x:1] does not contain declared merge key: uid"),
+            (r#"{"m":{"a":1,"b":2}}"#, r#"{"m":{"$retainKeys":["a"],"a":3}}"#, r#"{"m":{"a":3}}"#),
+            (r#"{"m":{"a":1}}"#, r#"{"m":{"$retainKeys":["b"],"a":3}}"#, "invalid patch format of retainKeys"),
+            (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"replace","b":1}}"#, r#"{"m":{"b":1}}"#),
+            (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"delete"}}"#, r#"{"m":{}}"#),
+            (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"wipe"}}"#, "unknown patch type: wipe in map: map[$patch:wipe]"),
+            (r#"{"whole":{"a":1}}"#, r#"{"whole":{"b":1}}"#, r#"{"whole":{"b":1}}"#),
+            ("{}", r#"{"m":{"a":null,"b":{"$patch":"delete"}}}"#, r#"{"m":{}}"#),
+        ];
+        for (document, patch, want) in cases {
+            assert_eq!(run(document, patch), want, "{document} {patch}");
+        }
+    }
+}

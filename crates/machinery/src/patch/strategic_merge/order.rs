@@ -1,0 +1,180 @@
+//! The order of merged lists: that of the patch for its items, and that of the object for the others.
+
+use super::{
+    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, drop_nulls, items_are_maps,
+    merge_list, no_merge_key, without_directives,
+};
+use crate::patch::gotext::plain;
+use crate::value::{Map, Text, Value};
+
+const LIST: &str = "[]interface {}";
+const MAP: &str = "map[string]interface {}";
+
+/// Merges the lists whose order the patch sets, and takes them out of the patch.
+pub(super) fn set_element_orders(original: &mut Map, patch: &mut Map, meta: &PatchMeta) -> Result<(), Failure> {
+    let directives: Vec<Text> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
+    for directive in directives {
+        let order = match patch.remove(&directive) {
+            Some(Value::Array(order)) => order,
+            other => return Err(bad_type(LIST, &other.unwrap_or_default())),
+        };
+        let name = directive.strip_prefix(SET_ORDER).and_then(|rest| rest.strip_prefix('/')).ok_or(BAD_SET_ORDER)?;
+        if let Some(merged) = ordered(original.get(name), patch.get(name), &order, meta.field(name))? {
+            original.insert(name, Value::Array(merged));
+            patch.remove(name);
+        }
+    }
+    Ok(())
+}
+
+fn list_of(value: Option<&Value>) -> Result<Option<&[Value]>, Failure> {
+    match value {
+        None => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(other) => Err(bad_type(LIST, other)),
+    }
+}
+
+fn ordered(
+    original: Option<&Value>,
+    patch: Option<&Value>,
+    order: &[Value],
+    field: &FieldMeta,
+) -> Result<Option<Vec<Value>>, Failure> {
+    let (original, patch) = (list_of(original)?, list_of(patch)?);
+    let key = field.merge_key.as_str();
+    check_order(patch.unwrap_or_default(), order, key)?;
+    let merged = match (original, patch) {
+        (None, None) => return Ok(None),
+        (Some(original), None) => original.to_vec(),
+        (None, Some(patch)) => {
+            let mut added = Value::Array(patch.to_vec());
+            drop_nulls(&mut added);
+            match without_directives(added) {
+                Some(Value::Array(items)) => items,
+                _ => vec![],
+            }
+        }
+        (Some(original), Some(patch)) if field.merge => merge_list(original.to_vec(), patch.to_vec(), field, false)?,
+        (Some(_), Some(patch)) => patch.to_vec(),
+    };
+    let (patched, rest) = partition(merged, order, key)?;
+    let original = original.unwrap_or_default();
+    let maps = items_are_maps(&[original, patch.unwrap_or_default()])?;
+    arrange(patched, rest, order, original, key, maps).map(Some)
+}
+
+fn is_deletion(item: &Value) -> bool {
+    item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete")
+}
+
+/// The value that identifies an item.
+fn identity<'v>(item: &'v Value, key: &str) -> Result<&'v Value, Failure> {
+    match item {
+        item if key.is_empty() => Ok(item),
+        Value::Object(map) => map.get(key).ok_or_else(|| no_merge_key(map, key)),
+        other => Err(bad_type(MAP, other)),
+    }
+}
+
+/// The items of the patch must come in the order that it sets.
+fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Failure> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    if let Some(other) = patch.iter().find(|item| !key.is_empty() && !matches!(item, Value::Object(_))) {
+        return Err(bad_type(MAP, other));
+    }
+    let keep = |item: &&Value| key.is_empty() || !is_deletion(item);
+    let mut items = patch.iter().filter(keep).filter(|item| item.get(DIRECTIVE).is_none()).peekable();
+    for place in order {
+        let Some(item) = items.peek() else { break };
+        if identity(item, key)? == identity(place, key)? {
+            items.next();
+        }
+    }
+    match items.peek() {
+        None => Ok(()),
+        Some(_) => {
+            let list = |items: &[Value]| plain(&Value::Array(items.to_vec()));
+            let (patch, order) = (list(patch), list(order));
+            let why = format!("The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n");
+            Err(Failure::Other(why))
+        }
+    }
+}
+
+/// The items that `by` names, and the others.
+pub(super) fn partition(items: Vec<Value>, by: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), Failure> {
+    let (mut named, mut others) = (vec![], vec![]);
+    for item in items {
+        let id = identity(&item, key)?;
+        let is_named = by.iter().any(|b| if key.is_empty() { b == id } else { b.get(key) == Some(id) });
+        if is_named { named.push(item) } else { others.push(item) }
+    }
+    Ok((named, others))
+}
+
+fn place(order: &[Value], item: &Value, key: &str, maps: bool) -> Option<usize> {
+    let of = |item: &Value| if maps { item.get(key).cloned() } else { Some(item.clone()) };
+    let wanted = of(item);
+    order.iter().position(|o| of(o) == wanted)
+}
+
+/// Sorts stably; an item without a place goes before the one it is compared with.
+fn sort(items: Vec<Value>, order: &[Value], key: &str, maps: bool) -> Result<Vec<Value>, Failure> {
+    let mut deletions = vec![];
+    let mut sorted: Vec<(Option<usize>, Value)> = vec![];
+    if maps {
+        for item in items.iter().chain(order) {
+            identity(item, key)?;
+        }
+    }
+    for item in items {
+        if maps && is_deletion(&item) {
+            deletions.push(item);
+            continue;
+        }
+        sorted.push((place(order, &item, key, maps), item));
+        let mut at = sorted.len() - 1;
+        while at > 0 {
+            let less = match (sorted[at].0, sorted[at - 1].0) {
+                (Some(a), Some(b)) => a < b,
+                _ => true,
+            };
+            if !less {
+                break;
+            }
+            sorted.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    Ok(sorted.into_iter().map(|(_, item)| item).chain(deletions).collect())
+}
+
+/// Puts the items of the patch in its order and the others in the order of the object, and merges the two: an item of
+/// the object alone comes first only where the object had it before the item of the patch.
+pub(super) fn arrange(
+    patched: Vec<Value>,
+    others: Vec<Value>,
+    patch_order: &[Value],
+    object_order: &[Value],
+    key: &str,
+    maps: bool,
+) -> Result<Vec<Value>, Failure> {
+    let mut right = sort(patched, patch_order, key, maps)?.into_iter().peekable();
+    let mut left = sort(others, object_order, key, maps)?.into_iter().peekable();
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    loop {
+        let left_first = match (left.peek(), right.peek()) {
+            (Some(l), Some(r)) => {
+                let places = (place(object_order, l, key, maps), place(object_order, r, key, maps));
+                matches!(places, (Some(l), Some(r)) if l < r)
+            }
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => return Ok(all),
+        };
+        all.extend(if left_first { left.next() } else { right.next() });
+    }
+}

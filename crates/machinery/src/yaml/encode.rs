@@ -1,0 +1,242 @@
+//! Block style as Go's yaml.v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80.
+
+use super::decode::resolve;
+use crate::value::{Value, float_text};
+
+const WIDTH: usize = 80;
+
+/// The document, ending with a line break.
+pub fn encode(value: &Value) -> String {
+    let mut out = Emitter { text: String::new(), column: 0 };
+    match value {
+        Value::Object(map) if !map.is_empty() => out.block(value, 0),
+        Value::Array(items) if !items.is_empty() => out.block(value, 0),
+        other => {
+            out.scalar(other, 0, false);
+            out.text.push('\n');
+        }
+    }
+    out.text
+}
+
+struct Emitter {
+    text: String,
+    column: usize,
+}
+
+impl Emitter {
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.chars().count();
+    }
+
+    fn line(&mut self) {
+        self.text.push('\n');
+        self.column = 0;
+    }
+
+    fn indent(&mut self, indent: usize) {
+        self.push(&" ".repeat(indent));
+    }
+
+    /// A non-empty collection, each entry on lines of its own; the first line is already indented.
+    fn block(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Object(map) => {
+                for (i, (key, value)) in map.iter().enumerate() {
+                    if i > 0 {
+                        self.indent(indent);
+                    }
+                    self.scalar(&Value::String(key.clone()), indent, true);
+                    self.push(":");
+                    self.member(value, indent);
+                }
+            }
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        self.indent(indent);
+                    }
+                    self.push("- ");
+                    if is_block(item) {
+                        self.block(item, indent + 2);
+                    } else {
+                        self.scalar(item, indent, false);
+                        self.line();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn member(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                self.line();
+                self.indent(indent + 2);
+                self.block(value, indent + 2);
+            }
+            Value::Array(items) if !items.is_empty() => {
+                self.line();
+                self.indent(indent);
+                self.block(value, indent);
+            }
+            other => {
+                self.push(" ");
+                self.scalar(other, indent, false);
+                self.line();
+            }
+        }
+    }
+
+    fn scalar(&mut self, value: &Value, indent: usize, key: bool) {
+        match value {
+            Value::Null => self.push("null"),
+            Value::Bool(b) => self.push(if *b { "true" } else { "false" }),
+            Value::Int(i) => self.push(&i.to_string()),
+            Value::Float(f) => self.push(&float_text(*f)),
+            Value::Array(_) => self.push("[]"),
+            Value::Object(_) => self.push("{}"),
+            Value::String(text) => self.string(text, indent, key),
+        }
+    }
+
+    fn string(&mut self, text: &str, indent: usize, key: bool) {
+        let special = text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{feff}');
+        if special || (key && text.contains('\n')) {
+            self.double_quoted(text);
+        } else if text.contains('\n') {
+            self.literal(text, indent);
+        } else if looks_typed(text) {
+            // a string that would read as another type is always double-quoted
+            self.double_quoted(text);
+        } else if plain_allowed(text) {
+            self.folded(text, indent, key, |c| c.to_string());
+        } else {
+            self.push("'");
+            self.folded(text, indent, key, |c| if c == '\'' { "''".to_owned() } else { c.to_string() });
+            self.push("'");
+        }
+    }
+
+    fn folded(&mut self, text: &str, indent: usize, key: bool, write: impl Fn(char) -> String) {
+        let chars: Vec<char> = text.chars().collect();
+        for (i, c) in chars.iter().enumerate() {
+            let lone = *c == ' '
+                && i > 0
+                && i + 1 < chars.len()
+                && chars[i - 1] != ' '
+                && chars[i + 1] != ' ';
+            if lone && !key && self.column > WIDTH {
+                self.line();
+                self.indent(indent + 2);
+            } else {
+                self.push(&write(*c));
+            }
+        }
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        let body = text.trim_end_matches('\n');
+        let ends = text.len() - body.len();
+        let lead = if text.starts_with([' ', '\n']) { "2" } else { "" };
+        let chomp = match ends {
+            0 => "-",
+            1 => "",
+            _ => "+",
+        };
+        self.push(&format!("|{lead}{chomp}"));
+        let lines = if body.is_empty() { "" } else { body };
+        for line in lines.split('\n') {
+            self.line();
+            if !line.is_empty() {
+                self.indent(indent + 2);
+                self.push(line);
+            }
+        }
+        for _ in 1..ends {
+            self.line();
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str) {
+        self.push("\"");
+        for c in text.chars() {
+            match c {
+                '"' => self.push("\\\""),
+                '\\' => self.push("\\\\"),
+                '\n' => self.push("\\n"),
+                '\t' => self.push("\\t"),
+                '\r' => self.push("\\r"),
+                '\0' => self.push("\\0"),
+                '\u{feff}' => self.push("\\uFEFF"),
+                c if (c as u32) < 0x100 && c.is_control() => self.push(&format!("\\x{:02X}", c as u32)),
+                c => self.push(&c.to_string()),
+            }
+        }
+        self.push("\"");
+    }
+}
+
+fn is_block(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a plain scalar would be read as something else than this text.
+fn looks_typed(text: &str) -> bool {
+    let date = text.len() >= 8 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-';
+    let sexagesimal = text.contains(':')
+        && text.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'.'));
+    !matches!(resolve(text), Ok(Value::String(_))) || sexagesimal || (date && is_timestamp(text))
+}
+
+fn is_timestamp(text: &str) -> bool {
+    crate::time::parse_rfc3339(text).is_some()
+        || (text.len() == 10 && crate::time::parse_rfc3339(&format!("{text}T00:00:00Z")).is_some())
+}
+
+fn plain_allowed(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let Some(&first) = bytes.first() else { return false };
+    if text.starts_with(' ') || text.ends_with(' ') || text.starts_with("---") || text.starts_with("...") {
+        return false;
+    }
+    if b"#,[]{}&*!|>'\"%@`".contains(&first) {
+        return false;
+    }
+    if b"-?:".contains(&first) && matches!(bytes.get(1), None | Some(b' ')) {
+        return false;
+    }
+    if first == b'=' && bytes.len() == 1 {
+        return false;
+    }
+    !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn documents() {
+        let value = json!({
+            "a": 1, "b": [1, {"c": "x", "d": []}], "e": {}, "f": "true", "g": "a: b", "h": "two\nlines\n", "i": "it's",
+            "t": "2024-01-01T00:00:00Z"
+        });
+        let want = "a: 1\nb:\n- 1\n- c: x\n  d: []\ne: {}\nf: \"true\"\ng: 'a: b'\nh: |\n  two\n  lines\ni: it's\nt: \"2024-01-01T00:00:00Z\"\n";
+        assert_eq!(encode(&value), want);
+    }
+
+    #[test]
+    fn long_lines_fold() {
+        let message = "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        let want = "message: 'only the following media types are accepted: application/json;stream=watch,\n  application/vnd.kubernetes.protobuf;stream=watch'\n";
+        assert_eq!(encode(&json!({"message": message})), want);
+    }
+}

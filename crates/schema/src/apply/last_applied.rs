@@ -1,0 +1,86 @@
+//! The way from client-side to server-side apply, for the manager `kubectl` alone (api-machinery 9.4, end).
+
+use super::fieldpath::FieldSet;
+use super::owners::Owners;
+use super::ownership::Applied;
+use super::typed::{Duplicates, collect, compare, validate};
+use super::{Attempt, Force, Request, attempt, conflicts};
+use machinery::value::decode;
+use machinery::{Status, Value};
+
+/// What `kubectl apply` without `--server-side` leaves on objects.
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const MANAGER: &str = "kubectl";
+/// All annotations of an object together.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+fn annotation(object: &Value) -> Option<&str> {
+    let text = object.str_at(&["metadata", "annotations", ANNOTATION]);
+    (!text.is_empty()).then_some(text)
+}
+
+/// Applies; conflicts about what `kubectl` itself had applied before on the client are none.
+pub(crate) fn apply(
+    live: &Value,
+    configuration: &Value,
+    owners: Owners,
+    force: Force,
+    request: &Request<'_>,
+) -> Result<Applied, Status> {
+    let again = (request.manager == MANAGER && force == Force::No).then(|| owners.clone());
+    let found = match attempt(live, configuration, owners, force, request) {
+        Ok(applied) => return Ok(applied),
+        Err(Attempt::Failed(status)) => return Err(status),
+        Err(Attempt::Conflicts(found)) => found,
+    };
+    let (Some(owners), Some(allowed)) = (again, allowed(live, request)) else {
+        return Err(conflicts::status(found));
+    };
+    let rest = conflicts::without(found, &allowed);
+    if !rest.is_empty() {
+        return Err(conflicts::status(rest));
+    }
+    attempt(live, configuration, owners, Force::Yes, request).map_err(|failure| match failure {
+        Attempt::Failed(status) => status,
+        Attempt::Conflicts(found) => conflicts::status(found),
+    })
+}
+
+/// What the annotation holds and the live object still has.
+fn allowed(live: &Value, request: &Request<'_>) -> Option<FieldSet> {
+    let last = decode(annotation(live)?.as_bytes()).ok()?;
+    if last.str_at(&["apiVersion"]) != request.api_version || last.str_at(&["kind"]).is_empty() {
+        return None;
+    }
+    let types = request.versions.types(request.api_version)?;
+    validate(types, &last, Duplicates::Refused).ok()?;
+    validate(types, live, Duplicates::Refused).ok()?;
+    let mut set = collect(types, &last);
+    let changes = compare(types, &last, live);
+    set.remove(&changes.modified);
+    set.remove(&changes.added);
+    set.remove(&changes.removed);
+    Some(set)
+}
+
+/// Rewrites the annotation, if the object has one and the manager is `kubectl`.
+pub(crate) fn renew(object: &mut Value, configuration: &Value, request: &Request<'_>) {
+    if request.manager != MANAGER || annotation(object).is_none() {
+        return;
+    }
+    let mut applied = configuration.clone();
+    if let Some(annotations) = applied.get_mut("metadata").and_then(|m| m.get_mut("annotations"))
+        && let Value::Object(map) = annotations
+    {
+        map.remove(ANNOTATION);
+    }
+    let text = format!("{}\n", applied.to_json());
+    let Some(Value::Object(annotations)) = object.get_mut("metadata").and_then(|m| m.get_mut("annotations")) else {
+        return;
+    };
+    annotations.insert(ANNOTATION, Value::from(text));
+    let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().unwrap_or_default().len()).sum();
+    if size > ANNOTATIONS_BYTES_MAX {
+        annotations.remove(ANNOTATION);
+    }
+}

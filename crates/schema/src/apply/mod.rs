@@ -1,0 +1,257 @@
+//! Server-side apply and the managedFields of every write (api-machinery 9).
+//!
+//! [`update`] computes the managedFields of a create, a replacement or a patch; [`apply`] merges an applied
+//! configuration into the live object. Both take the objects in the version of the request and know other versions only
+//! through [`Versions`]. Invariants: a path has as many owners as applied its value, and a change of a value leaves it
+//! one; a write that changes nothing moves no time; what an applier leaves out goes only if nobody else owns it.
+//! Start reading at [`update`] and [`apply`], then `ownership.rs`; `typed/` holds the walks over values.
+
+mod conflicts;
+mod fieldpath;
+mod fields_v1;
+mod last_applied;
+mod owners;
+mod ownership;
+mod scale;
+mod typed;
+mod types;
+mod versions;
+
+pub use fieldpath::{FieldSet, Node, PathElement};
+pub use fields_v1::{encode as encode_fields_v1, parse as parse_fields_v1};
+pub use owners::UPDATE_ENTRIES_MAX;
+pub use scale::ScalePath;
+pub use types::TypeSchema;
+pub use versions::{ConvertError, Versions};
+
+use machinery::{Status, Text, Value};
+use owners::{Identity, Operation, Owners, Ownership};
+use ownership::{Applied, Failure, Write};
+use typed::{Duplicates, errors_text, validate};
+
+/// Who owns what nobody was recorded for, once someone applies.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+
+/// Who writes, where and when.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub manager: &'a str,
+    /// The version of the request, as in `apiVersion`; all objects are given in it.
+    pub api_version: &'a str,
+    pub kind: &'a str,
+    /// `""` for the object itself.
+    pub subresource: &'a str,
+    /// Seconds since the epoch.
+    pub time: i64,
+    pub versions: &'a dyn Versions,
+}
+
+impl Request<'_> {
+    fn identity(&self, manager: &str, operation: Operation) -> Identity {
+        Identity::new(manager, operation, self.api_version, self.subresource)
+    }
+
+    fn empty_object(&self) -> Value {
+        [("apiVersion", Value::from(self.api_version)), ("kind", Value::from(self.kind))].into()
+    }
+
+    /// `namespace/name; group/version, Kind=Kind`, as messages name an object.
+    fn name_of(object: &Value) -> String {
+        let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+        format!("{namespace}/{name}; {}", kind_text(object.str_at(&["apiVersion"]), object.str_at(&["kind"])))
+    }
+}
+
+/// `group/version, Kind=Kind`; an apiVersion that is none counts as empty.
+fn kind_text(api_version: &str, kind: &str) -> String {
+    let (group, version) = match api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => ("", ""),
+        Some((group, version)) => (group, version),
+        None => ("", api_version),
+    };
+    format!("{group}/{version}, Kind={kind}")
+}
+
+fn list_of(object: &Value) -> Option<&Value> {
+    object.at(&MANAGED_FIELDS)
+}
+
+fn set_list(object: &mut Value, owners: Owners) {
+    match owners.into_value() {
+        Some(list) => object.set_at(&MANAGED_FIELDS, list),
+        None => drop(object.remove_at(&MANAGED_FIELDS)),
+    }
+}
+
+/// Sets the managedFields of `new`, which is to be stored in place of `live` by anything but an apply.
+///
+/// `new` is as the client wants it (decoded, pruned, defaulted, patched), before the endpoint resets what it does not
+/// write. On create (`live` is `None`) the list that `new` holds is ignored; else a list that can be decoded replaces
+/// the live one, except through subresources. Never fails: objects that don't fit their types lose all managedFields.
+pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
+    let given = new.remove_at(&MANAGED_FIELDS);
+    let (mut owners, kept) = match live {
+        None => (Owners::default(), None),
+        Some(live) => live_or_given(live, given, request),
+    };
+    if owners.0.is_empty() && live.is_some() {
+        return;
+    }
+    let empty = request.empty_object();
+    let writer = request.identity(request.manager, Operation::Update);
+    match (track(live.unwrap_or(&empty), new, &mut owners, &writer, request), kept) {
+        (Ok(Ownership::Same), Some(list)) => new.set_at(&MANAGED_FIELDS, list),
+        (Ok(_), _) => set_list(new, owners),
+        (Err(_), _) => {}
+    }
+}
+
+/// The owners before the write, and the list that says so if it is the one that is stored.
+/// As [`update`] for the create of a typed object, which has the members of `zero` before anything is set.
+pub fn create_typed(zero: &Value, new: &mut Value, request: &Request<'_>) {
+    new.remove_at(&MANAGED_FIELDS);
+    let mut owners = Owners::default();
+    let writer = request.identity(request.manager, Operation::Update);
+    if track(zero, new, &mut owners, &writer, request).is_ok() {
+        set_list(new, owners);
+    }
+}
+
+fn live_or_given(live: &Value, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
+    let stored = list_of(live);
+    if request.subresource.is_empty() && given.as_ref() != stored {
+        if owners::is_reset(given.as_ref()) {
+            return (Owners::default(), None);
+        }
+        match Owners::parse(given.as_ref()) {
+            Ok(owners) if !owners.0.is_empty() => return (owners, None),
+            _ => {}
+        }
+    }
+    match (Owners::parse(stored), given) {
+        (Ok(owners), Some(given)) if Some(&given) == stored => (owners, Some(given)),
+        (Ok(owners), _) => (owners, stored.cloned()),
+        (Err(_), _) => (Owners::default(), None),
+    }
+}
+
+/// The part of [`update`] that can fail.
+fn track(
+    live: &Value,
+    new: &Value,
+    owners: &mut Owners,
+    writer: &Identity,
+    request: &Request<'_>,
+) -> Result<Ownership, String> {
+    let Some(types) = request.versions.types(request.api_version) else {
+        return Err("no corresponding type".to_owned());
+    };
+    let typed = |object: &Value, what: &str| {
+        validate(types, object, Duplicates::Allowed).map_err(|errors| {
+            let name = Request::name_of(object);
+            format!("failed to convert {what} object ({name}) to smd typed: {}", errors_text(&errors))
+        })
+    };
+    typed(new, "new")?;
+    typed(live, "live")?;
+    let version = Text::from(request.api_version);
+    let write = Write { versions: request.versions, types, version: &version, time: request.time };
+    let updated = ownership::update(write, live, new, owners, writer);
+    let capped = owners.cap();
+    updated.map(|ownership| if capped { Ownership::Changed } else { ownership }).map_err(|failure| match failure {
+        Failure::Conflicts(_) => "conflicts".to_owned(),
+        Failure::Other(why) => {
+            format!("failed to update ManagedFields ({}): {why}", Request::name_of(new))
+        }
+    })
+}
+
+/// Whether an apply may take what others own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    No,
+    Yes,
+}
+
+/// The object that results from applying `configuration` to `live` (or from creating it), with its managedFields.
+///
+/// The caller still has to compare name, namespace, uid and resourceVersion, and to reset, default, prune and validate
+/// the object as an update.
+pub fn apply(
+    live: Option<&Value>,
+    configuration: &Value,
+    force: Force,
+    request: &Request<'_>,
+) -> Result<Value, Status> {
+    let (api_version, kind) = (configuration.str_at(&["apiVersion"]), configuration.str_at(&["kind"]));
+    if api_version != request.api_version || kind != request.kind {
+        return Err(Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind))));
+    }
+    let internal = |why: String| Status::untyped(500, why);
+    let empty = request.empty_object();
+    let live = live.unwrap_or(&empty);
+    let mut owners =
+        Owners::parse(list_of(live)).map_err(|why| internal(format!("failed to decode managed fields: {why}")))?;
+    let untracked = owners.0.is_empty();
+    if untracked {
+        let before = request.identity(BEFORE_FIRST_APPLY, Operation::Update);
+        track(&empty, live, &mut owners, &before, request)
+            .map_err(|why| internal(format!("failed to create manager for existing fields: {why}")))?;
+    }
+    let applied = last_applied::apply(live, configuration, owners, force, request)?;
+    let same = applied.ownership == Ownership::Same && !untracked;
+    let mut object = applied.object.unwrap_or_else(|| live.clone());
+    if !same {
+        set_list(&mut object, applied.owners);
+    }
+    last_applied::renew(&mut object, configuration, request);
+    Ok(object)
+}
+
+/// One attempt to apply.
+fn attempt(
+    live: &Value,
+    configuration: &Value,
+    owners: Owners,
+    force: Force,
+    request: &Request<'_>,
+) -> Result<Applied, Attempt> {
+    if has_managed_fields(configuration) {
+        return Err(Attempt::Failed(Status::bad_request("metadata.managedFields must be nil")));
+    }
+    let internal = |why: String| Attempt::Failed(Status::untyped(500, why));
+    let Some(types) = request.versions.types(request.api_version) else {
+        let kind = kind_text(request.api_version, request.kind);
+        return Err(internal(format!("no corresponding type for {kind}")));
+    };
+    let typed = |object: &Value, duplicates, what: &str| {
+        validate(types, object, duplicates).map_err(|errors| {
+            let name = Request::name_of(object);
+            internal(format!("failed to create typed {what} object ({name}): {}", errors_text(&errors)))
+        })
+    };
+    typed(configuration, Duplicates::Refused, "patch")?;
+    typed(live, Duplicates::Allowed, "live")?;
+    let version = Text::from(request.api_version);
+    let write = Write { versions: request.versions, types, version: &version, time: request.time };
+    let writer = request.identity(request.manager, Operation::Apply);
+    ownership::apply(write, live, configuration, owners, &writer, force == Force::Yes).map_err(
+        |failure| match failure {
+            Failure::Conflicts(conflicts) => Attempt::Conflicts(conflicts),
+            Failure::Other(why) => internal(why),
+        },
+    )
+}
+
+/// Why an attempt failed.
+enum Attempt {
+    Conflicts(Vec<ownership::Conflict>),
+    Failed(Status),
+}
+
+/// A list of anything but objects counts as absent here, as does an empty one.
+fn has_managed_fields(configuration: &Value) -> bool {
+    let entries = list_of(configuration).and_then(Value::as_array).unwrap_or_default();
+    !entries.is_empty() && entries.iter().all(|e| matches!(e, Value::Object(_)))
+}

@@ -1,0 +1,297 @@
+//! `metadata.managedFields` decoded: who owns which paths, in which version, since when.
+
+use super::fieldpath::FieldSet;
+use super::fields_v1;
+use machinery::time::{parse_rfc3339, rfc3339};
+use machinery::value::quote;
+use machinery::{Map, Text, Value, json};
+use std::cmp::Ordering;
+
+/// More entries of updates than this are merged into `ancient-changes`.
+pub const UPDATE_ENTRIES_MAX: usize = 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// Who an entry belongs to. Appliers are the same in every version: their `api_version` is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub manager: Text,
+    pub operation: Operation,
+    pub api_version: Text,
+    pub subresource: Text,
+}
+
+impl Identity {
+    pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Identity {
+        let api_version = if operation == Operation::Apply { "" } else { api_version };
+        Identity {
+            manager: manager.into(),
+            operation,
+            api_version: api_version.into(),
+            subresource: subresource.into(),
+        }
+    }
+
+    /// As JSON: the text by which the reference sorts managers.
+    fn text(&self) -> String {
+        let mut text = String::from("{");
+        let operation = Text::new_static(self.operation.as_str());
+        let members = [
+            ("manager", &self.manager),
+            ("operation", &operation),
+            ("apiVersion", &self.api_version),
+            ("subresource", &self.subresource),
+        ];
+        for (name, value) in members.into_iter().filter(|(_, v)| !v.is_empty()) {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&format!("\"{name}\":{}", Value::from(value).to_json()));
+        }
+        text.push('}');
+        text
+    }
+
+    pub fn compare(&self, other: &Identity) -> Ordering {
+        self.text().cmp(&other.text())
+    }
+
+    /// As conflicts name it.
+    pub fn print(&self) -> String {
+        let mut text = quote(&self.manager);
+        if !self.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {}", quote(&self.subresource)));
+        }
+        if self.operation == Operation::Update {
+            text.push_str(&format!(" using {}", self.api_version));
+        }
+        text
+    }
+}
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub identity: Identity,
+    /// The version that the paths are of.
+    pub version: Text,
+    /// Seconds since the epoch.
+    pub time: Option<i64>,
+    pub set: FieldSet,
+}
+
+/// All entries, in no particular order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owners(pub Vec<Owner>);
+
+/// Whether owners still are what they were read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    Same,
+    Changed,
+}
+
+fn text_of(entry: &Map, name: &str) -> Result<Text, String> {
+    match entry.get(name) {
+        None | Some(Value::Null) => Ok(Text::default()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("{name} must be a string")),
+    }
+}
+
+fn parse_entry(index: usize, entry: &Value) -> Result<Owner, String> {
+    let entry = entry.as_object().ok_or("entry must be an object")?;
+    let operation = match text_of(entry, "operation")?.as_str() {
+        "Apply" => Operation::Apply,
+        "Update" => Operation::Update,
+        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+    };
+    let version = text_of(entry, "apiVersion")?;
+    if version.is_empty() {
+        return Err("apiVersion must not be empty".to_owned());
+    }
+    match text_of(entry, "fieldsType")?.as_str() {
+        "FieldsV1" => {}
+        "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
+        other => return Err(format!("invalid fieldsType {} in managed fields entry {index}", quote(other))),
+    }
+    let time = match text_of(entry, "time")?.as_str() {
+        "" => None,
+        text => Some(parse_rfc3339(text).ok_or("time must be a time")?.0),
+    };
+    let set = match entry.get("fieldsV1") {
+        None | Some(Value::Null) => FieldSet::new(),
+        Some(fields) => fields_v1::parse(fields)?,
+    };
+    let (manager, subresource) = (text_of(entry, "manager")?, text_of(entry, "subresource")?);
+    Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
+}
+
+/// Whether a request's list asks for tracking to be forgotten: one entry that says nothing.
+pub(crate) fn is_reset(list: Option<&Value>) -> bool {
+    const KNOWN: [&str; 7] = ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
+    match list.and_then(Value::as_array) {
+        Some([Value::Object(entry)]) => {
+            let empty = |v: &Value| v.is_null() || v.as_str() == Some("");
+            entry.iter().all(|(name, value)| !KNOWN.contains(&name.as_str()) || empty(value))
+        }
+        _ => false,
+    }
+}
+
+impl Owners {
+    /// Decodes the list; one entry that can't be decoded fails it all.
+    pub fn parse(list: Option<&Value>) -> Result<Owners, String> {
+        let mut owners = Owners::default();
+        let entries = list.and_then(Value::as_array).unwrap_or_default();
+        for (i, entry) in entries.iter().enumerate() {
+            let owner = parse_entry(i, entry)?;
+            match owners.get_mut(&owner.identity) {
+                Some(earlier) => *earlier = owner,
+                None => owners.0.push(owner),
+            }
+        }
+        Ok(owners)
+    }
+
+    pub fn get(&self, identity: &Identity) -> Option<&Owner> {
+        self.0.iter().find(|o| o.identity == *identity)
+    }
+
+    pub fn get_mut(&mut self, identity: &Identity) -> Option<&mut Owner> {
+        self.0.iter_mut().find(|o| o.identity == *identity)
+    }
+
+    pub fn take(&mut self, identity: &Identity) -> Option<Owner> {
+        let at = self.0.iter().position(|o| o.identity == *identity)?;
+        Some(self.0.swap_remove(at))
+    }
+
+    /// The list as it is stored, or `None` if there are no entries.
+    pub fn into_value(mut self) -> Option<Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.sort_by(|a, b| {
+            let (x, y) = (&a.identity, &b.identity);
+            x.operation
+                .cmp(&y.operation)
+                .then(a.time.unwrap_or_default().cmp(&b.time.unwrap_or_default()))
+                .then_with(|| x.manager.as_str().cmp(y.manager.as_str()))
+                .then_with(|| a.version.as_str().cmp(b.version.as_str()))
+                .then_with(|| x.subresource.as_str().cmp(y.subresource.as_str()))
+        });
+        Some(self.0.iter().map(Owner::to_value).collect())
+    }
+
+    /// Merges the oldest entries of updates until there are few enough; says whether there were too many.
+    pub fn cap(&mut self) -> bool {
+        let updates = |o: &&Owner| o.identity.operation == Operation::Update;
+        let mut count = self.0.iter().filter(updates).count();
+        if count <= UPDATE_ENTRIES_MAX {
+            return false;
+        }
+        let mut oldest: Vec<(i64, Identity)> =
+            self.0.iter().filter(updates).map(|o| (o.time.unwrap_or_default(), o.identity.clone())).collect();
+        oldest.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.compare(&b.1)));
+        let mut first_of: Vec<(Text, Identity)> = vec![];
+        for (_, identity) in oldest {
+            if count <= UPDATE_ENTRIES_MAX {
+                return true;
+            }
+            let version = identity.api_version.clone();
+            let Some((_, first)) = first_of.iter().find(|(v, _)| *v == version) else {
+                first_of.push((version, identity));
+                continue;
+            };
+            let bucket = Identity::new("ancient-changes", Operation::Update, &version, "");
+            if self.get(&bucket).is_none()
+                && let Some(mut owner) = self.take(first)
+            {
+                owner.identity = bucket.clone();
+                self.0.push(owner);
+            }
+            // a bucket that is merged into itself goes, as it does upstream
+            if let Some(merged) = self.take(&identity)
+                && let Some(owner) = self.get_mut(&bucket)
+            {
+                owner.set = std::mem::take(&mut owner.set).union(merged.set);
+                owner.time = merged.time;
+            }
+            count -= 1;
+        }
+        true
+    }
+}
+
+impl Owner {
+    fn to_value(&self) -> Value {
+        let mut entry = json!({
+            "apiVersion": (self.version.clone()),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": (fields_v1::encode(&self.set)),
+            "operation": (self.identity.operation.as_str()),
+        });
+        if let Value::Object(map) = &mut entry {
+            if !self.identity.manager.is_empty() {
+                map.insert("manager", Value::from(&self.identity.manager));
+            }
+            if !self.identity.subresource.is_empty() {
+                map.insert("subresource", Value::from(&self.identity.subresource));
+            }
+            if let Some(time) = self.time {
+                map.insert("time", Value::from(rfc3339(time)));
+            }
+        }
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_updates_are_merged() {
+        let mut owners = Owners::default();
+        for i in 0..13 {
+            let identity = Identity::new(&format!("u{i:02}"), Operation::Update, "v1", "");
+            let name = format!("f{i:02}");
+            let set = FieldSet::of_fields(&[&[name.as_str()]]);
+            owners.0.push(Owner { identity, version: "v1".into(), time: Some(i), set });
+        }
+        assert!(owners.cap());
+        assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
+        let bucket = Identity::new("ancient-changes", Operation::Update, "v1", "");
+        let bucket = owners.get(&bucket).expect("a bucket");
+        assert_eq!(bucket.set.paths(), [".f00", ".f01", ".f02", ".f03"]);
+        assert_eq!(bucket.time, Some(3));
+    }
+
+    #[test]
+    fn lists_that_say_nothing_reset() {
+        let cases = [
+            (json!([{}]), true),
+            (json!([{"manager": ""}]), true),
+            (json!([{"manager": "m"}]), false),
+            (json!([{}, {}]), false),
+            (json!([]), false),
+        ];
+        for (list, want) in cases {
+            assert_eq!(is_reset(Some(&list)), want, "{list}");
+        }
+    }
+}

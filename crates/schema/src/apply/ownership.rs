@@ -1,0 +1,361 @@
+//! Who owns what after a write: the changes of the object taken from the others and given to the writer.
+
+use super::fieldpath::FieldSet;
+use super::owners::{Identity, Owner, Owners, Ownership};
+use super::typed::{Changes, collect, compare, errors_text, merge, reconcile, remove, with_declared_fields};
+use super::types::TypeSchema;
+use super::versions::{ConvertError, Renditions, Versioned, Versions};
+use machinery::{Text, Value};
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// What nobody owns.
+static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
+/// Why a write failed.
+pub(crate) enum Failure {
+    Conflicts(Vec<Conflict>),
+    Other(String),
+}
+
+/// What one owner would lose.
+#[derive(Clone)]
+pub(crate) struct Conflict {
+    pub owner: Identity,
+    pub fields: FieldSet,
+}
+
+/// A write in the version of the request.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    pub versions: &'a dyn Versions,
+    pub types: &'a TypeSchema,
+    pub version: &'a Text,
+    pub time: i64,
+}
+
+fn failed(prefix: &str) -> impl Fn(ConvertError) -> Failure + '_ {
+    move |error| match error {
+        ConvertError::MissingVersion => Failure::Other(format!("{prefix}no such version")),
+        ConvertError::Failed(why) => Failure::Other(format!("{prefix}{why}")),
+    }
+}
+
+/// Entries whose version is gone are dropped; those that own parts of what is atomic now own the whole.
+fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_>) -> Result<Ownership, Failure> {
+    let mut ownership = Ownership::Same;
+    let mut kept = Vec::with_capacity(owners.0.len());
+    for mut owner in std::mem::take(&mut owners.0) {
+        match live.get(&owner.version) {
+            Err(ConvertError::MissingVersion) => {
+                ownership = Ownership::Changed;
+                continue;
+            }
+            Err(error) => return Err(failed("")(error)),
+            Ok(_) => {}
+        }
+        if let Some(types) = write.versions.types(&owner.version)
+            && let Some(set) = reconcile(types, &owner.set)
+        {
+            owner.set = set;
+            ownership = Ownership::Changed;
+        }
+        kept.push(owner);
+    }
+    owners.0 = kept;
+    Ok(ownership)
+}
+
+/// The changes between two objects in every version that is asked for.
+struct AllChanges<'a, 'v> {
+    write: Write<'a>,
+    live: &'v mut Renditions<'a>,
+    new: Renditions<'v>,
+    known: Vec<(Text, Changes)>,
+}
+
+impl AllChanges<'_, '_> {
+    /// `None` if there is no such version.
+    fn in_version(&mut self, version: &Text) -> Result<Option<&Changes>, Failure> {
+        if !self.known.iter().any(|(v, _)| v == version) {
+            let old = match self.live.get(version) {
+                Err(ConvertError::MissingVersion) => return Ok(None),
+                other => other.map_err(failed("failed to convert old object: "))?,
+            };
+            let new = match self.new.get(version) {
+                Err(ConvertError::MissingVersion) => return Ok(None),
+                other => other.map_err(failed("failed to convert new object: "))?,
+            };
+            let Some(types) = self.write.versions.types(version) else { return Ok(None) };
+            let changes = compare(types, old, new).without(self.write.versions.reset_fields(version));
+            self.known.push((version.clone(), changes));
+        }
+        Ok(self.known.iter().find(|(v, _)| v == version).map(|(_, changes)| changes))
+    }
+}
+
+/// Takes what changed from all owners but `except`, and says what was changed rather than removed. Without `force`
+/// nothing may be taken by changing it.
+fn take_changes(
+    owners: &mut Owners,
+    changes: &mut AllChanges<'_, '_>,
+    except: Option<&Identity>,
+    force: bool,
+) -> Result<Ownership, Failure> {
+    let mut conflicts = vec![];
+    let count = owners.0.len();
+    let mut ownership = Ownership::Same;
+    let mut kept = Vec::with_capacity(owners.0.len());
+    for mut owner in std::mem::take(&mut owners.0) {
+        if except == Some(&owner.identity) {
+            kept.push(owner);
+            continue;
+        }
+        let Some(changes) = changes.in_version(&owner.version)? else { continue };
+        let conflicting = owner.set.intersects(&changes.added) || owner.set.intersects(&changes.modified);
+        if conflicting && !force {
+            let fields = owner.set.intersection(&changes.added).union(owner.set.intersection(&changes.modified));
+            conflicts.push(Conflict { owner: owner.identity.clone(), fields });
+        }
+        if conflicting || owner.set.intersects(&changes.removed) {
+            ownership = Ownership::Changed;
+            owner.set.remove(&changes.added);
+            owner.set.remove(&changes.modified);
+            owner.set.remove(&changes.removed);
+        }
+        kept.push(owner);
+    }
+    if !conflicts.is_empty() {
+        return Err(Failure::Conflicts(conflicts));
+    }
+    kept.retain(|owner| !owner.set.is_empty());
+    owners.0 = kept;
+    Ok(if owners.0.len() == count { ownership } else { Ownership::Changed })
+}
+
+/// A plain write of `new` over `live`: what changed belongs to `writer` from now on.
+pub(crate) fn update(
+    write: Write<'_>,
+    live: &Value,
+    new: &Value,
+    owners: &mut Owners,
+    writer: &Identity,
+) -> Result<Ownership, Failure> {
+    let mut live = Renditions::new(write.versions, live, write.version);
+    let ownership = follow_schema(write, owners, &mut live)?;
+    let own = {
+        let new = Renditions::new(write.versions, new, write.version);
+        let mut changes = AllChanges { write, live: &mut live, new, known: vec![] };
+        let nothing = changes.in_version(write.version)?.is_none_or(Changes::is_empty);
+        if nothing && owners.0.iter().all(|o| o.version == *write.version && !o.set.is_empty()) {
+            return Ok(ownership);
+        }
+        take_changes(owners, &mut changes, None, true)?;
+        let own = changes.known.into_iter().find(|(v, _)| v == write.version).map(|(_, c)| c).unwrap_or_default();
+        let mut own = own.modified.union(own.added);
+        own.remove(&UNTRACKED);
+        own
+    };
+    if own.is_empty() {
+        return Ok(Ownership::Changed);
+    }
+    let previous = owners.take(writer).map(|o| o.set).unwrap_or_default();
+    owners.0.push(Owner {
+        identity: writer.clone(),
+        version: write.version.clone(),
+        time: Some(write.time),
+        set: own.union(previous),
+    });
+    Ok(Ownership::Changed)
+}
+
+/// The outcome of an apply: the new object unless it equals the live one.
+pub(crate) struct Applied {
+    pub object: Option<Value>,
+    pub owners: Owners,
+    pub ownership: Ownership,
+}
+
+/// Merges `configuration` into `live` in the name of `writer`.
+pub(crate) fn apply(
+    write: Write<'_>,
+    live: &Value,
+    configuration: &Value,
+    mut owners: Owners,
+    writer: &Identity,
+    force: bool,
+) -> Result<Applied, Failure> {
+    let mut live_renditions = Renditions::new(write.versions, live, write.version);
+    let mut ownership = follow_schema(write, &mut owners, &mut live_renditions)?;
+    let mut object = merge(write.types, live, configuration)
+        .map_err(|errors| Failure::Other(format!("failed to merge config: {}", errors_text(&errors))))?;
+    object.remove_at(&["metadata", "managedFields"]);
+    let mut set = collect(write.types, configuration);
+    if let Some(reset) = write.versions.reset_fields(write.version) {
+        set.remove_recursively(reset);
+    }
+    let last = owners.take(writer);
+    let time = last.as_ref().and_then(|o| o.time);
+    let fresh = last.as_ref().is_none_or(|last| last.version != *write.version);
+    owners.0.push(Owner { identity: writer.clone(), version: write.version.clone(), time, set });
+    if let Some(last) = &last {
+        object = prune(write, object, &owners, writer, last)
+            .map_err(|why| Failure::Other(format!("failed to prune fields: {why}")))?;
+    }
+    let taken = {
+        let new = Renditions::new(write.versions, &object, write.version);
+        let mut changes = AllChanges { write, live: &mut live_renditions, new, known: vec![] };
+        take_changes(&mut owners, &mut changes, Some(writer), force)?
+    };
+    let changed = !same_object(live, &object);
+    if let Some(own) = owners.get_mut(writer) {
+        own.set.remove(&UNTRACKED);
+        if changed {
+            own.time = Some(write.time);
+        }
+    }
+    let count = owners.0.len();
+    owners.0.retain(|owner| !owner.set.is_empty());
+    let same_set = || last.as_ref().map(|last| &last.set) == owners.get(writer).map(|own| &own.set);
+    if changed || fresh || taken == Ownership::Changed || count != owners.0.len() || !same_set() {
+        ownership = Ownership::Changed;
+    }
+    Ok(Applied { object: changed.then_some(object), owners, ownership })
+}
+
+/// Equality of objects, whatever their managedFields.
+fn same_object(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else {
+        return super::fieldpath::equal_values(live, new);
+    };
+    let same = |a: &Value, b: &Value| super::fieldpath::equal_values(a, b);
+    live.len() == new.len()
+        && live.iter().zip(new.iter()).all(|((a, x), (b, y))| {
+            a == b
+                && match (a.as_str(), x, y) {
+                    ("metadata", Value::Object(x), Value::Object(y)) => {
+                        let rest = x.iter().filter(|(name, _)| *name != "managedFields");
+                        rest.clone().count() == y.len()
+                            && rest.zip(y.iter()).all(|((a, x), (b, y))| a == b && same(x, y))
+                    }
+                    _ => same(x, y),
+                }
+        })
+}
+
+type Pruned<'v> = Result<Versioned<'v>, String>;
+
+/// Removes what the writer applied last time, doesn't apply now, and nobody else owns.
+fn prune(write: Write<'_>, merged: Value, owners: &Owners, writer: &Identity, last: &Owner) -> Result<Value, String> {
+    if last.set.is_empty() {
+        return Ok(merged);
+    }
+    let own = owners.get(writer).map(|o| &o.set);
+    let one_version = last.version == *write.version && owners.0.iter().all(|o| o.version == *write.version);
+    if one_version && own.is_some_and(|own| last.set.is_subset(own)) {
+        return Ok(merged);
+    }
+    let source = Versioned { value: Cow::Owned(merged), version: write.version.clone() };
+    let converted = match source.to(write.versions, &last.version) {
+        Ok(converted) => converted.into_owned(),
+        Err(ConvertError::MissingVersion) => return Ok(source.value.into_owned()),
+        Err(ConvertError::Failed(why)) => {
+            return Err(format!("failed to convert merged object to last applied version: {why}"));
+        }
+    };
+    let Some(types) = write.versions.types(&last.version) else { return Ok(source.value.into_owned()) };
+    let last_declared = with_declared_fields(types, &last.set);
+    let pruned = remove(types, converted.value.clone().into_owned(), &last_declared);
+    let pruned = Versioned { value: Cow::Owned(pruned), version: last.version.clone() };
+    let pruned = keep_owned(write, converted.clone(), pruned, owners, &last.version)
+        .map_err(|why| format!("failed add back owned items: {why}"))?;
+    let pruned = keep_dangling(write, types, converted, &pruned, &last_declared)
+        .map_err(|why| format!("failed add back dangling items: {why}"))?;
+    match pruned.to(write.versions, write.version) {
+        Ok(pruned) => Ok(pruned.value.into_owned()),
+        Err(ConvertError::MissingVersion) => Err("no such version".to_owned()),
+        Err(ConvertError::Failed(why)) => Err(why),
+    }
+}
+
+/// Puts back what anyone owns, version by version, beginning with the version that was pruned.
+fn keep_owned(
+    write: Write<'_>,
+    mut merged: Versioned<'static>,
+    mut pruned: Versioned<'static>,
+    owners: &Owners,
+    first: &Text,
+) -> Pruned<'static> {
+    let mut owned: Vec<(&Text, FieldSet)> = vec![];
+    for owner in &owners.0 {
+        match owned.iter_mut().find(|(version, _)| **version == owner.version) {
+            Some((_, set)) => *set = std::mem::take(set).union(owner.set.clone()),
+            None => owned.push((&owner.version, owner.set.clone())),
+        }
+    }
+    owned.sort_by(|a, b| (a.0 != first).cmp(&(b.0 != first)).then_with(|| a.0.as_str().cmp(b.0.as_str())));
+    for (version, set) in owned {
+        let text = |error: ConvertError, what: &str| match error {
+            ConvertError::MissingVersion => None,
+            ConvertError::Failed(why) => Some(format!("failed to convert {what} object at version {version}: {why}")),
+        };
+        merged = match merged.to(write.versions, version) {
+            Ok(converted) => converted.into_owned(),
+            Err(error) => match text(error, "merged") {
+                Some(why) => return Err(why),
+                None => continue,
+            },
+        };
+        let converted = match pruned.to(write.versions, version) {
+            Ok(converted) => converted,
+            Err(error) => match text(error, "pruned") {
+                Some(why) => return Err(why),
+                None => continue,
+            },
+        };
+        let Some(types) = write.versions.types(version) else { continue };
+        let all = with_declared_fields(types, &collect(types, &merged.value));
+        let mut gone = all.difference(&with_declared_fields(types, &collect(types, &converted.value)));
+        gone.remove(&with_declared_fields(types, &set));
+        let value = remove(types, merged.value.clone().into_owned(), &gone);
+        pruned = Versioned { value: Cow::Owned(value), version: version.clone() };
+    }
+    Ok(pruned)
+}
+
+/// Puts back what the writer did not own.
+fn keep_dangling(
+    write: Write<'_>,
+    types: &TypeSchema,
+    merged: Versioned<'static>,
+    pruned: &Versioned<'_>,
+    last: &FieldSet,
+) -> Pruned<'static> {
+    let converted = match pruned.to(write.versions, &merged.version) {
+        Ok(converted) => converted,
+        Err(ConvertError::MissingVersion) => return Ok(merged),
+        Err(ConvertError::Failed(why)) => {
+            return Err(format!("failed to convert pruned object to last applied version: {why}"));
+        }
+    };
+    let all = with_declared_fields(types, &collect(types, &merged.value));
+    let gone = all.difference(&with_declared_fields(types, &collect(types, &converted.value)));
+    let gone = gone.intersection(last);
+    let version = merged.version;
+    Ok(Versioned { value: Cow::Owned(remove(types, merged.value.into_owned(), &gone)), version })
+}

@@ -1,0 +1,120 @@
+//! managedFields of a resource seen through its `/scale`: the entries that own the replicas, and back again.
+
+use super::fieldpath::{FieldSet, PathElement};
+use super::owners::{Owner, Owners};
+use machinery::{Text, Value};
+
+const SCALE_VERSION: &str = "autoscaling/v1";
+const REPLICAS: [&str; 2] = ["spec", "replicas"];
+
+/// Where a version keeps its replicas: `spec.replicas` as `["spec", "replicas"]`; `None` if it has no scale.
+#[derive(Clone, Debug)]
+pub struct ScalePath {
+    pub api_version: Text,
+    pub replicas: Option<Vec<Text>>,
+}
+
+fn set_of(path: &[Text]) -> FieldSet {
+    let names: Vec<&str> = path.iter().map(Text::as_str).collect();
+    FieldSet::of_fields(&[&names])
+}
+
+fn has(set: &FieldSet, path: &[Text]) -> bool {
+    let Some((last, parents)) = path.split_last() else { return false };
+    let below =
+        parents.iter().try_fold(set, |set, name| set.get(&PathElement::Field(name.clone())).map(|node| &node.children));
+    below.and_then(|set| set.get_field(last)).is_some_and(|node| node.member)
+}
+
+fn scale_path() -> Vec<Text> {
+    REPLICAS.map(Text::new_static).to_vec()
+}
+
+impl ScalePath {
+    /// The entries of the resource's list that own the replicas, as entries of its Scale.
+    pub fn to_scale(list: Option<&Value>, paths: &[ScalePath]) -> Result<Option<Value>, String> {
+        let owners = Owners::parse(list)?;
+        let kept = owners.0.into_iter().filter_map(|owner| {
+            let path = path_of(paths, &owner.version)?.as_ref()?;
+            has(&owner.set, path).then(|| Owner { version: SCALE_VERSION.into(), set: set_of(&scale_path()), ..owner })
+        });
+        Ok(Owners(kept.collect()).into_value())
+    }
+
+    /// The resource's list after a write through its Scale left `scale` there; `api_version` is that of the request.
+    pub fn to_resource(
+        list: Option<&Value>,
+        scale: Option<&Value>,
+        api_version: &str,
+        paths: &[ScalePath],
+    ) -> Result<Option<Value>, String> {
+        let mut scale = Owners::parse(scale)?;
+        let mut kept: Vec<Owner> = vec![];
+        let owners = Owners::parse(list)?;
+        // entries that come anew have no time, as upstream
+        let times: Vec<_> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
+        for mut owner in owners.0 {
+            let Some(path) = path_of(paths, &owner.version) else { continue };
+            if let Some(path) = path.as_ref().filter(|path| has(&owner.set, path))
+                && scale.take(&owner.identity).is_none()
+            {
+                owner.set.remove(&set_of(path));
+            }
+            if !owner.set.is_empty() {
+                kept.push(owner);
+            }
+        }
+        let path = path_of(paths, api_version).and_then(Option::as_ref);
+        for owner in scale.0 {
+            if let Some(path) = path.filter(|_| has(&owner.set, &scale_path())) {
+                let time = times.iter().find(|(i, _)| *i == owner.identity).and_then(|(_, time)| *time);
+                kept.retain(|o| o.identity != owner.identity);
+                kept.push(Owner { version: api_version.into(), set: set_of(path), time, ..owner });
+            }
+        }
+        Ok(Owners(kept).into_value())
+    }
+}
+
+fn path_of<'p>(paths: &'p [ScalePath], api_version: &str) -> Option<&'p Option<Vec<Text>>> {
+    paths.iter().find(|p| p.api_version == api_version).map(|p| &p.replicas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn entry(manager: &str, api_version: &str, subresource: &str, fields: Value) -> Value {
+        let mut entry = json!({
+            "manager": manager, "operation": "Update", "apiVersion": api_version,
+            "fieldsType": "FieldsV1", "fieldsV1": fields
+        });
+        if !subresource.is_empty() {
+            entry.set_at(&["subresource"], Value::from(subresource));
+        }
+        entry
+    }
+
+    #[test]
+    fn replicas_change_hands_through_the_scale() {
+        let path = ScalePath { api_version: "g/v1".into(), replicas: Some(vec!["spec".into(), "size".into()]) };
+        let paths = [path];
+        let owned = json!({"f:spec": {"f:size": {}, "f:x": {}}});
+        let list = json!([(entry("maker", "g/v1", "", owned))]);
+        let seen = ScalePath::to_scale(Some(&list), &paths).expect("readable").expect("an owner");
+        let replicas = json!({"f:spec": {"f:replicas": {}}});
+        assert_eq!(seen, json!([(entry("maker", "autoscaling/v1", "", replicas.clone()))]));
+
+        let mut after = entry("hpa", "autoscaling/v1", "scale", replicas);
+        after.set_at(&["time"], Value::from("2026-01-01T00:00:00Z"));
+        let after = json!([after]);
+        let list =
+            ScalePath::to_resource(Some(&list), Some(&after), "g/v1", &paths).expect("readable").expect("owners");
+        let want = json!([
+            (entry("hpa", "g/v1", "scale", json!({"f:spec": {"f:size": {}}}))),
+            (entry("maker", "g/v1", "", json!({"f:spec": {"f:x": {}}})))
+        ]);
+        assert_eq!(list, want);
+    }
+}

@@ -1,0 +1,83 @@
+//! The paths that an applied configuration owns.
+
+use super::super::fieldpath::{FieldSet, Node, PathElement};
+use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
+use super::item_element;
+use machinery::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Leaves, list items, and members of maps that are not declared.
+pub(crate) fn collect(types: &TypeSchema, value: &Value) -> FieldSet {
+    node(types, types.root(), value).children
+}
+
+fn leaf() -> Node {
+    Node { member: true, children: FieldSet::new() }
+}
+
+fn node(types: &TypeSchema, id: TypeId, value: &Value) -> Node {
+    match types.atom(id).part_of(value) {
+        Some(Part::Scalar(_)) => leaf(),
+        Some(Part::List(list)) if list.is_atomic() => leaf(),
+        Some(Part::Map(map)) if map.atomic => leaf(),
+        Some(Part::List(list)) => {
+            let children = value.as_array().map(|items| items_of(types, list, items));
+            Node { member: false, children: children.unwrap_or_default() }
+        }
+        Some(Part::Map(map)) => {
+            let children = value.as_object().map(|members| members_of(types, map, members));
+            Node { member: false, children: children.unwrap_or_default() }
+        }
+        None => Node::default(),
+    }
+}
+
+fn members_of(types: &TypeSchema, map: &MapType, members: &Map) -> FieldSet {
+    let mut set = FieldSet::new();
+    for (name, value) in members.iter().filter(|(name, _)| !map.skips(name)) {
+        let mut below = map.child(name).map(|child| node(types, child, value)).unwrap_or_default();
+        let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        below.member |= empty || map.field(name).is_none();
+        set.insert(PathElement::Field(name.clone()), below);
+    }
+    set
+}
+
+fn items_of(types: &TypeSchema, list: &ListType, items: &[Value]) -> FieldSet {
+    let mut found: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = item_element(types, list, item) {
+            found.entry(element).and_modify(|duplicate| *duplicate = None).or_insert(Some(item));
+        }
+    }
+    let nodes = found.into_iter().map(|(element, item)| {
+        let mut below = item.map(|item| node(types, list.element, item)).unwrap_or_default();
+        below.member = true;
+        (element, below)
+    });
+    nodes.collect()
+}
+
+/// The set with each declared field on the way to a member made a member itself.
+pub(crate) fn with_declared_fields(types: &TypeSchema, set: &FieldSet) -> FieldSet {
+    declared(types, Some(types.root()), set)
+}
+
+fn declared(types: &TypeSchema, id: Option<TypeId>, set: &FieldSet) -> FieldSet {
+    let atom = id.map(|id| types.atom(id));
+    let map = atom.and_then(|a| a.map.as_ref());
+    let nodes = set.iter().map(|(element, node)| {
+        let field = match (element, map) {
+            (PathElement::Field(name), Some(map)) => map.field(name),
+            _ => None,
+        };
+        let child = match (element, map, atom.and_then(|a| a.list.as_ref())) {
+            (PathElement::Field(name), Some(map), _) => map.child(name),
+            (PathElement::Key(_), _, Some(list)) => Some(list.element),
+            _ => None,
+        };
+        let member = node.member || (field.is_some() && !node.children.is_empty());
+        (element.clone(), Node { member, children: declared(types, child, &node.children) })
+    });
+    nodes.collect()
+}

@@ -1,0 +1,215 @@
+//! What changed between two values: added, modified and removed paths, found in one walk over both.
+
+use super::super::fieldpath::{FieldSet, Node, PathElement, equal_values};
+use super::super::types::{ListType, MapType, Part, Parts, TypeId, TypeSchema};
+use super::item_element;
+use machinery::{Map, Text, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The paths that differ. No path is in two of the sets, apart from values that changed their kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    pub added: FieldSet,
+    pub modified: FieldSet,
+    pub removed: FieldSet,
+}
+
+impl Changes {
+    /// Leaves out what the endpoint resets.
+    pub fn without(mut self, reset: Option<&FieldSet>) -> Changes {
+        if let Some(reset) = reset {
+            self.added.remove_recursively(reset);
+            self.modified.remove_recursively(reset);
+            self.removed.remove_recursively(reset);
+        }
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Compares two values of the same type. Both are expected to fit it.
+pub(crate) fn compare(types: &TypeSchema, old: &Value, new: &Value) -> Changes {
+    let mut delta = Delta::default();
+    Walk { types }.node(types.root(), Some(old), Some(new), &mut delta);
+    Changes { added: delta.added.children, modified: delta.modified.children, removed: delta.removed.children }
+}
+
+#[derive(Default)]
+struct Delta {
+    added: Node,
+    modified: Node,
+    removed: Node,
+}
+
+impl Delta {
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// Takes what changed below `element`, which is made only if something did.
+    fn take(&mut self, below: Delta, element: impl FnOnce() -> PathElement) {
+        if below.is_empty() {
+            return;
+        }
+        let element = element();
+        self.added.children.insert(element.clone(), below.added);
+        self.modified.children.insert(element.clone(), below.modified);
+        self.removed.children.insert(element, below.removed);
+    }
+
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, _) => self.added.member = true,
+            (_, None) => self.removed.member = true,
+            (Some(old), Some(new)) if !equal_values(old, new) => self.modified.member = true,
+            _ => {}
+        }
+    }
+}
+
+struct Walk<'a> {
+    types: &'a TypeSchema,
+}
+
+fn as_map(value: Option<&Value>) -> Option<&Map> {
+    value.and_then(Value::as_object)
+}
+
+fn as_list(value: Option<&Value>) -> Option<&[Value]> {
+    value.and_then(Value::as_array)
+}
+
+impl Walk<'_> {
+    fn node(&self, id: TypeId, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
+        let atom = self.types.atom(id);
+        let (old_parts, new_parts) = (atom.parts(old), atom.parts(new));
+        let part = |parts: Parts| atom.part(parts);
+        let leaf = match (old, new) {
+            (_, None) => self.part(part(old_parts), old, new, delta),
+            (None, _) => self.part(part(new_parts), old, new, delta),
+            _ if old_parts == new_parts => self.part(part(new_parts), old, new, delta),
+            _ => {
+                self.part(part(old_parts), old, new, delta);
+                self.part(part(new_parts), old, new, delta)
+            }
+        };
+        if !leaf {
+            match (old, new) {
+                (None, _) => delta.added.member = true,
+                (_, None) => delta.removed.member = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the node was a leaf.
+    fn part(&self, part: Option<Part<'_>>, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) -> bool {
+        match part {
+            Some(Part::Map(map)) => {
+                let (a, b) = (as_map(old), as_map(new));
+                if map.atomic || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
+                    delta.leaf(old, new);
+                    return true;
+                }
+                self.map(map, a, b, delta);
+                false
+            }
+            Some(Part::List(list)) => {
+                let (a, b) = (as_list(old), as_list(new));
+                if list.is_atomic() || (a.is_none_or(<[Value]>::is_empty) && b.is_none_or(<[Value]>::is_empty)) {
+                    delta.leaf(old, new);
+                    return true;
+                }
+                self.list(list, a.unwrap_or_default(), b.unwrap_or_default(), delta);
+                false
+            }
+            _ => {
+                delta.leaf(old, new);
+                true
+            }
+        }
+    }
+
+    fn member(&self, map: &MapType, name: &Text, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
+        let Some(child) = map.child(name) else { return };
+        if map.skips(name) {
+            return;
+        }
+        let mut below = Delta::default();
+        self.node(child, old, new, &mut below);
+        delta.take(below, || PathElement::Field(name.clone()));
+    }
+
+    fn map(&self, map: &MapType, old: Option<&Map>, new: Option<&Map>, delta: &mut Delta) {
+        let mut old = old.into_iter().flat_map(Map::iter).peekable();
+        let mut new = new.into_iter().flat_map(Map::iter).peekable();
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (Some((a, _)), Some((b, _))) => a.as_str().cmp(b.as_str()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            match order {
+                Ordering::Less => {
+                    let Some((name, value)) = old.next() else { return };
+                    self.member(map, name, Some(value), None, delta);
+                }
+                Ordering::Greater => {
+                    let Some((name, value)) = new.next() else { return };
+                    self.member(map, name, None, Some(value), delta);
+                }
+                Ordering::Equal => {
+                    let (Some((name, a)), Some((_, b))) = (old.next(), new.next()) else { return };
+                    self.member(map, name, Some(a), Some(b), delta);
+                }
+            }
+        }
+    }
+
+    fn list(&self, list: &ListType, old: &[Value], new: &[Value], delta: &mut Delta) {
+        if old == new {
+            return;
+        }
+        let mut items: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        for item in old {
+            if let Ok(element) = item_element(self.types, list, item) {
+                items.entry(element).or_default().0.push(item);
+            }
+        }
+        for item in new {
+            if let Ok(element) = item_element(self.types, list, item) {
+                items.entry(element).or_default().1.push(item);
+            }
+        }
+        for (element, (old, new)) in items {
+            let mut below = Delta::default();
+            match (old.as_slice(), new.as_slice()) {
+                ([] | [_], [] | [_]) => {
+                    self.node(list.element, old.first().copied(), new.first().copied(), &mut below);
+                }
+                ([_, _, ..], [_, _, ..]) => {
+                    let same = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| equal_values(a, b));
+                    below.modified.member = !same;
+                }
+                ([_, _, ..], new) => {
+                    if let Some(new) = new.first() {
+                        self.node(list.element, None, Some(new), &mut below);
+                    }
+                    below.removed.member = true;
+                }
+                (old, _) => {
+                    if let Some(old) = old.first() {
+                        self.node(list.element, Some(old), None, &mut below);
+                    }
+                    below.added.member = true;
+                }
+            }
+            delta.take(below, || element);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Walks over values by their [`TypeSchema`]: check, compare, merge, collect paths, remove paths.
+//!
+//! Each walk answers values that don't fit their type with an error or by leaving them out, never with a panic.
+
+mod collect;
+mod compare;
+mod merge;
+mod reconcile;
+mod remove;
+mod validate;
+
+pub(crate) use collect::{collect, with_declared_fields};
+pub(crate) use compare::{Changes, compare};
+pub(crate) use merge::merge;
+pub(crate) use reconcile::reconcile;
+pub(crate) use remove::remove;
+pub(crate) use validate::{Duplicates, validate};
+
+use super::fieldpath::PathElement;
+use super::types::{ListKind, ListType, TypeSchema};
+use machinery::value::quote;
+use machinery::{Text, Value};
+
+/// One value that does not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TypeError {
+    pub path: String,
+    pub message: String,
+}
+
+impl TypeError {
+    fn new(path: &str, message: String) -> TypeError {
+        TypeError { path: path.to_owned(), message }
+    }
+
+    fn text(&self) -> String {
+        if self.path.is_empty() { self.message.clone() } else { format!("{}: {}", self.path, self.message) }
+    }
+}
+
+/// Several errors as one text.
+pub(crate) fn errors_text(errors: &[TypeError]) -> String {
+    match errors {
+        [one] => one.text(),
+        many => many.iter().fold("errors:".to_owned(), |text, error| format!("{text}\n  {}", error.text())),
+    }
+}
+
+/// What identifies an item of a set or of a list with keys.
+fn item_element(types: &TypeSchema, list: &ListType, item: &Value) -> Result<PathElement, String> {
+    match &list.kind {
+        ListKind::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        ListKind::Set => match item {
+            Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+            Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+            scalar => Ok(PathElement::Value(Box::new(scalar.clone()))),
+        },
+        ListKind::Map(keys) => keyed_element(types, list, keys, item),
+    }
+}
+
+/// Why an item has no identity; cheaper than [`item_element`] where only that matters.
+fn item_error(types: &TypeSchema, list: &ListType, item: &Value) -> Option<String> {
+    let identified = match (&list.kind, item) {
+        (ListKind::Set, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => true,
+        (ListKind::Map(keys), Value::Object(map)) => keys.iter().all(|key| map.contains_key(key)),
+        _ => false,
+    };
+    if identified { None } else { item_element(types, list, item).err() }
+}
+
+fn keyed_element(types: &TypeSchema, list: &ListType, keys: &[Text], item: &Value) -> Result<PathElement, String> {
+    let map = match item {
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        Value::Object(map) => map,
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let mut found: Vec<(Text, Value)> = Vec::with_capacity(keys.len());
+    for key in keys {
+        if let Some(value) = map.get(key) {
+            found.push((key.clone(), value.clone()));
+        } else if !types.has_map_items(list) {
+            let why = "associative list may not have non-map types";
+            return Err(format!("couldn't find default value for {key}: {why}"));
+        } else if let Some(default) = types.key_default(list, key) {
+            found.push((key.clone(), default.clone()));
+        }
+    }
+    if found.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|k| quote(k)).collect();
+        let keys = keys.join(" ");
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default values for any key fields)"
+        ));
+    }
+    found.sort_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
+    Ok(PathElement::Key(found.into_boxed_slice()))
+}

@@ -1,0 +1,48 @@
+//! Takes paths out of a value.
+
+use super::super::fieldpath::FieldSet;
+use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
+use super::item_element;
+use machinery::{Map, Value};
+
+/// The value without what stands at the members of `set`. What is left of a container that lost all its members is
+/// null; so is an atomic container if `set` reaches into it.
+pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value {
+    if set.is_empty() { value } else { node(types, types.root(), value, set) }
+}
+
+fn node(types: &TypeSchema, id: TypeId, value: Value, set: &FieldSet) -> Value {
+    match (types.atom(id).part_of(&value), value) {
+        (Some(Part::Scalar(_)), value) => value,
+        (Some(Part::Map(map)), Value::Object(members)) if !map.atomic => members_of(types, map, members, set),
+        (Some(Part::List(list)), Value::Array(items)) if !list.is_atomic() => items_of(types, list, items, set),
+        _ => Value::Null,
+    }
+}
+
+fn members_of(types: &TypeSchema, map: &MapType, mut members: Map, set: &FieldSet) -> Value {
+    members.retain(|name, value| {
+        let Some(below) = set.get_field(name) else { return true };
+        if below.member {
+            return false;
+        }
+        if let (false, Some(child)) = (below.children.is_empty(), map.child(name)) {
+            *value = node(types, child, std::mem::take(value), &below.children);
+        }
+        true
+    });
+    if members.is_empty() { Value::Null } else { Value::Object(members) }
+}
+
+fn items_of(types: &TypeSchema, list: &ListType, items: Vec<Value>, set: &FieldSet) -> Value {
+    let kept = items.into_iter().filter_map(|item| {
+        let below = item_element(types, list, &item).ok().and_then(|element| set.get(&element));
+        match below {
+            Some(below) if below.member => None,
+            Some(below) => Some(node(types, list.element, item, &below.children)),
+            None => Some(item),
+        }
+    });
+    let kept: Vec<Value> = kept.collect();
+    if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+}

@@ -1,0 +1,138 @@
+//! Does a value fit its type?
+
+use super::super::fieldpath::PathElement;
+use super::super::types::{ListKind, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
+use super::{TypeError, item_element, item_error};
+use machinery::patch::gotext;
+use machinery::{Map, Value};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Whether a set may hold an item twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    Refused,
+    Allowed,
+}
+
+/// The first error of each independent part of the value, in the order of the value.
+pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates) -> Result<(), Vec<TypeError>> {
+    let mut walk = Walk { types, duplicates, errors: vec![] };
+    walk.node(types.root(), value, &Path::Root);
+    if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
+}
+
+/// Where the walk stands, as a chain on the stack; made into text only for errors.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, &'a ListType, usize, &'a Value),
+}
+
+impl Path<'_> {
+    fn write(&self, types: &TypeSchema, out: &mut String) {
+        match self {
+            Self::Root => {}
+            Self::Field(parent, name) => {
+                parent.write(types, out);
+                out.push('.');
+                out.push_str(name);
+            }
+            Self::Item(parent, list, index, item) => {
+                parent.write(types, out);
+                let element = item_element(types, list, item).unwrap_or(PathElement::Index(*index as i64));
+                let _ = write!(out, "{element}");
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    types: &'a TypeSchema,
+    duplicates: Duplicates,
+    errors: Vec<TypeError>,
+}
+
+impl Walk<'_> {
+    fn error(&mut self, path: &Path<'_>, message: String) {
+        let mut text = String::new();
+        path.write(self.types, &mut text);
+        self.errors.push(TypeError::new(&text, message));
+    }
+
+    fn node(&mut self, id: TypeId, value: &Value, path: &Path<'_>) {
+        let types = self.types;
+        match types.atom(id).part_of(value) {
+            Some(Part::Map(map)) => match value {
+                Value::Null => {}
+                Value::Object(members) => self.map(map, members, path),
+                other => self.error(path, format!("expected map, got &{{{}}}", gotext::plain(other))),
+            },
+            Some(Part::Scalar(scalar)) => self.scalar(scalar, value, path),
+            Some(Part::List(list)) => match value {
+                Value::Null => {}
+                Value::Array(items) => self.list(list, items, path),
+                other => self.error(path, format!("expected list, got &{{{}}}", gotext::plain(other))),
+            },
+            None => self.error(path, "schema error: invalid atom: inlined".to_owned()),
+        }
+    }
+
+    fn scalar(&mut self, scalar: Scalar, value: &Value, path: &Path<'_>) {
+        let fits = match value {
+            Value::Null => true,
+            Value::Int(_) | Value::Float(_) => matches!(scalar, Scalar::Numeric | Scalar::Untyped),
+            Value::String(_) => matches!(scalar, Scalar::String | Scalar::Untyped),
+            Value::Bool(_) => matches!(scalar, Scalar::Boolean | Scalar::Untyped),
+            Value::Array(_) | Value::Object(_) => false,
+        };
+        if fits {
+            return;
+        }
+        let message = match scalar {
+            Scalar::Numeric => format!("expected numeric (int or float), got {}", gotext::type_of(value)),
+            Scalar::String => {
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", gotext::source(value))
+            }
+            Scalar::Boolean => format!("expected boolean, got &{{{}}}", gotext::plain(value)),
+            Scalar::Untyped => format!("expected any scalar, got &{{{}}}", gotext::plain(value)),
+        };
+        self.error(path, message);
+    }
+
+    fn map(&mut self, map: &MapType, members: &Map, path: &Path<'_>) {
+        for (name, value) in members.iter() {
+            if self.duplicates == Duplicates::Allowed && map.skips(name) {
+                continue;
+            }
+            let path = Path::Field(path, name);
+            match map.child(name) {
+                Some(child) => self.node(child, value, &path),
+                None => return self.error(&path, "field not declared in schema".to_owned()),
+            }
+        }
+    }
+
+    fn list(&mut self, list: &ListType, items: &[Value], path: &Path<'_>) {
+        let mut seen = BTreeSet::new();
+        let types = self.types;
+        for (i, item) in items.iter().enumerate() {
+            match (&list.kind, self.duplicates) {
+                (ListKind::Atomic, _) => {}
+                (_, Duplicates::Allowed) => {
+                    if let Some(why) = item_error(types, list, item) {
+                        return self.error(path, format!("element {i}: {why}"));
+                    }
+                }
+                (_, Duplicates::Refused) => match item_element(types, list, item) {
+                    Err(why) => return self.error(path, format!("element {i}: {why}")),
+                    Ok(element) if seen.contains(&element) => {
+                        self.error(path, format!("duplicate entries for key {element}"));
+                    }
+                    Ok(element) => drop(seen.insert(element)),
+                },
+            }
+            self.node(list.element, item, &Path::Item(path, list, i, item));
+        }
+    }
+}

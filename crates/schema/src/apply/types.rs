@@ -1,0 +1,378 @@
+//! How values merge: the type of every node of a resource, compiled from its OpenAPI v3 structural schema.
+//!
+//! A node may be a scalar, a list or a map, or all three where the schema names no type. Maps are granular or atomic;
+//! lists are atomic, sets, or maps by keys (api-machinery 9.5).
+
+use machinery::{Map, Text, Value};
+
+/// What a scalar may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Numeric,
+    String,
+    Boolean,
+    Untyped,
+}
+
+/// A node of a [`TypeSchema`].
+pub(crate) type TypeId = u32;
+
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub name: Text,
+    pub node: TypeId,
+    pub default: Option<Value>,
+}
+
+#[derive(Debug)]
+pub(crate) struct MapType {
+    /// Declared members, sorted by name.
+    pub fields: Vec<Field>,
+    /// The type of all other members; without it they may not exist.
+    pub element: Option<TypeId>,
+    pub atomic: bool,
+    /// The metadata of an object: its managedFields take no part in anything.
+    pub is_object_metadata: bool,
+    /// The object itself, if it is not declared: where its metadata is found all the same.
+    pub metadata: Option<TypeId>,
+}
+
+impl MapType {
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let found = self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok()?;
+        self.fields.get(found)
+    }
+
+    /// The type of a member, if the member may exist.
+    pub fn child(&self, name: &str) -> Option<TypeId> {
+        match (self.field(name), self.metadata) {
+            (Some(field), _) => Some(field.node),
+            (None, Some(metadata)) if name == "metadata" => Some(metadata),
+            _ => self.element,
+        }
+    }
+
+    /// Whether a member is left out of every walk.
+    pub fn skips(&self, name: &str) -> bool {
+        self.is_object_metadata && name == "managedFields"
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum ListKind {
+    Atomic,
+    Set,
+    Map(Vec<Text>),
+}
+
+#[derive(Debug)]
+pub(crate) struct ListType {
+    pub element: TypeId,
+    pub kind: ListKind,
+}
+
+impl ListType {
+    pub fn is_atomic(&self) -> bool {
+        matches!(self.kind, ListKind::Atomic)
+    }
+}
+
+/// One node: whichever of the three it may be.
+#[derive(Debug, Default)]
+pub(crate) struct Atom {
+    pub scalar: Option<Scalar>,
+    pub list: Option<ListType>,
+    pub map: Option<MapType>,
+}
+
+/// Which of the parts of an atom a value is walked as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    map: bool,
+    scalar: bool,
+    list: bool,
+}
+
+/// The part of an atom that a walk takes.
+pub(crate) enum Part<'a> {
+    Map(&'a MapType),
+    Scalar(Scalar),
+    List(&'a ListType),
+}
+
+impl Atom {
+    /// The part that fits the value; all of them if the value is null, absent or of another type.
+    pub fn parts(&self, value: Option<&Value>) -> Parts {
+        let none = Parts { map: false, scalar: false, list: false };
+        match value {
+            Some(Value::Int(_) | Value::Float(_) | Value::String(_) | Value::Bool(_)) if self.scalar.is_some() => {
+                Parts { scalar: true, ..none }
+            }
+            Some(Value::Array(_)) if self.list.is_some() => Parts { list: true, ..none },
+            Some(Value::Object(_)) if self.map.is_some() => Parts { map: true, ..none },
+            _ => Parts { map: self.map.is_some(), scalar: self.scalar.is_some(), list: self.list.is_some() },
+        }
+    }
+
+    /// The part to walk: a map before a scalar before a list.
+    pub fn part(&self, parts: Parts) -> Option<Part<'_>> {
+        match (&self.map, self.scalar, &self.list) {
+            (Some(map), _, _) if parts.map => Some(Part::Map(map)),
+            (_, Some(scalar), _) if parts.scalar => Some(Part::Scalar(scalar)),
+            (_, _, Some(list)) if parts.list => Some(Part::List(list)),
+            _ => None,
+        }
+    }
+
+    pub fn part_of(&self, value: &Value) -> Option<Part<'_>> {
+        self.part(self.parts(Some(value)))
+    }
+}
+
+/// Any value, as one piece.
+pub(crate) const UNTYPED: TypeId = 0;
+/// Any value: maps granular, lists atomic.
+const DEDUCED: TypeId = 1;
+
+/// The types of all nodes of a resource in one version.
+#[derive(Debug)]
+pub struct TypeSchema {
+    atoms: Vec<Atom>,
+    root: TypeId,
+}
+
+impl TypeSchema {
+    /// Of a resource whose schema says nothing: maps are granular, lists atomic.
+    pub fn schemaless() -> TypeSchema {
+        let mut compiler = Compiler::new();
+        let deduced_map = |is_object_metadata, metadata| MapType {
+            fields: vec![],
+            element: Some(DEDUCED),
+            atomic: false,
+            is_object_metadata,
+            metadata,
+        };
+        let metadata = compiler.add(Atom { map: Some(deduced_map(true, None)), ..Atom::any(UNTYPED) });
+        let root = compiler.add(Atom { map: Some(deduced_map(false, Some(metadata))), ..Atom::any(UNTYPED) });
+        TypeSchema { atoms: compiler.atoms, root }
+    }
+
+    /// Of an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded resources
+    /// have their built-in types, whatever the schema says of them.
+    pub fn compile(schema: &Value) -> TypeSchema {
+        let mut compiler = Compiler::new();
+        let root = compiler.node(schema, Context { preserve: false, object: Some(Object::Root), depth: 0 });
+        TypeSchema { atoms: compiler.atoms, root }
+    }
+
+    pub(crate) fn root(&self) -> TypeId {
+        self.root
+    }
+
+    pub(crate) fn atom(&self, id: TypeId) -> &Atom {
+        &self.atoms[id as usize]
+    }
+
+    /// The default of a key of the items of a list.
+    pub(crate) fn key_default(&self, list: &ListType, key: &str) -> Option<&Value> {
+        self.atom(list.element).map.as_ref()?.field(key)?.default.as_ref()
+    }
+
+    /// Whether items of the list can have keys at all.
+    pub(crate) fn has_map_items(&self, list: &ListType) -> bool {
+        self.atom(list.element).map.is_some()
+    }
+}
+
+impl Atom {
+    fn any(element: TypeId) -> Atom {
+        Atom { scalar: Some(Scalar::Untyped), list: Some(ListType { element, kind: ListKind::Atomic }), map: None }
+    }
+}
+
+/// Deeper nodes of a schema are taken as untyped.
+const DEPTH_MAX: usize = 500;
+
+#[derive(Clone, Copy)]
+enum Object {
+    Root,
+    Embedded,
+}
+
+#[derive(Clone, Copy)]
+struct Context {
+    /// An object on the way preserves unknown fields: those below do so too.
+    preserve: bool,
+    object: Option<Object>,
+    depth: usize,
+}
+
+struct Compiler {
+    atoms: Vec<Atom>,
+    object_metadata: Option<TypeId>,
+    embedded_metadata: Option<TypeId>,
+}
+
+fn plain_map(fields: Vec<Field>, element: Option<TypeId>, atomic: bool) -> MapType {
+    MapType { fields, element, atomic, is_object_metadata: false, metadata: None }
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+impl Compiler {
+    fn new() -> Compiler {
+        let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), true)), ..Atom::any(UNTYPED) };
+        let deduced = Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::any(UNTYPED) };
+        Compiler { atoms: vec![untyped, deduced], object_metadata: None, embedded_metadata: None }
+    }
+
+    fn add(&mut self, atom: Atom) -> TypeId {
+        let id = self.atoms.len() as TypeId;
+        self.atoms.push(atom);
+        id
+    }
+
+    fn node(&mut self, schema: &Value, mut context: Context) -> TypeId {
+        if context.depth > DEPTH_MAX {
+            return UNTYPED;
+        }
+        context.depth += 1;
+        context.preserve |= flag(schema, "x-kubernetes-preserve-unknown-fields");
+        if flag(schema, "x-kubernetes-embedded-resource") && context.object.is_none() {
+            context.object = Some(Object::Embedded);
+        }
+        let kind = match schema.get("type") {
+            Some(Value::Array(types)) => types.first().and_then(Value::as_str).unwrap_or_default(),
+            Some(Value::String(kind)) => kind,
+            _ => "",
+        };
+        let atom = match kind {
+            "" => {
+                let list = Some(self.list(schema, context));
+                Atom { scalar: Some(Scalar::Untyped), list, map: Some(self.map(schema, context)) }
+            }
+            "object" => Atom { map: Some(self.map(schema, context)), ..Atom::default() },
+            "array" => Atom { list: Some(self.list(schema, context)), ..Atom::default() },
+            "integer" | "number" => Atom { scalar: Some(Scalar::Numeric), ..Atom::default() },
+            "boolean" => Atom { scalar: Some(Scalar::Boolean), ..Atom::default() },
+            "string" => {
+                let plain = matches!(schema.get("format").and_then(Value::as_str).unwrap_or_default(), "" | "byte");
+                Atom { scalar: Some(if plain { Scalar::String } else { Scalar::Untyped }), ..Atom::default() }
+            }
+            _ => Atom { scalar: Some(Scalar::Untyped), ..Atom::default() },
+        };
+        self.add(atom)
+    }
+
+    fn map(&mut self, schema: &Value, context: Context) -> MapType {
+        let below = Context { object: None, ..context };
+        let none = Map::new();
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let mut fields = Vec::with_capacity(properties.len() + 3);
+        for (name, property) in properties.iter() {
+            if context.object.is_some() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            let default = property.get("default").filter(|d| !d.is_null()).cloned();
+            fields.push(Field { name: name.clone(), node: self.node(property, below), default });
+        }
+        if let Some(object) = context.object {
+            let text = self.scalar(Scalar::String);
+            let metadata = self.metadata(object);
+            for (name, node) in [("apiVersion", text), ("kind", text), ("metadata", metadata)] {
+                fields.push(Field { name: name.into(), node, default: None });
+            }
+            fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        }
+        let element = match schema.get("additionalProperties") {
+            None | Some(Value::Null) => (context.preserve || fields.is_empty()).then_some(DEDUCED),
+            Some(Value::Bool(allowed)) => allowed.then_some(DEDUCED),
+            Some(values) => Some(self.node(values, below)),
+        };
+        let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
+        plain_map(fields, element, atomic)
+    }
+
+    fn list(&mut self, schema: &Value, context: Context) -> ListType {
+        let below = Context { object: None, ..context };
+        let element = schema.get("items").filter(|i| !i.is_null()).map_or(UNTYPED, |items| self.node(items, below));
+        let text = |name: &str| schema.get(name).and_then(Value::as_str);
+        let keys = |value: Option<&Value>| -> Vec<Text> {
+            let items = value.and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter_map(|k| k.as_str().map(Text::from)).collect()
+        };
+        let kind = match (text("x-kubernetes-list-type"), text("x-kubernetes-patch-strategy")) {
+            (Some("set"), _) => ListKind::Set,
+            (Some("map"), _) => match keys(schema.get("x-kubernetes-list-map-keys")) {
+                keys if keys.is_empty() => ListKind::Set,
+                keys => ListKind::Map(keys),
+            },
+            (None, Some("merge" | "merge,retainKeys")) => match text("x-kubernetes-patch-merge-key") {
+                Some(key) => ListKind::Map(vec![key.into()]),
+                None => ListKind::Set,
+            },
+            _ => ListKind::Atomic,
+        };
+        ListType { element, kind }
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> TypeId {
+        self.add(Atom { scalar: Some(scalar), ..Atom::default() })
+    }
+
+    fn object(&mut self, members: &[(&str, TypeId)], atomic: bool) -> TypeId {
+        let mut fields: Vec<Field> =
+            members.iter().map(|(name, node)| Field { name: (*name).into(), node: *node, default: None }).collect();
+        fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
+    }
+
+    /// The built-in type of the metadata of objects.
+    fn metadata(&mut self, object: Object) -> TypeId {
+        let known = match object {
+            Object::Root => self.object_metadata,
+            Object::Embedded => self.embedded_metadata,
+        };
+        if let Some(known) = known {
+            return known;
+        }
+        let text = self.scalar(Scalar::String);
+        let time = self.scalar(Scalar::Untyped);
+        let number = self.scalar(Scalar::Numeric);
+        let boolean = self.scalar(Scalar::Boolean);
+        let texts = self.add(Atom { map: Some(plain_map(vec![], Some(text), false)), ..Atom::default() });
+        let list = |element, kind| Atom { list: Some(ListType { element, kind }), ..Atom::default() };
+        let finalizers = self.add(list(text, ListKind::Set));
+        let names = ["apiVersion", "kind", "name", "uid"].map(|n| (n, text));
+        let owner =
+            self.object(&[&names[..], &[("blockOwnerDeletion", boolean), ("controller", boolean)]].concat(), true);
+        let owners = self.add(list(owner, ListKind::Map(vec!["uid".into()])));
+        let names = ["apiVersion", "fieldsType", "manager", "operation", "subresource"].map(|n| (n, text));
+        let any = self.add(Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::default() });
+        let entry = self.object(&[&names[..], &[("fieldsV1", any), ("time", time)]].concat(), false);
+        let entries = self.add(list(entry, ListKind::Atomic));
+        let names = ["generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"].map(|n| (n, text));
+        let others = [
+            ("annotations", texts),
+            ("creationTimestamp", time),
+            ("deletionGracePeriodSeconds", number),
+            ("deletionTimestamp", time),
+            ("finalizers", finalizers),
+            ("generation", number),
+            ("labels", texts),
+            ("managedFields", entries),
+            ("ownerReferences", owners),
+        ];
+        let id = self.object(&[&names[..], &others[..]].concat(), false);
+        match object {
+            Object::Root => self.object_metadata = Some(id),
+            Object::Embedded => self.embedded_metadata = Some(id),
+        }
+        if let (Object::Root, Some(map)) = (object, self.atoms.get_mut(id as usize).and_then(|a| a.map.as_mut())) {
+            map.is_object_metadata = true;
+        }
+        id
+    }
+}

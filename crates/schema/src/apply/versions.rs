@@ -1,0 +1,80 @@
+//! The versions that entries of managedFields speak of, and objects in them.
+
+use super::fieldpath::FieldSet;
+use super::typed::{Duplicates, errors_text, validate};
+use super::types::TypeSchema;
+use machinery::{Text, Value};
+use std::borrow::Cow;
+
+/// Why an object is not to be had in a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConvertError {
+    /// There is no such version: entries of it are dropped.
+    MissingVersion,
+    Failed(String),
+}
+
+/// What a resource is in each of its versions. Versions are written as in `apiVersion`.
+pub trait Versions {
+    /// The types of a version; `None` if there is no such version.
+    fn types(&self, api_version: &str) -> Option<&TypeSchema>;
+
+    /// The object in another version.
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
+
+    /// What the endpoint of the request resets in objects of a version, and therefore nobody owns through it.
+    fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
+        None
+    }
+}
+
+/// An object in a version.
+#[derive(Clone)]
+pub(crate) struct Versioned<'v> {
+    pub value: Cow<'v, Value>,
+    pub version: Text,
+}
+
+impl<'v> Versioned<'v> {
+    /// The same object in another version, checked against its types.
+    pub fn to<'s>(&'s self, versions: &dyn Versions, version: &Text) -> Result<Versioned<'s>, ConvertError> {
+        if self.version == *version {
+            return Ok(Versioned { value: Cow::Borrowed(&*self.value), version: version.clone() });
+        }
+        let converted = versions.convert(&self.value, version)?;
+        let types = versions.types(version).ok_or(ConvertError::MissingVersion)?;
+        validate(types, &converted, Duplicates::Refused)
+            .map_err(|errors| ConvertError::Failed(errors_text(&errors)))?;
+        Ok(Versioned { value: Cow::Owned(converted), version: version.clone() })
+    }
+
+    pub fn into_owned(self) -> Versioned<'static> {
+        Versioned { value: Cow::Owned(self.value.into_owned()), version: self.version }
+    }
+}
+
+/// One object in every version that was asked for.
+pub(crate) struct Renditions<'v> {
+    versions: &'v dyn Versions,
+    source: Versioned<'v>,
+    others: Vec<(Text, Result<Value, ConvertError>)>,
+}
+
+impl<'v> Renditions<'v> {
+    pub fn new(versions: &'v dyn Versions, value: &'v Value, version: &Text) -> Renditions<'v> {
+        let source = Versioned { value: Cow::Borrowed(value), version: version.clone() };
+        Renditions { versions, source, others: vec![] }
+    }
+
+    pub fn get(&mut self, version: &Text) -> Result<&Value, ConvertError> {
+        if self.source.version == *version {
+            return Ok(&self.source.value);
+        }
+        if !self.others.iter().any(|(v, _)| v == version) {
+            let converted = self.source.to(self.versions, version).map(|v| v.value.into_owned());
+            self.others.push((version.clone(), converted));
+        }
+        let found = self.others.iter().find(|(v, _)| v == version).map(|(_, value)| value);
+        found.map_or(Err(ConvertError::MissingVersion), |value| value.as_ref().map_err(Clone::clone))
+    }
+}

@@ -1,0 +1,112 @@
+//! Brings the metadata of embedded resources into shape (crd.md 10.4).
+//!
+//! Pipeline: after [`Schema::prune`] of a request body (refusing what is malformed: the request is bad) or of a stored
+//! object (dropping it, so that old data stays readable).
+
+use machinery::{FieldError, Value};
+
+use crate::metadata;
+use crate::path::Path;
+use crate::program::{Node, Schema};
+
+/// What becomes of parts of wrong types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// They are refused: for requests.
+    Refuse,
+    /// They are dropped: for reading storage.
+    Drop,
+}
+
+impl Schema {
+    /// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource. Paths of unknown metadata members are
+    /// added to `unknown`, sorted. The first error refuses the body: 400 with the text of the error.
+    pub fn coerce_embedded(
+        &self,
+        object: &mut Value,
+        malformed: Malformed,
+        unknown: &mut Vec<String>,
+    ) -> Result<(), FieldError> {
+        if !self.program.structural || !self.program.root.below.embedded {
+            return Ok(());
+        }
+        let mut told = vec![];
+        let mut coercer = Coercer { malformed, unknown: &mut told };
+        coercer.coerce(object, &self.program.root, &Path::Root)?;
+        told.sort();
+        unknown.append(&mut told);
+        Ok(())
+    }
+}
+
+pub(crate) fn coerce_node(value: &mut Value, node: &Node, malformed: Malformed) -> Option<FieldError> {
+    coerce_at(value, node, malformed, &Path::Root)
+}
+
+/// Coerces a value that stands at `path` and `node`; tells what is wrong with it.
+pub(crate) fn coerce_at(value: &mut Value, node: &Node, malformed: Malformed, path: &Path<'_>) -> Option<FieldError> {
+    if !node.below.embedded {
+        return None;
+    }
+    Coercer { malformed, unknown: &mut vec![] }.coerce(value, node, path).err()
+}
+
+struct Coercer<'a> {
+    malformed: Malformed,
+    unknown: &'a mut Vec<String>,
+}
+
+impl Coercer<'_> {
+    fn coerce(&mut self, value: &mut Value, node: &Node, path: &Path<'_>) -> Result<(), FieldError> {
+        if !node.below.embedded {
+            return Ok(());
+        }
+        match value {
+            Value::Object(map) => {
+                if node.embedded {
+                    self.resource(map, path)?;
+                }
+                for (key, inner) in map.iter_mut() {
+                    if let Some(field) = node.field(key) {
+                        self.coerce(inner, field, &Path::Field(path, key))?;
+                    } else if let Some(field) = node.additional.node() {
+                        self.coerce(inner, field, &Path::Bracket(path, key))?;
+                    }
+                }
+                Ok(())
+            }
+            Value::Array(items) => {
+                let Some(inner) = &node.items else { return Ok(()) };
+                items.iter_mut().enumerate().try_for_each(|(i, item)| self.coerce(item, inner, &Path::Index(path, i)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn resource(&mut self, map: &mut machinery::Map, path: &Path<'_>) -> Result<(), FieldError> {
+        for key in ["apiVersion", "kind"] {
+            match map.get(key) {
+                None | Some(Value::String(_)) => {}
+                Some(_) if self.malformed == Malformed::Drop => {
+                    map.remove(key);
+                }
+                Some(other) => {
+                    let path = Path::Field(path, key).field_path();
+                    return Err(FieldError::invalid(&path, other, "must be a string"));
+                }
+            }
+        }
+        match metadata::coerce(map, self.malformed) {
+            Ok(unknown) => {
+                let prefix = path.text();
+                let dot = if prefix.is_empty() { "" } else { "." };
+                self.unknown.extend(unknown.into_iter().map(|u| format!("{prefix}{dot}{u}")));
+                Ok(())
+            }
+            Err(error) => {
+                let given = map.get("metadata").cloned().unwrap_or_default();
+                Err(FieldError::invalid(&Path::Field(path, "metadata").field_path(), &given, error))
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Conditions of definitions, computed purely (crd.md 6): names, establishing, structural schemas, API approval.
+
+use std::collections::HashSet;
+
+use machinery::{FieldError, FieldPath, Map, Value};
+
+use super::openapi::{list, text};
+use super::{conversion, structural};
+use crate::format::url;
+
+/// A condition without its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub kind: &'static str,
+    pub status: &'static str,
+    pub reason: String,
+    pub message: String,
+}
+
+impl Condition {
+    fn new(kind: &'static str, status: &'static str, reason: &str, message: impl Into<String>) -> Condition {
+        Condition { kind, status, reason: reason.to_owned(), message: message.into() }
+    }
+
+    /// Whether a stored condition says the same.
+    pub fn equals(&self, stored: &Value) -> bool {
+        text(stored, "type") == self.kind
+            && text(stored, "status") == self.status
+            && text(stored, "reason") == self.reason
+            && text(stored, "message") == self.message
+    }
+}
+
+/// The condition of a kind.
+pub fn find_condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array)?;
+    conditions.iter().find(|c| text(c, "type") == kind)
+}
+
+pub fn is_condition_true(definition: &Value, kind: &str) -> bool {
+    find_condition(definition, kind).is_some_and(|c| text(c, "status") == "True")
+}
+
+/// Sets a condition. Its time changes only with its status.
+pub fn set_condition(definition: &mut Value, condition: &Condition, now: &str) {
+    let mut conditions =
+        definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let position = conditions.iter().position(|c| text(c, "type") == condition.kind);
+    let old = position.and_then(|i| conditions.get(i));
+    let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let time = old
+        .filter(|o| text(o, "status") == condition.status)
+        .and_then(|o| o.get("lastTransitionTime"))
+        .filter(|t| !t.is_null())
+        .cloned();
+    map.insert("lastTransitionTime", time.unwrap_or_else(|| Value::from(now)));
+    map.insert("type", Value::from(condition.kind));
+    map.insert("status", Value::from(condition.status));
+    for (key, value) in [("reason", &condition.reason), ("message", &condition.message)] {
+        if value.is_empty() {
+            map.remove(key);
+        } else {
+            map.insert(key, Value::from(value));
+        }
+    }
+    match position.and_then(|i| conditions.get_mut(i)) {
+        Some(slot) => *slot = Value::Object(map),
+        None => conditions.push(Value::Object(map)),
+    }
+    definition.set_at(&["status", "conditions"], Value::Array(conditions));
+}
+
+pub fn remove_condition(definition: &mut Value, kind: &str) {
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let rest: Value = conditions.iter().filter(|c| text(c, "type") != kind).cloned().collect();
+    definition.set_at(&["status", "conditions"], rest);
+}
+
+/// What the naming rules say about a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Naming {
+    pub accepted_names: Value,
+    pub names_accepted: Condition,
+    /// `None` if the stored Established condition stays.
+    pub established: Option<Condition>,
+}
+
+/// Decides the names of `definition`; `group` are all definitions of its group, itself included. `None` if there is
+/// nothing to change.
+pub fn naming<'a>(definition: &Value, group: impl Iterator<Item = &'a Value>) -> Option<Naming> {
+    let empty = Value::Object(Map::new());
+    let requested = definition.at(&["spec", "names"]).unwrap_or(&empty);
+    let accepted = definition.at(&["status", "acceptedNames"]).unwrap_or(&empty);
+    if requested == accepted {
+        return None;
+    }
+    let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
+    for other in group {
+        let names = other.at(&["status", "acceptedNames"]).unwrap_or(&empty);
+        resources.extend([text(names, "plural"), text(names, "singular")]);
+        resources.extend(list(names, "shortNames").iter().filter_map(Value::as_str));
+        kinds.extend([text(names, "kind"), text(names, "listKind")]);
+    }
+    let mut names = Map::new();
+    let mut conflict: Option<(&str, String)> = None;
+    let in_use = |name: &str| format!("{} is already in use", machinery::value::quote(name));
+    let single = [
+        ("plural", "PluralConflict", &resources),
+        ("singular", "SingularConflict", &resources),
+        ("shortNames", "", &resources),
+        ("kind", "KindConflict", &kinds),
+        ("listKind", "ListKindConflict", &kinds),
+    ];
+    for (key, reason, used) in single {
+        if key == "shortNames" {
+            let problems = short_name_problems(requested, accepted, used, &in_use);
+            let from = if problems.is_empty() { requested } else { accepted };
+            if !problems.is_empty() {
+                conflict = Some(("ShortNamesConflict", aggregate_texts(problems)));
+            }
+            copy(key, from, &mut names);
+            continue;
+        }
+        let (want, have) = (text(requested, key), text(accepted, key));
+        if want != have && used.contains(want) {
+            conflict = Some((reason, in_use(want)));
+            copy(key, accepted, &mut names);
+        } else {
+            copy(key, requested, &mut names);
+        }
+    }
+    copy("categories", requested, &mut names);
+    for key in ["plural", "kind"] {
+        if !names.contains_key(key) {
+            names.insert(key, Value::from(""));
+        }
+    }
+    let names_accepted = match &conflict {
+        Some((reason, message)) => Condition::new("NamesAccepted", "False", reason, message.as_str()),
+        None => Condition::new("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+    };
+    let accepted_names = Value::Object(names);
+    let known = find_condition(definition, "NamesAccepted").is_some_and(|c| names_accepted.equals(c));
+    if accepted_names == *accepted && known {
+        return None;
+    }
+    let established = established(definition, conflict.is_none());
+    Some(Naming { accepted_names, names_accepted, established })
+}
+
+fn copy(key: &str, from: &Value, to: &mut Map) {
+    if let Some(value) = from.get(key) {
+        to.insert(key, value.clone());
+    }
+}
+
+fn short_name_problems(
+    requested: &Value,
+    accepted: &Value,
+    used: &HashSet<&str>,
+    in_use: &dyn Fn(&str) -> String,
+) -> Vec<String> {
+    let ours = list(accepted, "shortNames");
+    let new = list(requested, "shortNames").iter().filter(|name| !ours.contains(name));
+    new.filter_map(Value::as_str).filter(|name| used.contains(name)).map(in_use).collect()
+}
+
+fn established(definition: &Value, accepted: bool) -> Option<Condition> {
+    if is_condition_true(definition, "Established") {
+        return None;
+    }
+    if accepted {
+        let message = "the initial names have been accepted";
+        return Some(Condition::new("Established", "False", "Installing", message));
+    }
+    match find_condition(definition, "Established") {
+        Some(_) => None,
+        None => Some(Condition::new("Established", "False", "NotAccepted", "not all names are accepted")),
+    }
+}
+
+/// The Established condition that follows from accepted names; `None` if there is nothing to change.
+pub fn establish(definition: &Value) -> Option<Condition> {
+    if !is_condition_true(definition, "NamesAccepted") || is_condition_true(definition, "Established") {
+        return None;
+    }
+    let conversion = definition.at(&["spec", "conversion"]).unwrap_or(&Value::Null);
+    let bundle = conversion.str_at(&["webhook", "clientConfig", "caBundle"]);
+    if text(conversion, "strategy") == "Webhook"
+        && !bundle.is_empty()
+        && conversion::ca_bundle_problem(bundle).is_some()
+    {
+        let message = "The conversion webhook CABundle is invalid";
+        let condition = Condition::new("Established", "False", "InvalidCABundle", message);
+        let known = find_condition(definition, "Established").is_some_and(|c| condition.equals(c));
+        return (!known).then_some(condition);
+    }
+    let message = "the initial names have been accepted";
+    Some(Condition::new("Established", "True", "InitialNamesAccepted", message))
+}
+
+/// The texts of errors as Go aggregates them: without repetitions, in brackets if there are several.
+pub(super) fn aggregate(errors: &[FieldError]) -> String {
+    aggregate_texts(errors.iter().map(ToString::to_string).collect())
+}
+
+fn aggregate_texts(texts: Vec<String>) -> String {
+    let mut unique: Vec<String> = vec![];
+    for text in texts {
+        if !unique.contains(&text) {
+            unique.push(text);
+        }
+    }
+    match unique.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// The NonStructuralSchema condition; `None` if it is to be removed.
+pub fn non_structural(definition: &Value) -> Option<Condition> {
+    const KIND: &str = "NonStructuralSchema";
+    let mut errors = vec![];
+    if definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {
+        let path = FieldPath::new("spec.preserveUnknownFields");
+        errors.push(FieldError::invalid(&path, &Value::Bool(true), "must be false"));
+    }
+    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    for (i, version) in versions.iter().enumerate() {
+        let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
+        if let Some(problem) = structural::unsupported(schema) {
+            let name = text(version, "name");
+            let message = format!("failed to check validation schema for version {name}: {problem}");
+            return Some(Condition::new(KIND, "Unknown", "StructuralError", message));
+        }
+        let path = FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"));
+        errors.extend(structural::violations(schema, &path));
+    }
+    (!errors.is_empty()).then(|| Condition::new(KIND, "True", "Violations", aggregate(&errors)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    Missing,
+    Invalid,
+    Bypassed,
+    Approved,
+}
+
+pub(super) fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|protected| group == *protected || group.strip_suffix(protected).is_some_and(|front| front.ends_with('.')))
+}
+
+/// The state of the approval annotation, and why.
+pub(super) fn approval(definition: &Value) -> (Approval, String) {
+    let name = super::APPROVAL_ANNOTATION;
+    let value = definition.str_at(&["metadata", "annotations", name]);
+    let quoted = machinery::value::quote(name);
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    if value.is_empty() {
+        return (Approval::Missing, format!("protected groups must have approval annotation {quoted}, {see}"));
+    }
+    if value.starts_with("unapproved") {
+        return (Approval::Bypassed, format!("not approved: {}", machinery::value::quote(value)));
+    }
+    match url::parse_request(value) {
+        Ok(url) if !url.host.is_empty() && !url.scheme.is_empty() => {
+            (Approval::Approved, format!("approved in {value}"))
+        }
+        _ => {
+            let how = "with either a URL or a reason starting with \"unapproved\"";
+            (Approval::Invalid, format!("protected groups must have approval annotation {quoted} {how}, {see}"))
+        }
+    }
+}
+
+/// The KubernetesAPIApprovalPolicyConformant condition; groups that are not protected have none.
+pub fn api_approval(definition: &Value) -> Option<Condition> {
+    if !is_protected(definition.str_at(&["spec", "group"])) {
+        return None;
+    }
+    let (state, message) = approval(definition);
+    let (status, reason) = match state {
+        Approval::Missing => ("False", "MissingAnnotation"),
+        Approval::Invalid => ("False", "InvalidAnnotation"),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation"),
+        Approval::Approved => ("True", "ApprovedAnnotation"),
+    };
+    Some(Condition::new("KubernetesAPIApprovalPolicyConformant", status, reason, message))
+}

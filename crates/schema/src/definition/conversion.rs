@@ -1,0 +1,240 @@
+//! The rules for `spec.conversion` (crd.md 4.5).
+
+use machinery::{FieldError, FieldPath, Value, names as label};
+
+use super::hoist::Hoisted;
+use super::openapi::{list, text};
+use super::ratchet::Options;
+use super::validate::one_of;
+use crate::format::url;
+
+const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
+
+pub(super) fn validate(
+    spec: &Hoisted<'_>,
+    options: &Options,
+    preserving: bool,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(conversion) = spec.spec.get("conversion") else { return };
+    let strategy = text(conversion, "strategy");
+    if strategy != "None" && preserving {
+        let detail = "must be None if spec.preserveUnknownFields is true";
+        errors.push(FieldError::invalid(&path.child("strategy"), &Value::from(strategy), detail));
+    }
+    one_of(strategy, &["None", "Webhook"], &path.child("strategy"), errors);
+    let config = conversion.at(&["webhook", "clientConfig"]);
+    let versions = conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array);
+    let versions = versions.unwrap_or_default();
+    let (config_path, versions_path) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
+    if strategy != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if config.is_some() {
+            errors.push(FieldError::forbidden(&config_path, detail));
+        }
+        if !versions.is_empty() {
+            errors.push(FieldError::forbidden(&versions_path, detail));
+        }
+        return;
+    }
+    match config {
+        None => errors.push(FieldError::required(&config_path, "required when strategy is set to Webhook")),
+        Some(config) => client_config(config, options, &config_path, errors),
+    }
+    review_versions(versions, options, &versions_path, errors);
+}
+
+fn client_config(config: &Value, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    match (config.get("url").and_then(Value::as_str), config.get("service")) {
+        (Some(url), None) => webhook_url(url, &path.child("url"), errors),
+        (None, Some(service)) => webhook_service(service, &path.child("service"), errors),
+        _ => errors.push(FieldError::required(path, "exactly one of url or service is required")),
+    }
+    let bundle = text(config, "caBundle");
+    if !bundle.is_empty()
+        && !options.allow_invalid_ca_bundle
+        && let Some(problem) = ca_bundle_problem(bundle)
+    {
+        errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(bundle), problem));
+    }
+}
+
+fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let url = match url::parse(text) {
+        Ok(url) => url,
+        Err(error) => {
+            errors.push(FieldError::required(path, format!("url must be a valid URL: {error}{FORM}")));
+            return;
+        }
+    };
+    let mut refuse = |value: &str, detail: String| errors.push(FieldError::invalid(path, &Value::from(value), detail));
+    if url.scheme != "https" {
+        refuse(&url.scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    if url.host.is_empty() {
+        refuse("", format!("host must be specified{FORM}"));
+    }
+    if let Some(user) = &url.user {
+        refuse(user, "user information is not permitted in the URL".to_owned());
+    }
+    if !url.fragment.is_empty() {
+        refuse(&url.fragment, "fragments are not permitted in the URL".to_owned());
+    }
+    if !url.query.is_empty() {
+        refuse(&url.query, "query parameters are not permitted in the URL".to_owned());
+    }
+}
+
+/// Upstream hands name and namespace over in the wrong order, so each is reported in place of the other.
+fn webhook_service(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if text(service, "namespace").is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    if text(service, "name").is_empty() {
+        errors.push(FieldError::required(&path.child("namespace"), ""));
+    }
+    let port = service.get("port").cloned().unwrap_or(Value::Int(0));
+    if !(1..=65535).contains(&port.as_int().unwrap_or_default()) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(&path.child("port"), &port, detail));
+    }
+    if let Some(value) = service.get("path").and_then(Value::as_str) {
+        service_path(value, &path.child("path"), errors);
+    }
+}
+
+fn service_path(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut refuse = |detail: String| errors.push(FieldError::invalid(path, &Value::from(value), detail));
+    match value {
+        "" | "/" => return,
+        "//" => return refuse("segment[0] may not be empty".to_owned()),
+        _ => {}
+    }
+    if !value.starts_with('/') {
+        refuse("must start with a '/'".to_owned());
+    }
+    let mut chars = value.chars();
+    chars.next();
+    let steps = chars.as_str();
+    for (i, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
+        if step.is_empty() {
+            refuse(format!("segment[{i}] may not be empty"));
+            continue;
+        }
+        label::dns1123_subdomain(step).into_iter().for_each(|problem| refuse(format!("segment[{i}]: {problem}")));
+    }
+}
+
+fn review_versions(versions: &[Value], options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if versions.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    for (i, version) in versions.iter().enumerate() {
+        if versions[..i].contains(version) {
+            errors.push(FieldError::invalid(&path.index(i), version, "duplicate version"));
+            continue;
+        }
+        let problems = label::dns1035_label(version.as_str().unwrap_or_default());
+        crate::metadata::invalid_each(&path.index(i), version, problems, errors);
+    }
+    if options.require_recognized_review_version && !is_any_recognized(versions) {
+        let detail = format!("must include at least one of {}", RECOGNIZED.join(", "));
+        errors.push(FieldError::invalid(path, &Value::Array(versions.to_vec()), detail));
+    }
+}
+
+fn is_any_recognized(versions: &[Value]) -> bool {
+    versions.iter().filter_map(Value::as_str).any(|v| RECOGNIZED.contains(&v))
+}
+
+pub(super) fn has_recognized_version_or_none(spec: &Hoisted<'_>) -> bool {
+    let webhook = spec.spec.at(&["conversion", "webhook"]).unwrap_or(&Value::Null);
+    let versions = list(webhook, "conversionReviewVersions");
+    versions.is_empty() || is_any_recognized(versions)
+}
+
+pub(super) fn has_invalid_ca_bundle(spec: &Hoisted<'_>) -> bool {
+    let bundle = spec.spec.str_at(&["conversion", "webhook", "clientConfig", "caBundle"]);
+    !bundle.is_empty() && ca_bundle_problem(bundle).is_some()
+}
+
+/// What is wrong with a bundle in base64: some PEM block must hold a certificate.
+pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
+    let bytes = decode_base64(bundle);
+    let text = String::from_utf8_lossy(&bytes);
+    let (mut rest, mut problem) = (&*text, None);
+    while !rest.is_empty() {
+        let Some((kind, der, after)) = pem_block(rest) else {
+            problem.get_or_insert("unable to parse bytes as PEM block");
+            break;
+        };
+        rest = after;
+        if kind != "CERTIFICATE" {
+            continue;
+        }
+        if looks_like_certificate(&der) {
+            return None;
+        }
+        problem.get_or_insert("failed to parse certificate: x509: malformed certificate");
+    }
+    let problem = problem.unwrap_or("no valid certificate authority data seen");
+    Some(format!("unable to load root certificates: {problem}"))
+}
+
+/// The type and bytes of the first PEM block, and what follows it.
+fn pem_block(text: &str) -> Option<(&str, Vec<u8>, &str)> {
+    let (_, from) = text.split_once("-----BEGIN ")?;
+    let (kind, body) = from.split_once("-----")?;
+    let end = format!("-----END {kind}-----");
+    let (body, after) = body.split_once(&end)?;
+    let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+    if !crate::format::is_base64(&body) {
+        return pem_block(after);
+    }
+    Some((kind, decode_base64(&body), after.trim_start_matches([' ', '\t', '\r']).trim_start_matches('\n')))
+}
+
+/// A DER sequence that fills its bytes and starts with another sequence.
+fn looks_like_certificate(der: &[u8]) -> bool {
+    let Some((header, length)) = sequence(der) else { return false };
+    header + length == der.len() && sequence(&der[header..]).is_some()
+}
+
+fn sequence(der: &[u8]) -> Option<(usize, usize)> {
+    if der.first() != Some(&0x30) {
+        return None;
+    }
+    let first = usize::from(*der.get(1)?);
+    if first < 0x80 {
+        return Some((2, first));
+    }
+    let count = first & 0x7f;
+    let bytes = der.get(2..2 + count).filter(|_| (1..=4).contains(&count))?;
+    Some((2 + count, bytes.iter().fold(0, |n, b| n << 8 | usize::from(*b))))
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let value = |b: u8| match b {
+        b'A'..=b'Z' => Some(b - b'A'),
+        b'a'..=b'z' => Some(b - b'a' + 26),
+        b'0'..=b'9' => Some(b - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0_u32, 0);
+    for sextet in text.bytes().filter_map(value) {
+        bits = bits << 6 | u32::from(sextet);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    out
+}

@@ -1,0 +1,186 @@
+//! The validation of defaults (crd.md 10.3): pruned, well-formed as metadata, and valid in their own node.
+
+use machinery::{FieldError, FieldPath, Map, Value};
+
+use super::hoist::schema_has;
+use super::openapi::{entries, items};
+use crate::path::Path;
+use crate::program::{Formats, Node, node};
+use crate::{coerce, embedded, prune, validate as values};
+
+/// The errors of all defaults of a structural schema.
+pub(super) fn validate(schema: &Value, path: &FieldPath, require_pruned: bool) -> Vec<FieldError> {
+    if !schema_has(schema, &|n| n.get("default").is_some()) {
+        return vec![];
+    }
+    let mut root = node(schema, Formats::All);
+    root.embedded = true;
+    root.below.embedded = true;
+    let mut walk = Walk { require_pruned, errors: vec![] };
+    walk.node(schema, &root, &root, &mut vec![], false, path);
+    walk.errors
+}
+
+/// Coerces embedded resources in the defaults that [`validate`] looks at.
+pub(super) fn coerce_embedded(schema: &mut Value) {
+    if !schema_has(schema, &|n| n.get("default").is_some()) {
+        return;
+    }
+    let root = node(schema, Formats::All);
+    if root.below.embedded {
+        coerce_defaults(schema, &root, true);
+    }
+}
+
+fn coerce_defaults(schema: &mut Value, node: &Node, resource: bool) {
+    if let Some(default) = schema.get_mut("default") {
+        coerce::coerce_node(default, node, crate::Malformed::Refuse);
+    }
+    if let (Some(items), Some(inner)) = (schema.get_mut("items"), &node.items) {
+        coerce_defaults(items, inner, false);
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flat_map(Map::iter_mut) {
+        let meta = (resource || node.embedded) && prune::is_meta(name);
+        if let Some(inner) = node.field(name).filter(|_| !meta) {
+            coerce_defaults(property, inner, false);
+        }
+    }
+}
+
+/// Whether a structural schema has defaults with unknown fields.
+pub(super) fn has_unpruned(schema: &Value) -> bool {
+    if !schema_has(schema, &|n| n.get("default").is_some()) || !super::is_structural(schema) {
+        return false;
+    }
+    let mut root = node(schema, Formats::All);
+    root.embedded = true;
+    root.below.embedded = true;
+    unpruned(&root)
+}
+
+fn unpruned(node: &Node) -> bool {
+    if let Some(default) = &node.default {
+        let mut pruned = default.clone();
+        prune::prune_node(&mut pruned, node, false);
+        coerce::coerce_node(&mut pruned, node, crate::Malformed::Drop);
+        if pruned != *default {
+            return true;
+        }
+    }
+    let fields = node.fields.iter().filter(|(name, _)| !(node.embedded && prune::is_meta(name))).map(|(_, n)| n);
+    fields.chain(node.additional.node()).chain(node.items.as_deref()).any(unpruned)
+}
+
+struct Walk {
+    require_pruned: bool,
+    errors: Vec<FieldError>,
+}
+
+/// One step from a resource to a default inside its metadata.
+#[derive(Clone)]
+enum Step {
+    Field(String),
+    Item,
+}
+
+impl Walk {
+    fn node<'n>(
+        &mut self,
+        schema: &Value,
+        node: &'n Node,
+        mut resource: &'n Node,
+        steps: &mut Vec<Step>,
+        mut inside_meta: bool,
+        path: &FieldPath,
+    ) {
+        let mut own = vec![];
+        let mut steps = steps;
+        // The last resource around is this one: what is inside of it is surrounded by it.
+        if node.embedded {
+            (resource, inside_meta) = (node, false);
+            steps = &mut own;
+        }
+        if let Some(default) = &node.default {
+            if inside_meta {
+                self.inside_meta(default, node, resource, steps, path);
+            } else {
+                self.plain(default, node, path);
+            }
+        }
+        if let (Some(schema), Some(inner)) = (items(schema), &node.items) {
+            steps.push(Step::Item);
+            self.node(schema, inner, resource, steps, inside_meta, &path.child("items"));
+            steps.pop();
+        }
+        for (name, schema) in entries(schema, "properties") {
+            let Some(inner) = node.field(name) else { continue };
+            let meta = inside_meta || node.embedded && prune::is_meta(name);
+            steps.push(Step::Field(name.to_owned()));
+            self.node(schema, inner, resource, steps, meta, &path.child("properties").key(name));
+            steps.pop();
+        }
+    }
+
+    fn plain(&mut self, default: &Value, node: &Node, path: &FieldPath) {
+        let place = path.child("default");
+        if self.require_pruned {
+            let mut pruned = default.clone();
+            prune::prune_node(&mut pruned, node, false);
+            if pruned != *default {
+                self.errors.push(FieldError::invalid(&place, default, "must not have unknown fields"));
+            }
+        }
+        let at = Path::Field(&Path::Root, place.as_str());
+        if let Some(error) = coerce::coerce_at(&mut default.clone(), node, crate::Malformed::Refuse, &at) {
+            self.errors.push(error);
+            return;
+        }
+        let before = self.errors.len();
+        embedded::validate(default, node, false, &at, &mut self.errors);
+        if self.errors.len() == before {
+            self.errors.extend(values::schema_errors(node, default, None, place.as_str()));
+        }
+        if self.errors.len() == before {
+            self.errors.extend(super::rules::validate_default(default, &place));
+        }
+    }
+
+    /// A default inside of metadata is looked at as part of a whole resource.
+    fn inside_meta(&mut self, default: &Value, node: &Node, resource: &Node, steps: &[Step], path: &FieldPath) {
+        let place = path.child("default");
+        let mut object = surround(default, steps);
+        let refused = |problem: String| {
+            let detail = format!("must result in valid metadata: {problem}");
+            FieldError::invalid(&place, default, detail)
+        };
+        if let Some(error) = coerce::coerce_at(&mut object, resource, crate::Malformed::Refuse, &Path::Root) {
+            self.errors.push(refused(error.to_string()));
+            return;
+        }
+        let mut problems = vec![];
+        embedded::validate(&object, resource, true, &Path::Root, &mut problems);
+        if !problems.is_empty() {
+            self.errors.push(refused(super::conditions::aggregate(&problems)));
+            return;
+        }
+        self.errors.extend(values::schema_errors(node, default, None, place.as_str()));
+    }
+}
+
+fn surround(default: &Value, steps: &[Step]) -> Value {
+    let mut value = default.clone();
+    for step in steps.iter().rev() {
+        value = match step {
+            Step::Field(name) => Value::from([(name.as_str(), value)]),
+            Step::Item => Value::Array(vec![value]),
+        };
+    }
+    let mut map = if let Value::Object(map) = value { map } else { Map::new() };
+    for (key, value) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
+        if !map.contains_key(key) {
+            map.insert(key, Value::from(value));
+        }
+    }
+    Value::Object(map)
+}

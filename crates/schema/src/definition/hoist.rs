@@ -1,0 +1,89 @@
+//! The internal view of a spec: what all versions have in common stands at the top (crd.md 2.3). Errors are reported
+//! under the paths of this view.
+
+use machinery::Value;
+
+/// A v1 spec, looked at with hoisting. Nothing is copied.
+pub(super) struct Hoisted<'a> {
+    pub(super) spec: &'a Value,
+    pub(super) versions: &'a [Value],
+    shared: [bool; 4],
+}
+
+const KEYS: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+
+/// Empty lists and objects without members are as if absent to upstream's equality only inside; here absent counts.
+fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    a == b
+}
+
+impl<'a> Hoisted<'a> {
+    pub(super) fn of(spec: &'a Value) -> Hoisted<'a> {
+        let versions = spec.get("versions").and_then(Value::as_array).unwrap_or_default();
+        let first = versions.first();
+        let shared = KEYS.map(|key| {
+            let want = first.and_then(|v| v.get(key));
+            !versions.is_empty() && versions.iter().all(|v| same(v.get(key), want))
+        });
+        Hoisted { spec, versions, shared }
+    }
+
+    /// Whether `key` of the versions was moved to the top.
+    pub(super) fn is_shared(&self, key: &str) -> bool {
+        KEYS.iter().position(|k| *k == key).is_some_and(|i| self.shared[i])
+    }
+
+    /// The common value of `key`.
+    pub(super) fn top(&self, key: &str) -> Option<&'a Value> {
+        if !self.is_shared(key) {
+            return None;
+        }
+        self.versions.first()?.get(key)
+    }
+
+    /// The value of `key` that is left in a version.
+    pub(super) fn own(&self, version: &'a Value, key: &str) -> Option<&'a Value> {
+        if self.is_shared(key) { None } else { version.get(key) }
+    }
+
+    /// The schema that is in force for a version.
+    pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
+        version.get("schema")
+    }
+
+    /// Every distinct `openAPIV3Schema`: the common one, or those of the versions.
+    pub(super) fn schemas(&self) -> impl Iterator<Item = &'a Value> {
+        let top = self.top("schema");
+        let own = self.versions.iter().filter_map(|v| self.own(v, "schema"));
+        top.into_iter().chain(own).filter_map(|v| v.get("openAPIV3Schema"))
+    }
+
+    pub(super) fn flag(&self, key: &str) -> bool {
+        self.spec.get(key) == Some(&Value::Bool(true))
+    }
+}
+
+/// Whether any node of a schema satisfies `holds`, looking everywhere a schema can stand.
+pub(super) fn schema_has(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
+    if schema.as_object().is_none() {
+        return false;
+    }
+    if holds(schema) {
+        return true;
+    }
+    children(schema).any(|child| schema_has(child, holds))
+}
+
+pub(super) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
+    let single = ["not", "additionalProperties", "additionalItems"];
+    let lists = ["allOf", "anyOf", "oneOf"];
+    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
+    let items = schema.get("items").into_iter().flat_map(|items| match items {
+        Value::Array(list) => list.iter().collect(),
+        other => vec![other],
+    });
+    let single = single.into_iter().filter_map(|key| schema.get(key));
+    let lists = lists.into_iter().filter_map(|key| schema.get(key).and_then(Value::as_array)).flatten();
+    let maps = maps.into_iter().filter_map(|key| schema.get(key).and_then(Value::as_object)).flat_map(|m| m.values());
+    items.chain(lists).chain(single).chain(maps).filter(|v| v.as_object().is_some())
+}

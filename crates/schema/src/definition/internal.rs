@@ -1,0 +1,204 @@
+//! Versions and schemas as upstream's internal types print them: some errors show them so, with Go's field names.
+
+use machinery::Value;
+
+use super::openapi::{flag, list, text};
+
+/// How a member of a schema is printed.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Flag,
+    /// Null if absent.
+    Given,
+    Schema,
+    Schemas,
+    SchemaMap,
+    OrBool,
+    OrList,
+    Dependencies,
+    Docs,
+    Rules,
+}
+
+/// The members of a schema in the order of upstream's struct, and whether they are allowed at the root of a schema whose
+/// `status` is validated by itself.
+const MEMBERS: &[(&str, &str, Kind, bool)] = &[
+    ("id", "ID", Kind::Text, false),
+    ("$schema", "Schema", Kind::Text, false),
+    ("$ref", "Ref", Kind::Given, false),
+    ("description", "Description", Kind::Text, true),
+    ("type", "Type", Kind::Text, true),
+    ("nullable", "Nullable", Kind::Flag, false),
+    ("format", "Format", Kind::Text, true),
+    ("title", "Title", Kind::Text, true),
+    ("default", "Default", Kind::Given, false),
+    ("maximum", "Maximum", Kind::Given, true),
+    ("exclusiveMaximum", "ExclusiveMaximum", Kind::Flag, true),
+    ("minimum", "Minimum", Kind::Given, true),
+    ("exclusiveMinimum", "ExclusiveMinimum", Kind::Flag, true),
+    ("maxLength", "MaxLength", Kind::Given, true),
+    ("minLength", "MinLength", Kind::Given, true),
+    ("pattern", "Pattern", Kind::Text, true),
+    ("maxItems", "MaxItems", Kind::Given, true),
+    ("minItems", "MinItems", Kind::Given, true),
+    ("uniqueItems", "UniqueItems", Kind::Flag, true),
+    ("multipleOf", "MultipleOf", Kind::Given, true),
+    ("enum", "Enum", Kind::Given, false),
+    ("maxProperties", "MaxProperties", Kind::Given, false),
+    ("minProperties", "MinProperties", Kind::Given, false),
+    ("required", "Required", Kind::Given, true),
+    ("items", "Items", Kind::OrList, true),
+    ("allOf", "AllOf", Kind::Schemas, false),
+    ("oneOf", "OneOf", Kind::Schemas, false),
+    ("anyOf", "AnyOf", Kind::Schemas, false),
+    ("not", "Not", Kind::Schema, false),
+    ("properties", "Properties", Kind::SchemaMap, true),
+    ("additionalProperties", "AdditionalProperties", Kind::OrBool, false),
+    ("patternProperties", "PatternProperties", Kind::SchemaMap, false),
+    ("dependencies", "Dependencies", Kind::Dependencies, false),
+    ("additionalItems", "AdditionalItems", Kind::OrBool, false),
+    ("definitions", "Definitions", Kind::SchemaMap, false),
+    ("externalDocs", "ExternalDocs", Kind::Docs, true),
+    ("example", "Example", Kind::Given, true),
+    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields", Kind::Given, true),
+    ("x-kubernetes-embedded-resource", "XEmbeddedResource", Kind::Flag, false),
+    ("x-kubernetes-int-or-string", "XIntOrString", Kind::Flag, false),
+    ("x-kubernetes-list-map-keys", "XListMapKeys", Kind::Given, false),
+    ("x-kubernetes-list-type", "XListType", Kind::Given, false),
+    ("x-kubernetes-map-type", "XMapType", Kind::Given, false),
+    ("x-kubernetes-validations", "XValidations", Kind::Rules, true),
+];
+
+/// The given members of a schema in upstream's order, and whether each is allowed at such a root.
+pub(super) fn given_members(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
+    MEMBERS.iter().filter(|(key, ..)| schema.get(key).is_some()).map(|(key, _, _, allowed)| (*key, *allowed))
+}
+
+fn json(value: Option<&Value>) -> String {
+    value.unwrap_or(&Value::Null).to_json()
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_json()
+}
+
+fn array(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+fn object<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {
+    let members: Vec<String> = members.map(|(k, v)| format!("{}:{v}", quoted(k))).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+pub(super) fn schema(schema: &Value) -> String {
+    object(MEMBERS.iter().map(|(key, name, kind, _)| (*name, member(schema, key, *kind))))
+}
+
+fn member(parent: &Value, key: &str, kind: Kind) -> String {
+    match kind {
+        Kind::Text => return quoted(text(parent, key)),
+        Kind::Flag => return flag(parent, key).to_string(),
+        _ => {}
+    }
+    let Some(value) = parent.get(key) else { return "null".to_owned() };
+    match kind {
+        Kind::Schema => schema(value),
+        Kind::Schemas => array(list(parent, key).iter().map(schema)),
+        Kind::SchemaMap => map(value, schema),
+        Kind::OrBool => match value {
+            Value::Object(_) => object([("Allows", "true".to_owned()), ("Schema", schema(value))].into_iter()),
+            other => object([("Allows", other.to_json()), ("Schema", "null".to_owned())].into_iter()),
+        },
+        Kind::OrList => or_list(value),
+        Kind::Dependencies => map(value, |dependency| match dependency {
+            Value::Object(_) => object([("Schema", schema(dependency)), ("Property", "null".to_owned())].into_iter()),
+            other => object([("Schema", "null".to_owned()), ("Property", other.to_json())].into_iter()),
+        }),
+        Kind::Docs => object(
+            [("Description", quoted(text(value, "description"))), ("URL", quoted(text(value, "url")))].into_iter(),
+        ),
+        Kind::Rules => array(list(parent, key).iter().map(rule)),
+        _ => value.to_json(),
+    }
+}
+
+fn map(value: &Value, print: impl Fn(&Value) -> String) -> String {
+    object(value.as_object().into_iter().flat_map(machinery::Map::iter).map(|(k, v)| (k.as_str(), print(v))))
+}
+
+/// `items`, as the internal type holds them.
+pub(super) fn or_list(items: &Value) -> String {
+    let null = || "null".to_owned();
+    let (single, many) = match items {
+        Value::Object(_) => (schema(items), null()),
+        Value::Array(many) => (null(), array(many.iter().map(schema))),
+        _ => (null(), null()),
+    };
+    object([("Schema", single), ("JSONSchemas", many)].into_iter())
+}
+
+/// One of `x-kubernetes-validations`.
+pub(super) fn rule(rule: &Value) -> String {
+    let members = [
+        ("Rule", quoted(text(rule, "rule"))),
+        ("Message", quoted(text(rule, "message"))),
+        ("MessageExpression", quoted(text(rule, "messageExpression"))),
+        ("Reason", json(rule.get("reason"))),
+        ("FieldPath", quoted(text(rule, "fieldPath"))),
+        ("OptionalOldSelf", json(rule.get("optionalOldSelf"))),
+    ];
+    object(members.into_iter())
+}
+
+/// A version; `own` gives what is left in it after hoisting.
+pub(super) fn version<'a>(version: &'a Value, own: impl Fn(&str) -> Option<&'a Value>) -> String {
+    let null = || "null".to_owned();
+    let validation = own("schema")
+        .map_or_else(null, |v| object([("OpenAPIV3Schema", member(v, "openAPIV3Schema", Kind::Schema))].into_iter()));
+    let members = [
+        ("Name", quoted(text(version, "name"))),
+        ("Served", flag(version, "served").to_string()),
+        ("Storage", flag(version, "storage").to_string()),
+        ("Deprecated", flag(version, "deprecated").to_string()),
+        ("DeprecationWarning", json(version.get("deprecationWarning"))),
+        ("Schema", validation),
+        ("Subresources", own("subresources").map_or_else(null, subresources)),
+        ("AdditionalPrinterColumns", own("additionalPrinterColumns").map_or_else(null, columns)),
+        ("SelectableFields", own("selectableFields").map_or_else(null, selectable_fields)),
+    ];
+    object(members.into_iter())
+}
+
+fn subresources(value: &Value) -> String {
+    let scale = value.get("scale").map_or("null".to_owned(), |scale| {
+        let members = [
+            ("SpecReplicasPath", quoted(text(scale, "specReplicasPath"))),
+            ("StatusReplicasPath", quoted(text(scale, "statusReplicasPath"))),
+            ("LabelSelectorPath", json(scale.get("labelSelectorPath"))),
+        ];
+        object(members.into_iter())
+    });
+    object([("Status", json(value.get("status"))), ("Scale", scale)].into_iter())
+}
+
+fn columns(value: &Value) -> String {
+    array(value.as_array().unwrap_or_default().iter().map(|column| {
+        let priority = column.get("priority").and_then(Value::as_int).unwrap_or_default();
+        let members = [
+            ("Name", quoted(text(column, "name"))),
+            ("Type", quoted(text(column, "type"))),
+            ("Format", quoted(text(column, "format"))),
+            ("Description", quoted(text(column, "description"))),
+            ("Priority", priority.to_string()),
+            ("JSONPath", quoted(text(column, "jsonPath"))),
+        ];
+        object(members.into_iter())
+    }))
+}
+
+fn selectable_fields(value: &Value) -> String {
+    let path = |field: &Value| object([("JSONPath", quoted(text(field, "jsonPath")))].into_iter());
+    array(value.as_array().unwrap_or_default().iter().map(path))
+}

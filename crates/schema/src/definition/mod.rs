@@ -1,0 +1,46 @@
+//! CustomResourceDefinitions as rules on data: decoding, defaulting, preparing, validating, converting, conditions.
+//!
+//! A definition is a [`Value`](machinery::Value) in the v1 shape, as [`decode`] makes it; that is also the stored form.
+//! Invariants: all functions are pure; times are given by the caller; errors come in upstream's order under upstream's
+//! paths, which are those of its internal version (see `hoist.rs`). A request goes decode → prepare_for_create or
+//! prepare_for_update → validate_create or validate_update → `to_stored`.
+
+mod beta;
+mod body;
+mod conditions;
+mod conversion;
+mod defaults;
+mod fieldpath;
+mod hoist;
+mod internal;
+mod names;
+mod openapi;
+mod prepare;
+mod ratchet;
+mod rules;
+mod schema;
+mod structural;
+mod subresources;
+mod validate;
+mod versions;
+mod view;
+mod warnings;
+
+pub use beta::{from_beta, to_beta};
+pub use body::{ApiVersion, Decoded, decode, default, to_stored};
+pub use conditions::{
+    Condition, Naming, api_approval, establish, find_condition, is_condition_true, naming, non_structural,
+    remove_condition, set_condition,
+};
+pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
+pub(crate) use structural::is_structural;
+pub use validate::{validate_create, validate_status_update, validate_update};
+pub use view::{Column, ConversionView, NamesView, Scope, VersionView, View, WebhookView};
+pub use warnings::{warnings_on_create, warnings_on_update};
+
+/// The finalizer that holds a definition until its instances are gone.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// The annotation by which protected groups are approved.
+pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
+/// A version may declare this many selectable fields.
+pub const SELECTABLE_FIELDS_MAX: usize = 8;

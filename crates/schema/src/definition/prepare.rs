@@ -1,0 +1,54 @@
+//! What writes do to a definition besides validating it (crd.md 3).
+
+use machinery::{Map, Value};
+
+use super::body::storage_version;
+
+fn empty_status() -> Value {
+    let names = Value::from([("kind", Value::from("")), ("plural", Value::from(""))]);
+    Value::from([("acceptedNames", names), ("conditions", Value::Null), ("storedVersions", Value::Null)])
+}
+
+/// Create: there is no status yet but the storage version, and the generation is 1.
+pub fn prepare_for_create(definition: &mut Value) {
+    definition.set_at(&["status"], empty_status());
+    definition.set_at(&["metadata", "generation"], Value::Int(1));
+    remember_storage_version(definition);
+}
+
+/// Update: the status stays as it was, except that a new storage version is remembered at once; a changed spec raises
+/// the generation.
+pub fn prepare_for_update(new: &mut Value, old: &Value) {
+    new.set_at(&["status"], old.get("status").cloned().unwrap_or_else(empty_status));
+    keep_generation(new, old);
+    if new.get("spec") != old.get("spec") {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        new.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+    remember_storage_version(new);
+}
+
+/// Status update: the spec stays as it was. The metadata is that of the request, as upstream has it.
+pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
+    let spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    new.set_at(&["spec"], spec);
+    keep_generation(new, old);
+}
+
+/// Requests cannot set the generation.
+fn keep_generation(new: &mut Value, old: &Value) {
+    match old.at(&["metadata", "generation"]) {
+        Some(generation) => new.set_at(&["metadata", "generation"], generation.clone()),
+        None => drop(new.remove_at(&["metadata", "generation"])),
+    }
+}
+
+fn remember_storage_version(definition: &mut Value) {
+    let Some(name) = storage_version(definition).map(Value::from) else { return };
+    let mut stored =
+        definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    if !stored.contains(&name) {
+        stored.push(name);
+        definition.set_at(&["status", "storedVersions"], Value::Array(stored));
+    }
+}

@@ -1,0 +1,137 @@
+//! Which rules an update has to keep: those that the stored definition keeps (crd.md 5).
+
+use std::collections::HashSet;
+
+use machinery::Value;
+
+use super::hoist::{Hoisted, schema_has};
+use super::openapi::{flag, items, list, text};
+use super::{conversion, is_condition_true, schema, structural};
+
+/// The rules that apply to one validation.
+pub(super) struct Options {
+    pub(super) require_recognized_review_version: bool,
+    pub(super) require_immutable_names: bool,
+    pub(super) require_schema: bool,
+    pub(super) require_valid_types: bool,
+    pub(super) require_structural: bool,
+    pub(super) require_pruned_defaults: bool,
+    pub(super) require_atomic_sets: bool,
+    pub(super) require_map_list_keys: bool,
+    pub(super) allow_invalid_ca_bundle: bool,
+    /// Names of versions whose unchanged selectable fields were too many before; `""` for the common ones.
+    pub(super) too_many_selectable_fields: HashSet<String>,
+    /// Versions whose schema is as it was: costs of single rules are not held against them.
+    pub(super) unchanged_versions: HashSet<String>,
+    /// Rules and message expressions that are stored already: they may use everything the server knows.
+    pub(super) known_rules: HashSet<String>,
+    pub(super) known_messages: HashSet<String>,
+}
+
+impl Options {
+    pub(super) fn for_create() -> Options {
+        Options {
+            require_recognized_review_version: true,
+            require_immutable_names: false,
+            require_schema: true,
+            require_valid_types: true,
+            require_structural: true,
+            require_pruned_defaults: true,
+            require_atomic_sets: true,
+            require_map_list_keys: true,
+            allow_invalid_ca_bundle: true,
+            too_many_selectable_fields: HashSet::new(),
+            unchanged_versions: HashSet::new(),
+            known_rules: HashSet::new(),
+            known_messages: HashSet::new(),
+        }
+    }
+
+    pub(super) fn for_update(new: &Value, old: &Value) -> Options {
+        let null = Value::Null;
+        let (new_spec, old_spec) =
+            (Hoisted::of(new.get("spec").unwrap_or(&null)), Hoisted::of(old.get("spec").unwrap_or(&null)));
+        let established = is_condition_true(old, "Established");
+        let any = |holds: &dyn Fn(&Value) -> bool| old_spec.schemas().any(|s| schema_has(s, holds));
+        let mut options = Options {
+            require_recognized_review_version: conversion::has_recognized_version_or_none(&old_spec),
+            require_immutable_names: established,
+            require_schema: old_spec.versions.iter().all(|v| v.at(&["schema", "openAPIV3Schema"]).is_some()),
+            require_valid_types: !any(&|s| schema::has_unknown_type(s)),
+            require_structural: old_spec.schemas().all(structural::is_structural),
+            require_pruned_defaults: !old_spec.schemas().any(super::defaults::has_unpruned),
+            require_atomic_sets: !any(&has_non_atomic_set),
+            require_map_list_keys: !any(&|s| schema::breaks_map_list_rules(s)),
+            allow_invalid_ca_bundle: !established || conversion::has_invalid_ca_bundle(&old_spec),
+            ..Options::for_create()
+        };
+        options.remember_versions(&new_spec, &old_spec);
+        options.remember_expressions(&old_spec);
+        options
+    }
+
+    fn remember_versions(&mut self, new: &Hoisted<'_>, old: &Hoisted<'_>) {
+        let too_many = |fields: Option<&Value>| {
+            fields.and_then(Value::as_array).is_some_and(|f| f.len() > super::SELECTABLE_FIELDS_MAX)
+        };
+        let (new_top, old_top) = (new.top("selectableFields"), old.top("selectableFields"));
+        if too_many(old_top) && new_top == old_top {
+            self.too_many_selectable_fields.insert(String::new());
+        }
+        for version in new.versions {
+            let name = version.str_at(&["name"]);
+            let Some(before) = old.versions.iter().find(|v| v.str_at(&["name"]) == name) else { continue };
+            let (fields, old_fields) = (new.own(version, "selectableFields"), old.own(before, "selectableFields"));
+            if too_many(old_fields) && fields == old_fields {
+                self.too_many_selectable_fields.insert(name.to_owned());
+            }
+            if new.schema_of(version) == old.schema_of(before) {
+                self.unchanged_versions.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn remember_expressions(&mut self, old: &Hoisted<'_>) {
+        for schema in old.schemas() {
+            let mut rules = vec![];
+            collect_rules(schema, &mut rules);
+            for rule in rules {
+                self.known_rules.insert(text(rule, "rule").to_owned());
+                self.known_messages.insert(text(rule, "messageExpression").to_owned());
+            }
+        }
+    }
+}
+
+fn collect_rules<'a>(schema: &'a Value, out: &mut Vec<&'a Value>) {
+    match schema {
+        Value::Object(map) => {
+            out.extend(list(schema, "x-kubernetes-validations"));
+            map.iter()
+                .filter(|(key, _)| !matches!(key.as_str(), "default" | "example" | "enum"))
+                .for_each(|(_, inner)| collect_rules(inner, out));
+        }
+        Value::Array(inner) => inner.iter().for_each(|i| collect_rules(i, out)),
+        _ => {}
+    }
+}
+
+/// A set whose items are lists or objects that are not compared as a whole.
+pub(super) fn has_non_atomic_set(schema: &Value) -> bool {
+    if text(schema, "x-kubernetes-list-type") != "set" {
+        return false;
+    }
+    let Some(items) = items(schema) else { return false };
+    match text(items, "type") {
+        "array" => items.get("x-kubernetes-list-type").is_some_and(|t| t.as_str() != Some("atomic")),
+        "object" => text(items, "x-kubernetes-map-type") != "atomic",
+        _ => false,
+    }
+}
+
+/// Whether a schema uses anything that forces it to be structural.
+pub(super) fn has_extensions(schema: &Value) -> bool {
+    ["x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"].iter().any(|key| flag(schema, key))
+        || ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type"].iter().any(|k| schema.get(k).is_some())
+        || ["x-kubernetes-list-map-keys", "x-kubernetes-validations"].iter().any(|k| !list(schema, k).is_empty())
+}

@@ -1,0 +1,399 @@
+//! The rules for every node of a schema (crd.md 4.7, 4.8), with the structural rules, defaults and rules in their order.
+
+use machinery::field::FieldErrorKind;
+use machinery::{FieldError, FieldPath, Value};
+
+use super::fieldpath::{self, Notation};
+use super::openapi::{entries, flag, has_properties, items, list, property, text};
+use super::ratchet::{self, Options};
+use super::{defaults, internal, structural};
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// What one validation of a definition has to look at.
+pub(super) struct Context<'a> {
+    pub(super) options: &'a Options,
+    /// Schemas must be structural.
+    pub(super) structural: bool,
+}
+
+pub(super) fn has_unknown_type(schema: &Value) -> bool {
+    !matches!(text(schema, "type"), "" | "array" | "boolean" | "integer" | "number" | "object" | "string")
+}
+
+/// Validates `{openAPIV3Schema}` of the version `name`, or of all versions.
+pub(super) fn validate_version(
+    validation: &Value,
+    status: bool,
+    name: &str,
+    context: &Context<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(schema) = validation.get("openAPIV3Schema") else { return };
+    let place = path.child("openAPIV3Schema");
+    let before = errors.len();
+    if status {
+        root_with_status(schema, &place, errors);
+    }
+    if flag(schema, "nullable") {
+        errors.push(FieldError::forbidden(&place.child("nullable"), "nullable cannot be true at the root"));
+    }
+    let mut unstructured = None;
+    let mut with_rules = false;
+    if context.structural {
+        unstructured = structural::unsupported(schema);
+        if unstructured.is_none() {
+            let mut violations = structural::violations(schema, &place);
+            if violations.is_empty() {
+                violations = defaults::validate(schema, &place, context.options.require_pruned_defaults);
+            }
+            with_rules = violations.is_empty();
+            errors.append(&mut violations);
+        }
+    }
+    let mut walk = Walk { options: context.options, errors: vec![] };
+    walk.node(schema, Scope { root: true, defaults: Ok(()), inside_meta: false }, &place);
+    let broken: Vec<String> = walk.errors.iter().map(|e| e.field.clone()).collect();
+    errors.append(&mut walk.errors);
+    if errors.len() == before
+        && let Some(problem) = unstructured
+    {
+        errors.push(FieldError::invalid(&place, &Value::from(""), problem));
+    }
+    if with_rules {
+        errors.extend(super::rules::validate(schema, name, &broken, context.options, &place));
+    }
+}
+
+fn root_with_status(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (key, allowed) in internal::given_members(schema) {
+        if key == "type" && text(schema, "type") != "object" {
+            let detail =
+                "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            errors.push(FieldError::invalid(&path.child("type"), &Value::from(text(schema, "type")), detail));
+            return;
+        }
+        if !allowed {
+            let detail = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum \
+                          MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items \
+                          Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at \
+                          the root of the schema if the status subresource is enabled";
+            errors.push(shown(path, internal::schema(schema), detail));
+            return;
+        }
+    }
+}
+
+/// `Invalid value` with a value that is already rendered.
+fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
+    let (kind, field) = (FieldErrorKind::Invalid, path.as_str().to_owned());
+    FieldError { kind, field, value, detail: detail.to_owned() }
+}
+
+/// What holds at a node because of those above it.
+#[derive(Clone)]
+struct Scope {
+    root: bool,
+    /// Whether defaults may stand here, or why not.
+    defaults: Result<(), String>,
+    inside_meta: bool,
+}
+
+impl Scope {
+    fn inner(&self) -> Scope {
+        Scope { root: false, ..self.clone() }
+    }
+}
+
+struct Walk<'a> {
+    options: &'a Options,
+    errors: Vec<FieldError>,
+}
+
+impl Walk<'_> {
+    fn forbid(&mut self, path: FieldPath, detail: impl Into<String>) {
+        self.errors.push(FieldError::forbidden(&path, detail));
+    }
+
+    fn require(&mut self, path: FieldPath, detail: &str) {
+        self.errors.push(FieldError::required(&path, detail));
+    }
+
+    fn invalid(&mut self, path: FieldPath, value: &Value, detail: &str) {
+        self.errors.push(FieldError::invalid(&path, value, detail));
+    }
+
+    fn node(&mut self, schema: &Value, scope: Scope, path: &FieldPath) {
+        if schema.as_object().is_none() {
+            return;
+        }
+        self.keywords(schema, &scope, path);
+        self.children(schema, &scope, path);
+        if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            let place = path.child("x-kubernetes-preserve-unknown-fields");
+            self.invalid(place, &Value::Bool(false), "must be true or undefined");
+        }
+        self.map_type(schema, path);
+        self.list_type(schema, path);
+        if text(schema, "x-kubernetes-list-type") == "map" {
+            self.list_map(schema, path);
+        }
+        if self.options.require_map_list_keys {
+            map_list_rules(schema, path, &mut self.errors);
+        }
+        for (i, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
+            self.rule(schema, rule, &path.child("x-kubernetes-validations").index(i));
+        }
+    }
+
+    fn keywords(&mut self, schema: &Value, scope: &Scope, path: &FieldPath) {
+        let kind = text(schema, "type");
+        if self.options.require_valid_types && !kind.is_empty() && !TYPES.contains(&kind) {
+            self.errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), TYPES));
+        }
+        if let (Some(_), Err(reason)) = (schema.get("default"), &scope.defaults) {
+            self.forbid(path.child("default"), format!("must not be set {reason}"));
+        }
+        let unsupported = [
+            ("id", !text(schema, "id").is_empty()),
+            ("additionalItems", schema.get("additionalItems").is_some()),
+            ("patternProperties", entries(schema, "patternProperties").next().is_some()),
+            ("definitions", entries(schema, "definitions").next().is_some()),
+            ("dependencies", schema.get("dependencies").is_some()),
+            ("$ref", schema.get("$ref").is_some()),
+        ];
+        for (key, set) in unsupported {
+            if set {
+                self.forbid(path.child(key), format!("{key} is not supported"));
+            }
+        }
+        if kind == "null" {
+            let detail = "type cannot be set to null, use nullable as an alternative";
+            self.forbid(path.child("type"), detail);
+        }
+        if !list(schema, "items").is_empty() {
+            self.forbid(path.child("items"), "items must be a schema object and not an array");
+        }
+        if scope.inside_meta && flag(schema, "x-kubernetes-embedded-resource") {
+            let detail = "must not be used inside of resource meta";
+            self.forbid(path.child("x-kubernetes-embedded-resource"), detail);
+        }
+        if flag(schema, "uniqueItems") {
+            let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            self.forbid(path.child("uniqueItems"), detail);
+        }
+    }
+
+    fn children(&mut self, schema: &Value, scope: &Scope, path: &FieldPath) {
+        if let Some(any) = schema.get("additionalProperties") {
+            if has_properties(schema) && any != &Value::Bool(true) {
+                let detail = "additionalProperties and properties are mutual exclusive";
+                self.forbid(path.child("additionalProperties"), detail);
+            }
+            let mut inner = scope.inner();
+            if scope.inside_meta {
+                inner.defaults = Err("inside additionalProperties applying to object metadata".to_owned());
+            }
+            self.node(any, inner, &path.child("additionalProperties"));
+        }
+        for (name, property) in entries(schema, "properties") {
+            let mut inner = scope.inner();
+            let resource = scope.root || flag(schema, "x-kubernetes-embedded-resource");
+            if resource && crate::prune::is_meta(name) {
+                inner.inside_meta = true;
+                if scope.root {
+                    inner.defaults = Err(format!("in top-level {name}"));
+                }
+            }
+            self.node(property, inner, &path.child("properties").key(name));
+        }
+        if let Some(not) = schema.get("not") {
+            self.node(not, scope.inner(), &path.child("not"));
+        }
+        for key in ["allOf", "oneOf", "anyOf"] {
+            for (i, branch) in list(schema, key).iter().enumerate() {
+                self.node(branch, scope.inner(), &path.child(key).index(i));
+            }
+        }
+        for (name, inner) in entries(schema, "definitions") {
+            self.node(inner, scope.inner(), &path.child("definitions").key(name));
+        }
+        if let Some(items) = items(schema) {
+            self.node(items, scope.inner(), &path.child("items"));
+        }
+        for (i, item) in list(schema, "items").iter().enumerate() {
+            self.node(item, scope.inner(), &path.child("items").index(i));
+        }
+        for (name, inner) in entries(schema, "dependencies") {
+            self.node(inner, scope.inner(), &path.child("dependencies").key(name));
+        }
+    }
+
+    /// The type that an extension needs.
+    fn needs_type(&mut self, schema: &Value, want: &str, extension: &str, path: &FieldPath) -> bool {
+        let kind = text(schema, "type");
+        if kind == want {
+            return true;
+        }
+        let detail = format!("must be {want} if {extension} is specified");
+        if kind.is_empty() {
+            self.require(path.child("type"), &detail);
+        } else {
+            self.invalid(path.child("type"), &Value::from(kind), &detail);
+        }
+        false
+    }
+
+    fn map_type(&mut self, schema: &Value, path: &FieldPath) {
+        const KEY: &str = "x-kubernetes-map-type";
+        let Some(map_type) = schema.get(KEY) else { return };
+        self.needs_type(schema, "object", KEY, path);
+        if !matches!(text(schema, KEY), "atomic" | "granular") {
+            self.errors.push(FieldError::not_supported(&path.child(KEY), map_type, &["atomic", "granular"]));
+        }
+    }
+
+    fn list_type(&mut self, schema: &Value, path: &FieldPath) {
+        const KEY: &str = "x-kubernetes-list-type";
+        let list_type = text(schema, KEY);
+        if let Some(value) = schema.get(KEY) {
+            if self.needs_type(schema, "array", KEY, path)
+                && self.options.require_atomic_sets
+                && ratchet::has_non_atomic_set(schema)
+            {
+                self.non_atomic_set(schema, path);
+            }
+            if !matches!(list_type, "atomic" | "set" | "map") {
+                self.errors.push(FieldError::not_supported(&path.child(KEY), value, &["atomic", "set", "map"]));
+            }
+        }
+        if !list(schema, "x-kubernetes-list-map-keys").is_empty() && list_type != "map" {
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            match schema.get(KEY) {
+                None => self.require(path.child(KEY), detail),
+                Some(value) => self.invalid(path.child(KEY), value, detail),
+            }
+        }
+    }
+
+    /// Upstream shows the list type of the items in both cases.
+    fn non_atomic_set(&mut self, schema: &Value, path: &FieldPath) {
+        let Some(items) = items(schema) else { return };
+        let key = if text(items, "type") == "array" { "x-kubernetes-list-type" } else { "x-kubernetes-map-type" };
+        let shown = items.get("x-kubernetes-list-type").cloned().unwrap_or_default();
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        self.invalid(path.child("items").child(key), &shown, detail);
+    }
+
+    fn list_map(&mut self, schema: &Value, path: &FieldPath) {
+        const KEYS: &str = "x-kubernetes-list-map-keys";
+        let keys = list(schema, KEYS);
+        if keys.is_empty() {
+            self.require(path.child(KEYS), "must not be empty if x-kubernetes-list-type is map");
+        }
+        let item = match (schema.get("items"), items(schema)) {
+            (None, _) => {
+                return self.require(path.child("items"), "must have a schema if x-kubernetes-list-type is map");
+            }
+            (Some(other), None) => {
+                let detail = "must only have a single schema if x-kubernetes-list-type is map";
+                return self.errors.push(shown(&path.child("items"), internal::or_list(other), detail));
+            }
+            (_, Some(item)) => item,
+        };
+        let kind = text(item, "type");
+        if kind != "object" {
+            let detail = "must be object if parent array's x-kubernetes-list-type is map";
+            return self.invalid(path.child("items").child("type"), &Value::from(kind), detail);
+        }
+        let all = schema.get(KEYS).cloned().unwrap_or_default();
+        for (i, key) in keys.iter().enumerate() {
+            let name = key.as_str().unwrap_or_default();
+            match property(item, name).map(|p| text(p, "type")) {
+                None => self.invalid(path.child(KEYS), &all, "entries must all be names of item properties"),
+                Some("array" | "object") => {
+                    let place = path.child("items").child("properties").key(name).child("type");
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    self.invalid(place, &Value::from(kind), detail);
+                }
+                Some(_) => {}
+            }
+            if keys[..i].contains(key) {
+                self.invalid(path.child(KEYS), &all, "must not contain duplicate entries");
+            }
+        }
+    }
+
+    fn rule(&mut self, schema: &Value, rule: &Value, path: &FieldPath) {
+        let field = |key: &str| rule.get(key).cloned().unwrap_or_else(|| Value::from(""));
+        let breaks = |text: &str| text.contains(['\n', '\r']);
+        let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
+        if source.is_empty() {
+            self.require(path.child("rule"), "rule is not specified");
+        } else if !message.is_empty() && message.trim().is_empty() {
+            self.invalid(path.child("message"), &field("message"), "must be non-empty if specified");
+        } else if breaks(message.trim()) {
+            self.invalid(path.child("message"), &field("message"), "must not contain line breaks");
+        } else if breaks(source) && message.trim().is_empty() {
+            self.require(path.child("message"), "message must be specified if rule contains line breaks");
+        }
+        let expression = text(rule, "messageExpression");
+        if !expression.is_empty() && expression.trim().is_empty() {
+            self.require(path.child("messageExpression"), "messageExpression must be non-empty if specified");
+        }
+        if let Some(reason) = rule.get("reason").filter(|r| !REASONS.contains(&r.as_str().unwrap_or_default())) {
+            self.errors.push(FieldError::not_supported(&path.child("reason"), reason, REASONS));
+        }
+        let field_path = text(rule, "fieldPath");
+        let place = || path.child("fieldPath");
+        if !field_path.is_empty() && field_path.trim().is_empty() {
+            self.invalid(place(), &field("fieldPath"), "must be non-empty if specified");
+        }
+        if breaks(field_path) {
+            self.invalid(place(), &field("fieldPath"), "must not contain line breaks");
+        }
+        let resolvable = || {
+            structural::unsupported(schema).is_some()
+                || fieldpath::resolve(field_path, schema, Notation::Brackets).is_ok()
+        };
+        if !field_path.is_empty() && !resolvable() {
+            self.invalid(place(), &field("fieldPath"), "must be a valid path");
+        }
+    }
+}
+
+/// Items of sets and maps cannot be null; keys of maps cannot be null and must be there.
+fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let list_type = text(schema, "x-kubernetes-list-type");
+    let Some(item) = items(schema).filter(|_| matches!(list_type, "set" | "map")) else { return };
+    let place = path.child("items");
+    if flag(item, "nullable") {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(FieldError::forbidden(&place.child("nullable"), detail));
+    }
+    if list_type != "map" {
+        return;
+    }
+    for key in list(schema, "x-kubernetes-list-map-keys") {
+        let name = key.as_str().unwrap_or_default();
+        let Some(property) = property(item, name) else { continue };
+        let place = place.child("properties").key(name);
+        if !list(item, "required").contains(key) && property.get("default").is_none() {
+            let detail =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(FieldError::required(&place.child("default"), detail));
+        }
+        if flag(property, "nullable") {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(&place.child("nullable"), detail));
+        }
+    }
+}
+
+pub(super) fn breaks_map_list_rules(schema: &Value) -> bool {
+    let mut errors = vec![];
+    map_list_rules(schema, &FieldPath::root(), &mut errors);
+    !errors.is_empty()
+}

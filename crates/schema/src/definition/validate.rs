@@ -1,0 +1,237 @@
+//! The validation of whole definitions (crd.md 4): metadata, spec, status names, stored versions, API approval,
+//! preserveUnknownFields, in this order.
+
+use machinery::{FieldError, FieldPath, Value, names as label};
+
+use super::conditions::{Approval, approval};
+use super::hoist::{Hoisted, schema_has};
+use super::ratchet::{Options, has_extensions};
+use super::{conversion, names, schema, subresources, versions};
+use crate::metadata;
+
+/// All errors of a definition that is created.
+pub fn validate_create(definition: &Value) -> Vec<FieldError> {
+    let mut errors = vec![];
+    validate_metadata(definition, &mut errors);
+    validate_rest(definition, None, &Options::for_create(), &mut errors);
+    errors
+}
+
+/// The errors of an update that definitions have of their own, after those of
+/// [`validate_before_update`](crate::metadata::validate_before_update). What the stored definition already violates is
+/// tolerated.
+pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("metadata");
+    metadata::validate_update(meta(new), meta(old), &path, &mut errors);
+    validate_rest(new, Some(old), &Options::for_update(new, old), &mut errors);
+    errors
+}
+
+/// The errors of an update of the status, again after those that every object has.
+pub fn validate_status_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = vec![];
+    metadata::validate_update(meta(new), meta(old), &FieldPath::new("metadata"), &mut errors);
+    accepted_names(new, &mut errors);
+    errors
+}
+
+fn meta(definition: &Value) -> &Value {
+    definition.get("metadata").unwrap_or(&Value::Null)
+}
+
+fn validate_metadata(definition: &Value, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("metadata");
+    let meta = meta(definition);
+    let required =
+        format!("{}.{}", definition.str_at(&["spec", "names", "plural"]), definition.str_at(&["spec", "group"]));
+    let problems = |name: &str, syntax: &str| {
+        let mut problems = label::dns1123_subdomain(syntax);
+        if name != required {
+            problems.push("must be spec.names.plural+\".\"+spec.group".to_owned());
+        }
+        problems
+    };
+    let generate = meta.str_at(&["generateName"]);
+    if !generate.is_empty() {
+        let masked = generate.strip_suffix('-').filter(|rest| !rest.is_empty()).map(|rest| {
+            let cut: String = rest.chars().take(rest.chars().count() - 1).collect();
+            cut + "a"
+        });
+        let problems = problems(generate, masked.as_deref().unwrap_or(generate));
+        metadata::invalid_each(&path.child("generateName"), &Value::from(generate), problems, errors);
+    }
+    let name = meta.str_at(&["name"]);
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
+    } else {
+        metadata::invalid_each(&path.child("name"), &Value::from(name), problems(name, name), errors);
+    }
+    if !meta.str_at(&["namespace"]).is_empty() {
+        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
+    }
+    metadata::validate_common(meta, &path, errors);
+}
+
+fn validate_rest(definition: &Value, old: Option<&Value>, options: &Options, errors: &mut Vec<FieldError>) {
+    let spec = Hoisted::of(definition.get("spec").unwrap_or(&Value::Null));
+    validate_spec(&spec, options, errors);
+    if let Some(old) = old {
+        immutable(definition, old, options, errors);
+    }
+    accepted_names(definition, errors);
+    stored_versions(definition, &spec, errors);
+    api_approval(definition, old, errors);
+    let was_preserving = old.is_some_and(|old| old.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)));
+    if spec.flag("preserveUnknownFields") && !was_preserving {
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid(&FieldPath::new("spec.preserveUnknownFields"), &Value::Bool(true), detail));
+    }
+}
+
+fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("spec");
+    names::validate_group(spec.spec.str_at(&["group"]), &path.child("group"), errors);
+    let scope = spec.spec.str_at(&["scope"]);
+    one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
+    let preserving = spec.flag("preserveUnknownFields");
+    schema_presence(spec, options, preserving, &path, errors);
+    let has_defaults = spec.schemas().any(|s| schema_has(s, &|n| n.get("default").is_some()));
+    if has_defaults && preserving {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid(&path.child("preserveUnknownFields"), &Value::Bool(true), detail));
+    }
+    let force = !preserving || has_defaults || spec.schemas().any(|s| schema_has(s, &has_extensions));
+    let context = schema::Context { options, structural: options.require_structural || force };
+    versions::validate(spec, &context, &path.child("versions"), errors);
+    names::validate_required(spec.spec, &path.child("names"), errors);
+    names::validate(spec.spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
+    top_level(spec, &context, &path, errors);
+    conversion::validate(spec, options, preserving, &path.child("conversion"), errors);
+}
+
+fn schema_presence(
+    spec: &Hoisted<'_>,
+    options: &Options,
+    preserving: bool,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    if spec.top("schema").is_some_and(|s| s.get("openAPIV3Schema").is_some()) {
+        return;
+    }
+    for (i, version) in spec.versions.iter().enumerate() {
+        if spec.own(version, "schema").is_some_and(|s| s.get("openAPIV3Schema").is_some()) {
+            continue;
+        }
+        let place = path.child("versions").index(i).child("schema").child("openAPIV3Schema");
+        if options.require_schema {
+            errors.push(FieldError::required(&place, ""));
+        } else if !preserving && version.get("served") == Some(&Value::Bool(true)) {
+            errors.push(FieldError::required(&place, "because otherwise all fields are pruned"));
+        }
+    }
+}
+
+/// What stands at the top of the internal view.
+fn top_level(spec: &Hoisted<'_>, context: &schema::Context<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let first = spec.versions.first().map(|v| v.str_at(&["name"])).unwrap_or_default();
+    if let Some(validation) = spec.top("schema") {
+        let status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
+        let place = path.child("validation");
+        schema::validate_version(validation, status, first, context, &place, errors);
+    }
+    if let Some(sub) = spec.top("subresources") {
+        subresources::validate(sub, &path.child("subresources"), errors);
+    }
+    let columns = spec.top("additionalPrinterColumns");
+    subresources::validate_columns(columns, &path.child("additionalPrinterColumns"), errors);
+    let fields = spec.top("selectableFields").and_then(Value::as_array).unwrap_or_default();
+    if fields.is_empty() {
+        return;
+    }
+    let place = path.child("selectableFields");
+    match spec.top("schema").and_then(|s| s.get("openAPIV3Schema")) {
+        None => {
+            let detail = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid(&place, &Value::from(""), detail));
+        }
+        Some(schema) => {
+            let broken = path.child("schema.openAPIV3Schema");
+            versions::selectable(fields, schema, &place, &broken, (context.options, ""), errors);
+        }
+    }
+}
+
+pub(super) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else if !accepted.contains(&value) {
+        errors.push(FieldError::not_supported(path, &Value::from(value), accepted));
+    }
+}
+
+fn immutable(new: &Value, old: &Value, options: &Options, errors: &mut Vec<FieldError>) {
+    let fixed: &[&[&str]] =
+        &[&["spec", "scope"], &["spec", "names", "kind"], &["spec", "group"], &["spec", "names", "plural"]];
+    let fixed = if options.require_immutable_names { fixed } else { &fixed[2..] };
+    for path in fixed {
+        let (now, before) = (new.str_at(path), old.str_at(path));
+        if now != before {
+            let place = FieldPath::new(path.join("."));
+            errors.push(FieldError::invalid(&place, &Value::from(now), "field is immutable"));
+        }
+    }
+}
+
+fn accepted_names(definition: &Value, errors: &mut Vec<FieldError>) {
+    let accepted = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
+    names::validate(accepted, &FieldPath::new("status.acceptedNames"), errors);
+}
+
+fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::new("status.storedVersions");
+    let null = Value::Null;
+    let value = definition.at(&["status", "storedVersions"]).unwrap_or(&null);
+    let stored = value.as_array().unwrap_or_default();
+    if stored.is_empty() {
+        errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
+        return;
+    }
+    let has = |name: &str| stored.iter().any(|s| s.as_str() == Some(name));
+    for version in spec.versions {
+        let name = version.str_at(&["name"]);
+        if version.get("storage") == Some(&Value::Bool(true)) && !has(name) {
+            errors.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
+        }
+    }
+    for (i, name) in stored.iter().enumerate() {
+        let text = name.as_str().unwrap_or_default();
+        let known = spec.versions.iter().any(|v| v.str_at(&["name"]) == text);
+        let again = stored[i + 1..].contains(name);
+        if !known && !again {
+            let detail = format!(
+                "missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {text} and removes {text} from status.storedVersions"
+            );
+            errors.push(FieldError::invalid(&path.index(i), name, detail));
+        }
+    }
+}
+
+fn api_approval(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    if !super::conditions::is_protected(new.str_at(&["spec", "group"])) {
+        return;
+    }
+    let (state, reason) = approval(new);
+    if old.is_some_and(|old| approval(old).0 == state) {
+        return;
+    }
+    let path = FieldPath::new("metadata.annotations").key(super::APPROVAL_ANNOTATION);
+    let value = new.at(&["metadata", "annotations", super::APPROVAL_ANNOTATION]).cloned().unwrap_or_default();
+    match state {
+        Approval::Missing => errors.push(FieldError::required(&path, reason)),
+        Approval::Invalid => errors.push(FieldError::invalid(&path, &value, reason)),
+        Approval::Approved | Approval::Bypassed => {}
+    }
+}

@@ -1,0 +1,159 @@
+//! The rules for `spec.versions` (crd.md 4.1, 4.3, 4.6).
+
+use machinery::field::FieldErrorKind;
+use machinery::{FieldError, FieldPath, Map, Value};
+
+use super::fieldpath::{self, Notation};
+use super::hoist::Hoisted;
+use super::openapi::{flag, list, text};
+use super::ratchet::Options;
+use super::{internal, names, schema, structural, subresources};
+
+pub(super) fn validate(
+    spec: &Hoisted<'_>,
+    context: &schema::Context<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    for (i, version) in spec.versions.iter().enumerate() {
+        let name = version.get("name").cloned().unwrap_or_else(|| Value::from(""));
+        names::validate_label(&name, &path.index(i).child("name"), errors);
+        validate_version(spec, version, context, &path.index(i), errors);
+    }
+    let names: Vec<&str> = spec.versions.iter().map(|v| text(v, "name")).collect();
+    if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
+        errors.push(whole(spec, path, "must contain unique version names"));
+    }
+    if spec.versions.iter().filter(|v| flag(v, "storage")).count() != 1 {
+        errors.push(whole(spec, path, "must have exactly one version marked as storage version"));
+    }
+    if let Some(name) = names.first().filter(|n| !n.is_empty()) {
+        names::validate_label(&Value::from(*name), &FieldPath::new("spec.version"), errors);
+    }
+}
+
+/// An error of the whole list, which is shown as upstream's internal version prints it.
+fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
+    let list: Vec<String> =
+        spec.versions.iter().map(|version| internal::version(version, |key| spec.own(version, key))).collect();
+    let value = if spec.spec.get("versions").is_none_or(Value::is_null) {
+        "null".to_owned()
+    } else {
+        format!("[{}]", list.join(","))
+    };
+    let field = path.as_str().to_owned();
+    FieldError { kind: FieldErrorKind::Invalid, field, value, detail: detail.to_owned() }
+}
+
+fn validate_version(
+    spec: &Hoisted<'_>,
+    version: &Value,
+    context: &schema::Context<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    deprecation(version, &path.child("deprecationWarning"), errors);
+    let own = |key: &str| if spec.is_shared(key) { None } else { version.get(key) };
+    let name = text(version, "name");
+    if let Some(validation) = own("schema") {
+        let status = version.at(&["subresources", "status"]).is_some();
+        schema::validate_version(validation, status, name, context, &path.child("schema"), errors);
+    }
+    if let Some(sub) = own("subresources") {
+        subresources::validate(sub, &path.child("subresources"), errors);
+    }
+    let columns = own("additionalPrinterColumns");
+    subresources::validate_columns(columns, &path.child("additionalPrinterColumns"), errors);
+    let none = Value::Object(Map::new());
+    let fields = if spec.is_shared("selectableFields") { &none } else { version };
+    let fields = list(fields, "selectableFields");
+    if fields.is_empty() {
+        return;
+    }
+    let place = path.child("selectableFields");
+    match own("schema").and_then(|s| s.get("openAPIV3Schema")) {
+        None => {
+            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            errors.push(FieldError::invalid(&place, &Value::from(""), detail));
+        }
+        Some(schema) => {
+            let broken = path.child("schema.openAPIV3Schema");
+            selectable(fields, schema, &place, &broken, (context.options, name), errors);
+        }
+    }
+}
+
+fn deprecation(version: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(warning) = version.get("deprecationWarning") else { return };
+    let text = warning.as_str().unwrap_or_default();
+    // Upstream hands over a pointer, which is printed as JSON.
+    let mut refuse = |detail: String| {
+        let field = path.as_str().to_owned();
+        errors.push(FieldError { kind: FieldErrorKind::Invalid, field, value: warning.to_json(), detail });
+    };
+    if !flag(version, "deprecated") {
+        return refuse("can only be set for deprecated versions".to_owned());
+    }
+    if text.len() > 256 {
+        refuse("must be <= 256 characters long".to_owned());
+    }
+    if text.is_empty() {
+        refuse("must not be an empty string".to_owned());
+    }
+    let printable = |c: char| {
+        let quoted = machinery::value::quote(&c.to_string());
+        !quoted.starts_with("\"\\") || matches!(c, '"' | '\\')
+    };
+    if let Some((i, _)) = text.char_indices().find(|(_, c)| !printable(*c)) {
+        refuse(format!("must only contain printable UTF-8 characters; non-printable character found at index {i}"));
+    }
+}
+
+/// The rules for selectable fields. `broken` is where a schema that has no structural form is reported.
+pub(super) fn selectable(
+    fields: &[Value],
+    schema: &Value,
+    path: &FieldPath,
+    broken: &FieldPath,
+    (options, version): (&Options, &str),
+    errors: &mut Vec<FieldError>,
+) {
+    if let Some(problem) = structural::unsupported(schema) {
+        errors.push(FieldError::invalid(broken, &Value::from(""), problem));
+    }
+    let mut unique: Vec<String> = vec![];
+    for (i, field) in fields.iter().enumerate() {
+        let place = path.index(i).child("jsonPath");
+        let json_path = text(field, "jsonPath");
+        let value = Value::from(json_path);
+        if json_path.is_empty() {
+            errors.push(FieldError::required(&place, ""));
+            continue;
+        }
+        let (found, node) = match fieldpath::resolve(json_path, schema, Notation::DotsOnly) {
+            Ok(found) => found,
+            Err(problem) => {
+                errors.push(FieldError::invalid(&place, &value, format!("is an invalid path: {problem}")));
+                continue;
+            }
+        };
+        let found = found.as_str();
+        if found == "metadata" || found.starts_with("metadata.") || found.starts_with("metadata[") {
+            errors.push(FieldError::invalid(&place, &value, "must not point to fields in metadata"));
+        }
+        if !node.is_some_and(|n| matches!(text(n, "type"), "string" | "boolean" | "integer")) {
+            let detail = "must point to a field of type string, boolean or integer. \
+                          Enum string fields and strings with formats are allowed.";
+            errors.push(FieldError::invalid(&place, &value, detail));
+        }
+        if unique.iter().any(|u| u == found) {
+            errors.push(FieldError::duplicate(&place, &value));
+        } else {
+            unique.push(found.to_owned());
+        }
+    }
+    let max = super::SELECTABLE_FIELDS_MAX;
+    if unique.len() > max && !options.too_many_selectable_fields.contains(version) {
+        errors.push(FieldError::too_many(path, unique.len(), max));
+    }
+}

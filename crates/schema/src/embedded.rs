@@ -1,0 +1,86 @@
+//! The rules for embedded resources (crd.md 10.4): a type, and metadata as every object has it. Never ratcheted.
+
+use machinery::{FieldError, Map, Value, names};
+
+use crate::metadata;
+use crate::path::Path;
+use crate::program::Node;
+
+/// Validates all embedded resources in `value`; `resource` says that `value` itself counts as one.
+pub(crate) fn validate(value: &Value, node: &Node, resource: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !resource && !node.below.embedded {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            if resource || node.embedded {
+                embedded(map, path, errors);
+            }
+            for (key, inner) in map.iter() {
+                if let Some(field) = node.field(key) {
+                    validate(inner, field, false, &Path::Field(path, key), errors);
+                } else if let Some(field) = node.additional.node() {
+                    validate(inner, field, false, &Path::Bracket(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(inner) = &node.items else { return };
+            for (i, item) in items.iter().enumerate() {
+                validate(item, inner, false, &Path::Index(path, i), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn embedded(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for key in ["apiVersion", "kind"] {
+        let place = Path::Field(path, key).field_path();
+        let problem = match map.get(key) {
+            None => {
+                errors.push(FieldError::required(&place, ""));
+                continue;
+            }
+            Some(Value::String(text)) if text.is_empty() => Some("must not be empty".to_owned()),
+            Some(Value::String(text)) if key == "kind" => kind_problem(text),
+            Some(Value::String(text)) => metadata::group_version(text).err(),
+            Some(_) => Some("must be a string".to_owned()),
+        };
+        if let (Some(problem), Some(value)) = (problem, map.get(key)) {
+            errors.push(FieldError::invalid(&place, value, problem));
+        }
+    }
+    if map.contains_key("metadata") {
+        meta(map, path, errors);
+    }
+}
+
+pub(crate) fn kind_problem(kind: &str) -> Option<String> {
+    let problems = names::dns1035_label(&kind.to_lowercase());
+    (!problems.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
+}
+
+fn meta(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let place = Path::Field(path, "metadata").field_path();
+    let mut copy: Map = map.get_key_value("metadata").map(|(k, v)| (k.clone(), v.clone())).into_iter().collect();
+    if let Err(error) = metadata::coerce(&mut copy, crate::Malformed::Refuse) {
+        let given = map.get("metadata").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&place, &given, error));
+        return;
+    }
+    let meta = copy.remove("metadata").unwrap_or_default();
+    let generate = meta.str_at(&["generateName"]);
+    let problems = metadata::segment_prefix_problems(generate);
+    metadata::invalid_each(&place.child("generateName"), &Value::from(generate), problems, errors);
+    let name = meta.str_at(&["name"]);
+    if !name.is_empty() {
+        metadata::invalid_each(&place.child("name"), &Value::from(name), names::path_segment(name), errors);
+    }
+    let namespace = meta.str_at(&["namespace"]);
+    if !namespace.is_empty() {
+        let problems = names::dns1123_label(namespace);
+        metadata::invalid_each(&place.child("namespace"), &Value::from(namespace), problems, errors);
+    }
+    metadata::validate_common(&meta, &place, errors);
+}

@@ -1,0 +1,184 @@
+//! One address as in the header of a mail (RFC 5322), as Go's `net/mail` reads it.
+
+/// Whether the text is exactly one address, with or without a display name.
+pub(super) fn is_address(text: &str) -> bool {
+    let mut parser = Parser { rest: text };
+    parser.single().is_some()
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+fn is_atom(c: char, dot: bool) -> bool {
+    match c {
+        '.' => dot,
+        '(' | ')' | '<' | '>' | '[' | ']' | ':' | ';' | '@' | '\\' | ',' | '"' => false,
+        _ => ('!'..='~').contains(&c) || !c.is_ascii(),
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn space(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        match self.rest.strip_prefix(c) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn single(&mut self) -> Option<()> {
+        self.skip_comments()?;
+        let found = self.address()?;
+        self.skip_comments()?;
+        (self.rest.is_empty() && found == 1).then_some(())
+    }
+
+    /// Blanks and comments; `None` for a broken comment.
+    fn skip_comments(&mut self) -> Option<()> {
+        loop {
+            self.space();
+            if !self.eat('(') {
+                return Some(());
+            }
+            let mut depth = 1;
+            let mut chars = self.rest.chars();
+            while depth > 0 {
+                match chars.next()? {
+                    '\\' => {
+                        chars.next()?;
+                    }
+                    '(' => depth += 1,
+                    ')' => depth -= 1,
+                    _ => {}
+                }
+            }
+            self.rest = chars.as_str();
+        }
+    }
+
+    /// An address or a group of them; gives their number.
+    fn address(&mut self) -> Option<usize> {
+        self.space();
+        if self.rest.is_empty() {
+            return None;
+        }
+        let start = self.rest;
+        if self.addr_spec().is_some() {
+            return Some(1);
+        }
+        self.rest = start;
+        if !self.rest.starts_with('<') {
+            self.phrase()?;
+        }
+        self.space();
+        if self.eat(':') {
+            return self.group();
+        }
+        if !self.eat('<') {
+            return None;
+        }
+        self.addr_spec()?;
+        self.eat('>').then_some(1)
+    }
+
+    fn group(&mut self) -> Option<usize> {
+        self.skip_comments()?;
+        if self.eat(';') {
+            return None;
+        }
+        let mut found = 0;
+        loop {
+            self.skip_comments()?;
+            found += self.address()?;
+            self.skip_comments()?;
+            if self.eat(';') {
+                return Some(found);
+            }
+            if !self.eat(',') {
+                return None;
+            }
+        }
+    }
+
+    fn addr_spec(&mut self) -> Option<()> {
+        self.space();
+        if self.rest.starts_with('"') {
+            let local = self.quoted()?;
+            if local.is_empty() {
+                return None;
+            }
+        } else {
+            self.atom(true, false)?;
+        }
+        if !self.eat('@') {
+            return None;
+        }
+        self.space();
+        if self.rest.starts_with('[') { self.domain_literal() } else { self.atom(true, false).map(|_| ()) }
+    }
+
+    fn domain_literal(&mut self) -> Option<()> {
+        let inner = self.rest.strip_prefix('[')?;
+        let end = inner.find(']')?;
+        self.rest = &inner[end + 1..];
+        inner[..end].parse::<std::net::IpAddr>().ok().map(|_| ())
+    }
+
+    /// A run of atom characters. Without `permissive`, dots must stand between others.
+    fn atom(&mut self, dot: bool, permissive: bool) -> Option<&'a str> {
+        let end = self.rest.find(|c| !is_atom(c, dot)).unwrap_or(self.rest.len());
+        let (atom, rest) = self.rest.split_at(end);
+        if atom.is_empty() {
+            return None;
+        }
+        if !permissive && (atom.starts_with('.') || atom.ends_with('.') || atom.contains("..")) {
+            return None;
+        }
+        self.rest = rest;
+        Some(atom)
+    }
+
+    fn quoted(&mut self) -> Option<String> {
+        let mut chars = self.rest.strip_prefix('"')?.chars();
+        let mut out = String::new();
+        loop {
+            match chars.next()? {
+                '"' => break,
+                '\\' => out.push(chars.next().filter(|c| is_quotable(*c))?),
+                c if is_quotable(c) => out.push(c),
+                _ => return None,
+            }
+        }
+        self.rest = chars.as_str();
+        Some(out)
+    }
+
+    fn phrase(&mut self) -> Option<()> {
+        let mut words = 0;
+        loop {
+            if words > 0 {
+                self.skip_comments()?;
+            }
+            self.space();
+            let word =
+                if self.rest.starts_with('"') { self.quoted().map(|_| ()) } else { self.atom(true, true).map(|_| ()) };
+            match word {
+                Some(()) => words += 1,
+                None if words > 0 => return Some(()),
+                None => return None,
+            }
+        }
+    }
+}
+
+/// Visible characters and blanks.
+fn is_quotable(c: char) -> bool {
+    (' '..='~').contains(&c) || c == '\t' || !c.is_ascii()
+}

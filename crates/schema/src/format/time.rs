@@ -1,0 +1,136 @@
+//! Dates, times and durations.
+
+use crate::shape::days_in;
+
+fn number(text: &str, digits: usize) -> Option<i64> {
+    (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+}
+
+pub(super) fn date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let (Some(y), Some(m), Some(d), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return false;
+    };
+    let (Some(year), Some(month), Some(day)) = (number(y, 4), number(m, 2), number(d, 2)) else { return false };
+    (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day)
+}
+
+/// Only the two parts around the first `t` are looked at.
+pub(super) fn date_time(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let (Some(day), Some(clock)) = (parts.next(), parts.next()) else { return false };
+    text.len() >= 4 && date(day) && time_of_day(clock)
+}
+
+/// `hh:mm:ss`, a fraction that starts with any character, and a zone.
+fn time_of_day(text: &str) -> bool {
+    let Some((clock, rest)) = text.split_at_checked(8) else { return false };
+    let mut fields = clock.split(':').map(|f| number(f, 2));
+    let (Some(Some(h)), Some(Some(m)), Some(Some(s)), None) =
+        (fields.next(), fields.next(), fields.next(), fields.next())
+    else {
+        return false;
+    };
+    if h > 23 || m > 59 || s > 59 {
+        return false;
+    }
+    zone(rest) || {
+        let mut chars = rest.chars();
+        let digits = chars.next().filter(|c| *c != '\n').map(|_| chars.as_str()).unwrap_or_default();
+        let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        after.len() < digits.len() && zone(after)
+    }
+}
+
+fn zone(text: &str) -> bool {
+    let Some(offset) = text.strip_prefix(['+', '-']) else { return text == "z" };
+    matches!(offset.split_once(':'), Some((h, m)) if number(h, 2).is_some() && number(m, 2).is_some())
+}
+
+const UNITS: &[(&[&str], i64)] = &[
+    (&["ns", "nano"], 1),
+    (&["us", "µs", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
+];
+
+/// Nanoseconds of a Go duration (`1h30m`) or of any text with amounts of units in it (`2 days`).
+pub fn parse_duration(text: &str) -> Option<i64> {
+    go_duration(text).or_else(|| scala_duration(text))
+}
+
+fn go_duration(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned == "0" {
+        return Some(0);
+    }
+    let (mut rest, mut total) = (unsigned, 0_i128);
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let (amount, unit, after) = go_part(rest)?;
+        total += (amount * unit as f64) as i128;
+        if total > i128::from(i64::MAX) + 1 {
+            return None;
+        }
+        rest = after;
+    }
+    let total = if text.starts_with('-') { -total } else { total };
+    i64::try_from(total).ok()
+}
+
+/// One amount with its unit: `1.5h`.
+fn go_part(text: &str) -> Option<(f64, i64, &str)> {
+    let amount_end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (amount, rest) = text.split_at(amount_end);
+    let dots = amount.matches('.').count();
+    if dots > 1 || amount.len() == dots {
+        return None;
+    }
+    let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+    let (unit, after) = rest.split_at(unit_end);
+    let nanoseconds = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    };
+    let amount: f64 =
+        if amount.ends_with('.') { amount.trim_end_matches('.').parse().ok()? } else { amount.parse().ok()? };
+    Some((amount, nanoseconds, after))
+}
+
+fn scala_duration(text: &str) -> Option<i64> {
+    let (mut rest, mut total, mut found) = (text, 0_i64, false);
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let from = &rest[start..];
+        let digits = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
+        let blanks = from[digits..].find(|c: char| !matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0c'));
+        let word = &from[digits + blanks.unwrap_or(from.len() - digits)..];
+        let length = word.find(|c: char| !(c.is_ascii_alphabetic() || c == 'µ')).unwrap_or(word.len());
+        rest = &word[length..];
+        if length == 0 {
+            continue;
+        }
+        let amount: i64 = from[..digits].parse().ok()?;
+        let unit = word[..length].to_lowercase();
+        for (names, nanoseconds) in UNITS {
+            let prefix = names.last().is_some_and(|last| unit.starts_with(last));
+            let times = usize::from(prefix) + usize::from(!prefix && names.contains(&unit.as_str()));
+            for _ in 0..times {
+                found = true;
+                total = total.wrapping_add(amount.wrapping_mul(*nanoseconds));
+            }
+        }
+    }
+    found.then_some(total)
+}

@@ -1,0 +1,102 @@
+//! Lists that are sets or maps hold no item twice (crd.md 10.5). Ratcheted as a whole: an update is only checked if the
+//! stored object has no such error anywhere.
+
+use std::collections::HashMap;
+
+use machinery::{FieldError, Map, Value};
+
+use crate::path::Path;
+use crate::program::{ListKind, Node};
+
+pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.below.lists {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map.iter() {
+                if let Some(field) = node.field(key) {
+                    validate(inner, field, &Path::Field(path, key), errors);
+                }
+                if let Some(field) = node.additional.node() {
+                    validate(inner, field, &Path::Bracket(path, key), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match node.list {
+                ListKind::Set => set(items, path, errors),
+                ListKind::Map => map(items, node, path, errors),
+                ListKind::Atomic => {}
+            }
+            let Some(inner) = &node.items else { return };
+            for (i, item) in items.iter().enumerate() {
+                validate(item, inner, &Path::Index(path, i), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// One key per item, such that equal items and only they have equal keys: numbers of different kinds differ.
+fn identity(value: &Value) -> String {
+    match value {
+        Value::Float(f) if *f == 0.0 => "f0".to_owned(),
+        Value::Float(f) => format!("f{}", f.to_bits()),
+        Value::Array(_) | Value::Object(_) => format!("c{}", value.to_json()),
+        scalar => scalar.to_json(),
+    }
+}
+
+/// The indices of items that come a second time.
+fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    let mut repeated = vec![];
+    for (i, key) in keys.enumerate() {
+        let times = seen.entry(key).or_default();
+        *times += 1;
+        if *times == 2 {
+            repeated.push(i);
+        }
+    }
+    repeated
+}
+
+fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if items.len() < 2 {
+        return;
+    }
+    for i in repeated(items.iter().map(identity)) {
+        errors.push(FieldError::duplicate(&Path::Index(path, i).field_path(), &items[i]));
+    }
+}
+
+/// The key fields of an item that are there.
+fn key_of(item: &Value, node: &Node) -> Map {
+    let Some(map) = item.as_object() else { return Map::new() };
+    node.list_keys.iter().filter_map(|k| map.get_key_value(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+fn map(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let odd = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
+    if let Some(i) = odd {
+        let detail = "must be an object for an array of list-type map";
+        errors.push(FieldError::invalid(&Path::Index(path, i).field_path(), &items[i], detail));
+        return;
+    }
+    if items.len() < 2 {
+        return;
+    }
+    let single = node.list_keys.len() == 1;
+    let keys = items.iter().map(|item| {
+        let key = key_of(item, node);
+        if !single {
+            return Value::Object(key).to_json();
+        }
+        key.values().next().map(identity).unwrap_or_default()
+    });
+    for i in repeated(keys) {
+        let key = Value::Object(key_of(&items[i], node));
+        errors.push(FieldError::duplicate(&Path::Index(path, i).field_path(), &key));
+    }
+}

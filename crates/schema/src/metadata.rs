@@ -1,0 +1,257 @@
+//! `ObjectMeta` of any object: coercion into its shape and the rules for its members.
+//!
+//! Used for embedded resources and for definitions here; the server uses it for the metadata of every object.
+
+use machinery::{FieldError, FieldPath, Map, Text, Value, names};
+
+use crate::Malformed;
+use crate::shape::{self, OBJECT_META};
+
+/// All annotations of an object together may hold this many bytes.
+pub const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+const MANAGER_BYTES_MAX: usize = 128;
+const SUBRESOURCE_BYTES_MAX: usize = 256;
+
+/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown members go, and their
+/// paths (`metadata.x`) are told; null becomes `{}`. Members of wrong types are refused or dropped.
+pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
+    let Some(metadata) = object.get("metadata") else { return Ok(vec![]) };
+    let mut read = shape::read(metadata, &OBJECT_META);
+    if let Some(error) = read.error {
+        if malformed == Malformed::Refuse {
+            return Err(error);
+        }
+        let Value::Object(members) = metadata else {
+            return Ok(vec![]);
+        };
+        read.value = well_formed(members);
+    }
+    object.insert("metadata", read.value);
+    Ok(read.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
+}
+
+/// The members that can be read.
+fn well_formed(members: &Map) -> Value {
+    let mut out = Map::new();
+    for (name, value) in members.iter() {
+        let single = Value::Object([(name.clone(), value.clone())].into_iter().collect());
+        let read = shape::read(&single, &OBJECT_META);
+        if let (None, Value::Object(map)) = (read.error, read.value) {
+            map.into_iter().for_each(|(k, v)| {
+                out.insert(k, v);
+            });
+        }
+    }
+    Value::Object(out)
+}
+
+/// The rules for labels, annotations, owner references, finalizers and managedFields, in upstream's order; names and
+/// namespaces have rules of their kind.
+pub fn validate_common(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if let Some(generation @ Value::Int(i)) = metadata.get("generation")
+        && *i < 0
+    {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&path.child("generation"), generation, detail));
+    }
+    labels(metadata, &path.child("labels"), errors);
+    annotations(metadata, &path.child("annotations"), errors);
+    owner_references(metadata, &path.child("ownerReferences"), errors);
+    finalizers(metadata, &path.child("finalizers"), errors);
+    managed_fields(metadata, &path.child("managedFields"), errors);
+}
+
+/// What every update of any object is checked for before the rules of its kind: the metadata as if it were new, then the
+/// change. The rules of the kind check the change once more, so that its errors come twice, as upstream has it.
+pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata");
+    let mut errors = vec![];
+    let generate = new.str_at(&["generateName"]);
+    let problems = segment_prefix_problems(generate);
+    invalid_each(&path.child("generateName"), &Value::from(generate), problems, &mut errors);
+    let name = new.str_at(&["name"]);
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
+    } else {
+        invalid_each(&path.child("name"), &Value::from(name), names::path_segment(name), &mut errors);
+    }
+    let namespace = new.str_at(&["namespace"]);
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(FieldError::required(&path.child("namespace"), "")),
+        (true, false) => {
+            let value = Value::from(namespace);
+            invalid_each(&path.child("namespace"), &value, names::dns1123_label(namespace), &mut errors);
+        }
+        (false, true) => {}
+        (false, false) => errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type")),
+    }
+    validate_common(new, &path, &mut errors);
+    validate_update(new, old, &path, &mut errors);
+    errors
+}
+
+/// What keeps a text from being the front of a path segment.
+pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
+    ["/", "%"].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
+}
+
+/// The rules for a change of metadata, in upstream's order. The server has kept what clients need not send.
+pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if old.get("deletionTimestamp").is_some() {
+        no_new_finalizers(new, old, &path.child("finalizers"), errors);
+    }
+    if new.str_at(&["resourceVersion"]).is_empty() {
+        let detail = "must be specified for an update";
+        errors.push(FieldError::invalid(&path.child("resourceVersion"), &Value::from(""), detail));
+    }
+    let generation = |meta: &Value| meta.get("generation").and_then(Value::as_int).unwrap_or_default();
+    if generation(new) < generation(old) {
+        let value = Value::Int(generation(new));
+        errors.push(FieldError::invalid(&path.child("generation"), &value, "must not be decremented"));
+    }
+    let texts = ["name", "namespace", "uid"];
+    let others = ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    for key in texts.into_iter().chain(others) {
+        if new.get(key) != old.get(key) {
+            let absent = if texts.contains(&key) { Value::from("") } else { Value::Null };
+            let value = new.get(key).cloned().unwrap_or(absent);
+            errors.push(FieldError::invalid(&path.child(key), &value, "field is immutable"));
+        }
+    }
+    labels(new, &path.child("labels"), errors);
+    annotations(new, &path.child("annotations"), errors);
+    owner_references(new, &path.child("ownerReferences"), errors);
+    managed_fields(new, &path.child("managedFields"), errors);
+}
+
+fn no_new_finalizers(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let known = items(old, "finalizers");
+    let mut added: Vec<&str> =
+        items(new, "finalizers").iter().filter(|f| !known.contains(f)).filter_map(Value::as_str).collect();
+    added.sort_unstable();
+    added.dedup();
+    if !added.is_empty() {
+        let list: Vec<String> = added.into_iter().map(machinery::value::quote).collect();
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            list.join(", ")
+        );
+        errors.push(FieldError::forbidden(path, detail));
+    }
+}
+
+fn entries<'a>(metadata: &'a Value, key: &str) -> impl Iterator<Item = (&'a Text, &'a Value)> {
+    metadata.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+}
+
+fn items<'a>(metadata: &'a Value, key: &str) -> &'a [Value] {
+    metadata.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+pub(crate) fn invalid_each(path: &FieldPath, value: &Value, messages: Vec<String>, errors: &mut Vec<FieldError>) {
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, value, message)));
+}
+
+fn labels(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (key, value) in entries(metadata, "labels") {
+        invalid_each(path, &Value::from(key), names::qualified_name(key), errors);
+        invalid_each(path, value, names::label_value(value.as_str().unwrap_or_default()), errors);
+    }
+}
+
+fn annotations(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for (key, value) in entries(metadata, "annotations") {
+        invalid_each(path, &Value::from(key), names::qualified_name(&key.to_lowercase()), errors);
+        bytes += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if bytes > ANNOTATIONS_BYTES_MAX {
+        errors.push(FieldError::too_long(path, ANNOTATIONS_BYTES_MAX));
+    }
+}
+
+fn owner_references(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let references = items(metadata, "ownerReferences");
+    let mut controller: Option<String> = None;
+    for reference in references {
+        owner_reference(reference, path, errors);
+        if reference.get("controller") != Some(&Value::Bool(true)) {
+            continue;
+        }
+        let name = format!("{}/{}", reference.str_at(&["kind"]), reference.str_at(&["name"]));
+        match &controller {
+            None => controller = Some(name),
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                errors.push(FieldError::invalid(path, &Value::Array(references.to_vec()), detail));
+            }
+        }
+    }
+}
+
+fn owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let api_version = reference.str_at(&["apiVersion"]);
+    let version = match group_version(api_version) {
+        Ok((_, version)) => version,
+        Err(_) => "",
+    };
+    if version.is_empty() {
+        let value = Value::from(api_version);
+        errors.push(FieldError::invalid(&path.child("apiVersion"), &value, "version must not be empty"));
+    }
+    for key in ["kind", "name", "uid"] {
+        if reference.str_at(&[key]).is_empty() {
+            errors.push(FieldError::invalid(&path.child(key), &Value::from(""), "must not be empty"));
+        }
+    }
+    if api_version == "v1" && reference.str_at(&["kind"]) == "Event" {
+        let detail = "/v1, Kind=Event is disallowed from being an owner";
+        errors.push(FieldError::invalid(path, reference, detail));
+    }
+}
+
+fn finalizers(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let finalizers = items(metadata, "finalizers");
+    for finalizer in finalizers {
+        invalid_each(path, finalizer, names::qualified_name(finalizer.as_str().unwrap_or_default()), errors);
+    }
+    let has = |name: &str| finalizers.iter().any(|f| f.as_str() == Some(name));
+    if has("orphan") && has("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(path, &Value::Array(finalizers.to_vec()), detail));
+    }
+}
+
+fn managed_fields(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (i, entry) in items(metadata, "managedFields").iter().enumerate() {
+        let path = path.index(i);
+        let operation = entry.str_at(&["operation"]);
+        if !matches!(operation, "Apply" | "Update") {
+            let detail = "must be `Apply` or `Update`";
+            errors.push(FieldError::invalid(&path.child("operation"), &Value::from(operation), detail));
+        }
+        let fields_type = entry.str_at(&["fieldsType"]);
+        if !matches!(fields_type, "" | "FieldsV1") {
+            let detail = "must be `FieldsV1`";
+            errors.push(FieldError::invalid(&path.child("fieldsType"), &Value::from(fields_type), detail));
+        }
+        if entry.str_at(&["manager"]).len() > MANAGER_BYTES_MAX {
+            errors.push(FieldError::too_long(&path.child("manager"), MANAGER_BYTES_MAX));
+        }
+        if entry.str_at(&["subresource"]).len() > SUBRESOURCE_BYTES_MAX {
+            errors.push(FieldError::too_long(&path.child("subresource"), SUBRESOURCE_BYTES_MAX));
+        }
+    }
+}
+
+/// The group and version of an `apiVersion`.
+pub(crate) fn group_version(api_version: &str) -> Result<(&str, &str), String> {
+    match api_version.matches('/').count() {
+        _ if api_version.is_empty() || api_version == "/" => Ok(("", "")),
+        0 => Ok(("", api_version)),
+        1 => Ok(api_version.split_once('/').unwrap_or_default()),
+        _ => Err(format!("unexpected GroupVersion string: {api_version}")),
+    }
+}

@@ -1,0 +1,346 @@
+//! Reading a tree as a typed object.
+
+use machinery::{Map, Text, Value};
+
+use super::{Field, Print, Shape, Struct};
+
+/// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
+/// (sorted) tree, and the first type error.
+#[derive(Debug, Default)]
+pub struct Read {
+    pub value: Value,
+    pub unknown: Vec<String>,
+    pub error: Option<String>,
+}
+
+/// Reads `value` as `shape`. Members that no JSON of the typed object can show but that validation sees - empty
+/// `dependencies`, `items` that are neither a schema nor a list of them - stay visible as `{}` and null.
+pub fn read(value: &Value, shape: &'static Struct) -> Read {
+    let mut reader =
+        Reader { unknown: Some(vec![]), error: None, fields: vec![], structs: vec![], path: String::new() };
+    let value = reader.structure(value, shape).unwrap_or_else(|| zero(shape));
+    Read { value, unknown: reader.unknown.unwrap_or_default(), error: reader.error }
+}
+
+struct Reader {
+    /// `None` where the reference server decodes without looking for unknown members.
+    unknown: Option<Vec<String>>,
+    error: Option<String>,
+    /// The names of the members around, for type errors.
+    fields: Vec<&'static str>,
+    structs: Vec<&'static str>,
+    path: String,
+}
+
+/// The object without any given member.
+fn zero(shape: &Struct) -> Value {
+    let mut map = Map::new();
+    for field in shape.fields {
+        put(&mut map, field, None);
+    }
+    Value::Object(map)
+}
+
+fn zero_value(shape: &Shape) -> Value {
+    match shape {
+        Shape::Text(_) => Value::from(""),
+        Shape::Bool => Value::Bool(false),
+        Shape::Int32 | Shape::Int64 | Shape::Float => Value::Int(0),
+        Shape::Struct(inner) => zero(inner),
+        _ => Value::Null,
+    }
+}
+
+fn put(map: &mut Map, field: &Field, value: Option<Value>) {
+    match (field.print, value) {
+        (Print::Always, None) => {
+            map.insert(field.name, zero_value(&field.shape));
+        }
+        (Print::NonEmpty, Some(value)) if is_empty(&value) && field.name != "dependencies" => {}
+        (_, Some(value)) => {
+            map.insert(field.name, value);
+        }
+        (_, None) => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(b) => !b,
+        Value::Int(i) => *i == 0,
+        Value::Float(f) => *f == 0.0,
+        Value::String(s) => s.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// The number as its literal most likely stood in the document: a float without a fraction had one written.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => format!("{f}.0"),
+        Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e21 => format!("{f}"),
+        other => other.to_json(),
+    }
+}
+
+impl Reader {
+    fn fail(&mut self, message: String) {
+        self.error.get_or_insert(message);
+    }
+
+    fn mismatch(&mut self, value: &Value, go: &str) {
+        let what = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64") => format!("number {}", literal(value)),
+            Value::Int(_) | Value::Float(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let place = match self.structs.last() {
+            Some(name) if !self.fields.is_empty() => {
+                format!("Go struct field {name}.{} of type", self.fields.join("."))
+            }
+            _ => "Go value of type".to_owned(),
+        };
+        self.fail(format!("json: cannot unmarshal {what} into {place} {go}"));
+    }
+
+    fn structure(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
+        let map = match value {
+            Value::Null => return None,
+            Value::Object(map) => map,
+            other => {
+                self.mismatch(other, &format!("v1.{}", shape.name));
+                return None;
+            }
+        };
+        let length = self.path.len();
+        if let Some(unknown) = &mut self.unknown {
+            for key in map.keys().filter(|k| find(shape, k).is_none()) {
+                unknown.push(if length == 0 { key.to_string() } else { format!("{}.{key}", self.path) });
+            }
+        }
+        self.structs.push(shape.name);
+        let mut out = Map::new();
+        for field in shape.fields {
+            let inner = map.get(field.name).filter(|v| !v.is_null());
+            let read = inner.and_then(|inner| {
+                self.fields.push(field.name);
+                self.down(field.name);
+                let read = self.value(inner, &field.shape);
+                self.path.truncate(length);
+                self.fields.pop();
+                read
+            });
+            put(&mut out, field, read);
+        }
+        self.structs.pop();
+        Some(Value::Object(out))
+    }
+
+    fn down(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+
+    /// Reads inside of something that decodes itself: the path of errors starts anew, unknown members stay untold.
+    fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
+        let mut inner = Reader { unknown: None, error: None, fields: vec![], structs: vec![], path: String::new() };
+        let read = inner.structure(value, shape);
+        if let Some(error) = inner.error {
+            self.fail(error);
+        }
+        read
+    }
+
+    fn value(&mut self, value: &Value, shape: &'static Shape) -> Option<Value> {
+        match shape {
+            Shape::Any => Some(value.clone()),
+            Shape::Struct(inner) => self.structure(value, inner),
+            Shape::List(go, item) => self.list(value, go, item),
+            Shape::Map(go, item) => self.map(value, go, item),
+            Shape::OrBool(inner) => match value {
+                Value::Bool(_) => Some(value.clone()),
+                Value::Object(_) => self.apart(value, inner),
+                _ => {
+                    self.fail("boolean or JSON schema expected".to_owned());
+                    None
+                }
+            },
+            Shape::OrList(inner) => Some(match value {
+                Value::Object(_) => self.apart(value, inner).unwrap_or_default(),
+                Value::Array(items) if !items.is_empty() => {
+                    items.iter().map(|item| self.apart(item, inner).unwrap_or_else(|| zero(inner))).collect()
+                }
+                _ => Value::Null,
+            }),
+            Shape::OrTexts(inner) => Some(match value {
+                Value::Object(_) => self.apart(value, inner).unwrap_or_default(),
+                Value::Array(items) => items.iter().filter(|i| i.as_str().is_some()).cloned().collect(),
+                _ => Value::Null,
+            }),
+            scalar => self.scalar(value, scalar),
+        }
+    }
+
+    fn scalar(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
+        match (shape, value) {
+            (Shape::Text(_), Value::String(_)) | (Shape::Bool, Value::Bool(_)) | (Shape::Int64, Value::Int(_)) => {
+                Some(value.clone())
+            }
+            (Shape::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(value.clone()),
+            (Shape::Float, Value::Int(i)) => Some(float(*i as f64)),
+            (Shape::Float, Value::Float(f)) => Some(float(*f)),
+            (Shape::Bytes, Value::String(text)) => self.bytes(text),
+            (Shape::Time, Value::String(text)) => match super::normal_time(text) {
+                Ok(time) => time.map(Value::from),
+                Err(error) => {
+                    self.fail(error);
+                    None
+                }
+            },
+            (Shape::Time, other) => {
+                let mut inner =
+                    Reader { unknown: None, error: None, fields: vec![], structs: vec![], path: String::new() };
+                inner.mismatch(other, "string");
+                self.fail(inner.error.unwrap_or_default());
+                None
+            }
+            (shape, other) => {
+                self.mismatch(other, go_name(shape));
+                None
+            }
+        }
+    }
+
+    fn bytes(&mut self, text: &Text) -> Option<Value> {
+        let clean: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        match base64_error(&clean) {
+            None => Some(Value::from(clean)),
+            Some(at) => {
+                self.fail(format!("illegal base64 data at input byte {at}"));
+                None
+            }
+        }
+    }
+
+    fn list(&mut self, value: &Value, go: &str, item: &'static Shape) -> Option<Value> {
+        let Value::Array(items) = value else {
+            self.mismatch(value, go);
+            return None;
+        };
+        let length = self.path.len();
+        let mut out = Vec::with_capacity(items.len());
+        for (i, inner) in items.iter().enumerate() {
+            self.path.push_str(&format!("[{i}]"));
+            let read = if inner.is_null() { None } else { self.value(inner, item) };
+            self.path.truncate(length);
+            out.push(read.unwrap_or_else(|| zero_value(item)));
+        }
+        Some(Value::Array(out))
+    }
+
+    fn map(&mut self, value: &Value, go: &str, item: &'static Shape) -> Option<Value> {
+        let Value::Object(map) = value else {
+            self.mismatch(value, go);
+            return None;
+        };
+        let length = self.path.len();
+        let mut out = vec![];
+        for (key, inner) in map.iter() {
+            self.down(key);
+            let read = if inner.is_null() { None } else { self.value(inner, item) };
+            self.path.truncate(length);
+            out.push((key.clone(), read.unwrap_or_else(|| zero_value(item))));
+        }
+        Some(Value::Object(out.into_iter().collect()))
+    }
+}
+
+fn find(shape: &Struct, name: &str) -> Option<usize> {
+    shape.fields.binary_search_by(|f| f.name.cmp(name)).ok()
+}
+
+fn go_name(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::Text(go) => go,
+        Shape::Bool => "bool",
+        Shape::Int32 => "int32",
+        Shape::Int64 => "int64",
+        Shape::Float => "float64",
+        Shape::Bytes => "[]uint8",
+        _ => "string",
+    }
+}
+
+/// A float as it is after a round trip through JSON.
+fn float(f: f64) -> Value {
+    if f.fract() == 0.0 && f.abs() < 9e15 && !(f == 0.0 && f.is_sign_negative()) {
+        return Value::Int(f as i64);
+    }
+    Value::Float(f)
+}
+
+/// Where standard base64 with padding breaks, as Go's decoder counts.
+fn base64_error(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
+    let data = bytes.iter().take_while(|b| valid(**b)).count();
+    let padding = &bytes[data..];
+    let want: &[u8] = match data % 4 {
+        0 => b"",
+        2 => b"==",
+        3 => b"=",
+        _ => return Some(if padding.is_empty() { data - data % 4 } else { data }),
+    };
+    if padding == want {
+        return None;
+    }
+    if padding.is_empty() {
+        return Some(data - data % 4);
+    }
+    let same = padding.iter().zip(want).take_while(|(a, b)| a == b).count();
+    Some(data + same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::OBJECT_META;
+    use super::*;
+    use machinery::value::decode;
+
+    fn check(input: &str, value: &str, unknown: &[&str], error: Option<&str>) {
+        let read = read(&decode(input.as_bytes()).unwrap(), &OBJECT_META);
+        assert_eq!(read.error.as_deref(), error, "{input}");
+        if error.is_none() {
+            assert_eq!(read.value.to_json(), value, "{input}");
+        }
+        assert_eq!(read.unknown, unknown, "{input}");
+    }
+
+    #[test]
+    fn metadata_is_read() {
+        check(r#"{"name":"a","labels":{"a":"b"}}"#, r#"{"labels":{"a":"b"},"name":"a"}"#, &[], None);
+        check(r#"{"name":null,"creationTimestamp":null,"bogus":1}"#, "{}", &["bogus"], None);
+        check("null", "{}", &[], None);
+        check(
+            r#"{"ownerReferences":[{"name":"x","q":1}]}"#,
+            r#"{"ownerReferences":[{"apiVersion":"","kind":"","name":"x","uid":""}]}"#,
+            &["ownerReferences[0].q"],
+            None,
+        );
+        check(r#""x""#, "", &[], Some("json: cannot unmarshal string into Go value of type v1.ObjectMeta"));
+        check(
+            r#"{"labels":{"a":1}}"#,
+            "",
+            &[],
+            Some("json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"),
+        );
+    }
+}

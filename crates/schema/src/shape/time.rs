@@ -1,0 +1,176 @@
+//! Times as typed objects carry them: RFC 3339 in, UTC with seconds out, refusals in Go's words.
+
+/// The civil date of a day counted from 1970-01-01.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
+}
+
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let mp = (month + 9) % 12;
+    let doy = (153 * mp + 2) / 5 + day - 1;
+    era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
+}
+
+pub fn days_in(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+
+struct Parser<'a> {
+    whole: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn fail<T>(&self, at: &str, element: &str) -> Result<T, String> {
+        let quote = machinery::value::quote;
+        Err(format!(
+            "parsing time {} as {}: cannot parse {} as {}",
+            quote(self.whole),
+            quote(LAYOUT),
+            quote(at),
+            quote(element)
+        ))
+    }
+
+    fn range<T>(&self, what: &str) -> Result<T, String> {
+        Err(format!("parsing time {}: {what} out of range", machinery::value::quote(self.whole)))
+    }
+
+    fn digits(&mut self, count: usize, element: &str) -> Result<i64, String> {
+        let from = self.rest;
+        match from.get(..count).filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
+            Some(digits) => {
+                self.rest = &from[count..];
+                Ok(digits.parse().unwrap_or_default())
+            }
+            None => self.fail(from, element),
+        }
+    }
+
+    fn literal(&mut self, literal: char) -> Result<(), String> {
+        match self.rest.strip_prefix(literal) {
+            Some(rest) => {
+                self.rest = rest;
+                Ok(())
+            }
+            None => self.fail(self.rest, &literal.to_string()),
+        }
+    }
+
+    fn fraction(&mut self) {
+        if let Some(rest) = self.rest.strip_prefix(['.', ',']) {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 {
+                self.rest = &rest[digits..];
+            }
+        }
+    }
+
+    /// Seconds east of UTC.
+    fn offset(&mut self) -> Result<i64, String> {
+        let from = self.rest;
+        if let Some(rest) = from.strip_prefix('Z') {
+            self.rest = rest;
+            return Ok(0);
+        }
+        let bytes = from.as_bytes();
+        let digit = |i: usize| bytes.get(i).copied().filter(u8::is_ascii_digit).map(|b| i64::from(b - b'0'));
+        let (sign, colon) = (bytes.first().copied(), bytes.get(3).copied());
+        match (sign, digit(1), digit(2), colon, digit(4), digit(5)) {
+            (Some(s @ (b'+' | b'-')), Some(a), Some(b), Some(b':'), Some(c), Some(d)) => {
+                self.rest = &from[6..];
+                let (hours, minutes) = (a * 10 + b, c * 10 + d);
+                if hours > 24 {
+                    return self.range("time zone offset hour");
+                }
+                if minutes > 60 {
+                    return self.range("time zone offset minute");
+                }
+                let seconds = hours * 3600 + minutes * 60;
+                Ok(if s == b'-' { -seconds } else { seconds })
+            }
+            _ => self.fail(from, "Z07:00"),
+        }
+    }
+}
+
+/// The time in UTC with seconds; `None` for Go's zero time.
+pub fn normal_time(text: &str) -> Result<Option<String>, String> {
+    let mut p = Parser { whole: text, rest: text };
+    let year = p.digits(4, "2006")?;
+    p.literal('-')?;
+    let month = p.digits(2, "01")?;
+    if !(1..=12).contains(&month) {
+        return p.range("month");
+    }
+    p.literal('-')?;
+    let day = p.digits(2, "02")?;
+    p.literal('T')?;
+    let hour = p.digits(2, "15")?;
+    if hour > 23 {
+        return p.range("hour");
+    }
+    p.literal(':')?;
+    let minute = p.digits(2, "04")?;
+    if minute > 59 {
+        return p.range("minute");
+    }
+    p.literal(':')?;
+    let second = p.digits(2, "05")?;
+    if second > 59 {
+        return p.range("second");
+    }
+    p.fraction();
+    let offset = p.offset()?;
+    if !p.rest.is_empty() {
+        let quote = machinery::value::quote;
+        return Err(format!("parsing time {}: extra text: {}", quote(text), quote(p.rest)));
+    }
+    if day < 1 || day > days_in(year, month) {
+        return p.range("day");
+    }
+    let total = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    let (y, m, d) = civil(total.div_euclid(86_400));
+    let of_day = total.rem_euclid(86_400);
+    if (y, m, d, of_day) == (1, 1, 1, 0) {
+        return Ok(None);
+    }
+    Ok(Some(format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_normalised() {
+        let cases = [
+            ("2020-01-01T00:00:00+02:00", Ok(Some("2019-12-31T22:00:00Z"))),
+            ("2024-02-29T23:59:59.999Z", Ok(Some("2024-02-29T23:59:59Z"))),
+            ("0001-01-01T00:00:00Z", Ok(None)),
+            ("x", Err("parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"")),
+            ("2023-02-29T00:00:00Z", Err("parsing time \"2023-02-29T00:00:00Z\": day out of range")),
+        ];
+        for (text, want) in cases {
+            let want = want.map(|w: Option<&str>| w.map(str::to_owned)).map_err(str::to_owned);
+            assert_eq!(normal_time(text), want, "{text}");
+        }
+    }
+}

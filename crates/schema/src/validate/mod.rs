@@ -1,0 +1,141 @@
+//! Validation of values: the schema, then scale paths, embedded resources, list types and rules (crd.md 11.1).
+//!
+//! Pipeline: after admission changed the object for the last time; on update with the old object, whose tolerated
+//! errors vanish. Invariants: nothing is allocated for a valid value; the order of errors is that of upstream, with
+//! properties sorted by name.
+
+mod junctor;
+mod node;
+mod number;
+mod report;
+pub(crate) mod rules;
+mod scale;
+
+use machinery::{FieldError, FieldPath, Value};
+
+use crate::path::Path;
+use crate::program::{Node, Schema};
+use crate::{embedded, lists};
+
+use report::Report;
+
+/// What was found before: the errors of the object's metadata, or those of its type, which hide what the schema says.
+#[derive(Debug, Default)]
+pub enum Prior {
+    #[default]
+    Nothing,
+    Metadata(Vec<FieldError>),
+    TypeMeta(Vec<FieldError>),
+}
+
+/// All errors, and the warnings about errors that were tolerated.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub errors: Vec<FieldError>,
+    pub warnings: Vec<String>,
+}
+
+impl Schema {
+    /// The errors of an object that is created, or updated from `old`.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.validate_after(Prior::Nothing, new, old).errors
+    }
+
+    /// As [`Schema::validate`], in addition to what was found before: both make up one answer.
+    pub fn validate_after(&self, prior: Prior, new: &Value, old: Option<&Value>) -> Outcome {
+        let program = &*self.program;
+        let mut errors = match prior {
+            Prior::TypeMeta(errors) => errors,
+            prior => {
+                let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
+                errors.extend(schema_errors(&program.root, new, old, ""));
+                scale::validate_spec(program.options.scale.as_ref(), new, &mut errors);
+                scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
+                errors
+            }
+        };
+        if program.structural {
+            embedded::validate(new, &program.root, false, &Path::Root, &mut errors);
+            self.validate_lists(new, old, &mut errors);
+        }
+        self.run_rules(new, old, errors)
+    }
+
+    /// The errors of a write to the status subresource: the schema only sees `status`.
+    pub fn validate_status(&self, prior: Prior, new: &Value, old: &Value) -> Outcome {
+        let program = &*self.program;
+        let mut errors = match prior {
+            Prior::TypeMeta(errors) => errors,
+            prior => {
+                let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
+                if let (Some(node), Some(status)) = (program.root.field("status"), new.get("status")) {
+                    let old = if program.structural { old.get("status") } else { None };
+                    errors.extend(schema_errors(node, status, old, "status"));
+                }
+                scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
+                errors
+            }
+        };
+        if program.structural {
+            self.validate_lists(new, Some(old), &mut errors);
+        }
+        self.run_rules(new, Some(old), errors)
+    }
+
+    fn validate_lists(&self, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let root = &self.program.root;
+        let before = errors.len();
+        lists::validate(new, root, &Path::Root, errors);
+        let Some(old) = old.filter(|_| errors.len() > before) else { return };
+        let mut tolerated = vec![];
+        lists::validate(old, root, &Path::Root, &mut tolerated);
+        if !tolerated.is_empty() {
+            errors.truncate(before);
+        }
+    }
+
+    fn run_rules(&self, new: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Outcome {
+        let Some(rules) = &self.program.rules else { return Outcome { errors, warnings: vec![] } };
+        if errors.iter().any(blocks_rules) {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            errors.push(FieldError::invalid(&FieldPath::new("<nil>"), &Value::Null, detail));
+            return Outcome { errors, warnings: vec![] };
+        }
+        let (found, warnings) = rules.validate(new, old);
+        errors.extend(found);
+        Outcome { errors, warnings }
+    }
+}
+
+fn blocks_rules(error: &FieldError) -> bool {
+    use machinery::field::FieldErrorKind as Kind;
+    matches!(error.kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+}
+
+/// The schema errors of a value at `node`. Correlating with the old value is only worth it if there are any.
+pub(crate) fn schema_errors(node: &Node, new: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
+    let mut report = Report::default();
+    node::check(node, new, None, &Path::Root, &mut report);
+    if !report.is_valid() && old.is_some() {
+        report = Report::default();
+        node::check(node, new, old, &Path::Root, &mut report);
+    }
+    report.into_errors(prefix)
+}
+
+/// The errors of the type of an object: upstream tells them before all others, see [`Prior::TypeMeta`].
+pub fn type_meta_errors(object: &Value, api_version: &str, kind: &str) -> Vec<FieldError> {
+    let mut errors = vec![];
+    for (key, want) in [("kind", kind), ("apiVersion", api_version)] {
+        let given = object.str_at(&[key]);
+        if given != want {
+            let detail = format!("must be {want}");
+            errors.push(FieldError::invalid(&FieldPath::new(key), &Value::from(given), detail));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Replays recorded exchanges with a real kube-apiserver against this crate, without a server: definitions are decoded,
+//! prepared and validated; objects are pruned, defaulted and validated; causes and stored values are compared.
+//!
+//! What needs a server is left out: authentication, conflicts, apply, tables, watches. Their answers only feed the
+//! state.
+
+mod compare;
+mod exchange;
+mod patch;
+mod state;
+
+use exchange::Transcript;
+use state::State;
+
+/// Values nest up to 10 000 levels deep; the server's threads have such stacks too.
+const STACK_BYTES: usize = 64 << 20;
+
+fn replay(prefix: &'static str) {
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || replay_all(prefix));
+    thread.expect("a thread").join().expect("all recordings are met");
+}
+
+fn replay_all(prefix: &str) {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts");
+    let Ok(entries) = std::fs::read_dir(&directory) else { return };
+    let only = std::env::var("TRANSCRIPT").unwrap_or_default();
+    let mut files: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    files.sort();
+    let (mut checked, mut failures) = (0, vec![]);
+    for file in files {
+        let name = file.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();
+        if !name.starts_with(prefix) || !name.contains(&only) {
+            continue;
+        }
+        let transcript = Transcript::read(&file);
+        let mut state = State::default();
+        for step in &transcript.steps {
+            match state.play(step) {
+                Some(Ok(())) => checked += 1,
+                Some(Err(difference)) => failures.push(format!("{name} {}: {difference}", step.id)),
+                None => {}
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{checked} passed, {} failed:\n{}", failures.len(), failures.join("\n"));
+    println!("{prefix}: {checked} passed");
+}
+
+#[test]
+fn schema_transcripts() {
+    replay("schema-");
+}
+
+#[test]
+fn definition_transcripts() {
+    replay("crd-");
+}

@@ -1,0 +1,127 @@
+//! Who is asking (layer 3): client certificate, bearer token, or nobody.
+//!
+//! Invariant: credentials that are shown and wrong are 401, never anonymous.
+
+use std::collections::HashMap;
+
+use machinery::status::Reason;
+use machinery::{Status, Text};
+
+use crate::request::User;
+
+/// What a connection and a request show.
+pub struct Credentials<'a> {
+    /// The subject of a verified client certificate.
+    pub certificate: Option<&'a User>,
+    /// The Authorization header.
+    pub authorization: Option<&'a str>,
+}
+
+/// The configured ways to say who one is.
+#[derive(Default)]
+pub struct Authentication {
+    tokens: HashMap<String, User>,
+    pub anonymous: bool,
+}
+
+/// The exact 401.
+pub fn unauthorized() -> Status {
+    Status::new(Reason::Unauthorized, "Unauthorized")
+}
+
+impl Authentication {
+    /// Reads the lines `token,user,uid[,"group1,group2"]` of a token file.
+    pub fn with_tokens(text: &str) -> Result<Authentication, String> {
+        let mut tokens = HashMap::new();
+        for (i, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let fields = csv(line);
+            let [token, name, uid, groups @ ..] = fields.as_slice() else {
+                return Err(format!("line {}: expected at least token,user,uid", i + 1));
+            };
+            let groups = groups.iter().flat_map(|g| g.split(',')).map(str::trim).filter(|g| !g.is_empty());
+            let user = User {
+                name: name.trim().into(),
+                uid: uid.trim().into(),
+                groups: groups.map(Text::from).collect(),
+                extra: vec![],
+            };
+            tokens.insert(token.trim().to_owned(), user.authenticated());
+        }
+        Ok(Authentication { tokens, anonymous: true })
+    }
+
+    pub fn authenticate(&self, credentials: &Credentials<'_>) -> Result<User, Status> {
+        if let Some(user) = credentials.certificate {
+            return Ok(user.clone());
+        }
+        let bearer = credentials.authorization.and_then(bearer);
+        match bearer {
+            Some(token) => self.tokens.get(token).cloned().ok_or_else(unauthorized),
+            None if self.anonymous => Ok(User::anonymous()),
+            None => Err(unauthorized()),
+        }
+    }
+}
+
+/// The token of `Bearer <token>`.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// The fields of a line; quotes keep commas together.
+fn csv(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => {
+                if let Some(field) = fields.last_mut() {
+                    field.push(c);
+                }
+            }
+        }
+    }
+    fields
+}
+
+/// The user that a client certificate names: CN, and O for the groups. No CN is nobody.
+pub fn certificate_user(der: &[u8]) -> Option<User> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    let subject = certificate.subject();
+    let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| attribute.as_str().ok().map(Text::from);
+    let name = subject.iter_common_name().next().and_then(text).filter(|name| !name.is_empty())?;
+    let groups = subject.iter_organization().filter_map(text).collect();
+    let fingerprint: String = {
+        use sha2::Digest as _;
+        sha2::Sha256::digest(der).iter().map(|b| format!("{b:02x}")).collect()
+    };
+    let credential = Text::from(format!("X509SHA256={fingerprint}"));
+    let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
+    Some(User { name, uid: Text::default(), groups, extra }.authenticated())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens() {
+        let authentication = Authentication::with_tokens("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
+        let ask = |header: Option<&str>| {
+            authentication.authenticate(&Credentials { certificate: None, authorization: header })
+        };
+        let ann = ask(Some("bearer t1")).unwrap();
+        assert_eq!(ann.name, "ann");
+        assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
+        assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());
+        assert_eq!(ask(None).unwrap(), User::anonymous());
+        assert!(Authentication::with_tokens("t1,ann").is_err());
+    }
+}

@@ -1,0 +1,351 @@
+//! Discovery (layer 7): which groups, versions and resources there are (api-machinery 16, crd.md 7.8).
+//!
+//! Invariant: everything is derived from a registry snapshot when somebody asks; a change of a definition costs nothing
+//! here. The aggregated document is kept until the registry changes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+
+use machinery::{Text, Value};
+
+use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
+
+/// The documents of discovery.
+pub struct Discovery {
+    registry: Arc<Registry>,
+    aggregated: Mutex<Option<(u64, Aggregated)>>,
+}
+
+#[derive(Clone)]
+struct Aggregated {
+    core: Document,
+    groups: Document,
+}
+
+#[derive(Clone)]
+struct Document {
+    body: bytes::Bytes,
+    etag: String,
+}
+
+/// How documents become answers; the edge implements it.
+pub trait Render {
+    type Answer;
+    fn json(&self, value: &Value) -> Self::Answer;
+    fn raw(&self, content_type: &str, body: bytes::Bytes, etag: &str) -> Self::Answer;
+    fn not_modified(&self, etag: &str) -> Self::Answer;
+}
+
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const TERMINATING_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+fn verbs_of(resource: &Resource) -> Value {
+    let list: &[&str] = if resource.terminating { &TERMINATING_VERBS } else { &VERBS };
+    if resource.is_custom() {
+        return list.iter().map(|v| Value::from(*v)).collect();
+    }
+    let mut sorted: Vec<&str> = list.to_vec();
+    sorted.sort_unstable();
+    if resource.plural == "namespaces" {
+        sorted.retain(|v| *v != "deletecollection");
+    }
+    sorted.into_iter().map(Value::from).collect()
+}
+
+fn texts(list: &[Text]) -> Value {
+    list.iter().map(Value::from).collect()
+}
+
+fn subresource_verbs() -> Value {
+    SUBRESOURCE_VERBS.iter().map(|v| Value::from(*v)).collect()
+}
+
+impl Discovery {
+    pub fn new(registry: Arc<Registry>) -> Discovery {
+        Discovery { registry, aggregated: Mutex::new(None) }
+    }
+
+    /// Every version of a group that some established resource serves, best first.
+    fn versions(&self, group: &str) -> Vec<Text> {
+        let snapshot = self.registry.snapshot();
+        let mut versions: Vec<Text> = vec![];
+        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+            for version in resource.versions.iter().filter(|v| v.served) {
+                if !versions.contains(&version.name) {
+                    versions.push(version.name.clone());
+                }
+            }
+        }
+        versions.sort_by(|a, b| kube_aware(a, b));
+        versions
+    }
+
+    /// Groups with their versions, in order of priority.
+    fn groups(&self) -> Vec<(Text, Vec<Text>)> {
+        let snapshot = self.registry.snapshot();
+        let mut groups: Vec<(Text, Vec<Text>)> = vec![];
+        for ((group, _), resource) in snapshot.iter() {
+            if group.is_empty() || !resource.established {
+                continue;
+            }
+            if groups.last().is_none_or(|(last, _)| last != group) {
+                groups.push((group.clone(), vec![]));
+            }
+            if let Some((_, versions)) = groups.last_mut() {
+                for version in resource.versions.iter().filter(|v| v.served) {
+                    if !versions.contains(&version.name) {
+                        versions.push(version.name.clone());
+                    }
+                }
+            }
+        }
+        groups.retain(|(_, versions)| !versions.is_empty());
+        groups.iter_mut().for_each(|(_, versions)| versions.sort_by(|a, b| kube_aware(a, b)));
+        groups.sort_by_key(|(group, _)| std::cmp::Reverse(builtin::group_priority(group)));
+        groups
+    }
+
+    /// The document of a discovery path; `None` if it is none.
+    pub fn document(&self, path: &str) -> Option<Value> {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["api"] => Some(api_versions()),
+            ["apis"] => {
+                let groups = self.groups().iter().map(|(group, versions)| api_group(group, versions)).collect();
+                Some([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", groups)].into())
+            }
+            ["apis", group] => {
+                let versions = self.versions(group);
+                if group.is_empty() || versions.is_empty() {
+                    return None;
+                }
+                let mut document = api_group(group, &versions);
+                document.set_at(&["kind"], "APIGroup".into());
+                document.set_at(&["apiVersion"], "v1".into());
+                Some(document)
+            }
+            ["api", version] => self.resources("", version),
+            ["apis", group, version] if !group.is_empty() => self.resources(group, version),
+            _ => None,
+        }
+    }
+
+    fn resources(&self, group: &str, version: &str) -> Option<Value> {
+        let snapshot = self.registry.snapshot();
+        let mut list = vec![];
+        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+            if let Some(version) = resource.served(version) {
+                api_resources(resource, version, &mut list);
+            }
+        }
+        if list.is_empty() {
+            return None;
+        }
+        let mut document: Value = [
+            ("kind", "APIResourceList".into()),
+            ("groupVersion", Value::String(group_version(group, version))),
+            ("resources", Value::Array(list)),
+        ]
+        .into();
+        if !group.is_empty() {
+            document.set_at(&["apiVersion"], "v1".into());
+        }
+        Some(document)
+    }
+
+    /// Answers a discovery path.
+    pub fn answer<R: Render>(&self, path: &str, accept: &str, etag: &str, render: &R) -> Option<R::Answer> {
+        if matches!(path, "/api" | "/apis") && wants_aggregated(accept) {
+            let aggregated = self.aggregated();
+            let document = if path == "/api" { aggregated.core } else { aggregated.groups };
+            if etag == document.etag {
+                return Some(render.not_modified(&document.etag));
+            }
+            let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            return Some(render.raw(content_type, document.body, &document.etag));
+        }
+        self.document(path).map(|document| render.json(&document))
+    }
+
+    fn aggregated(&self) -> Aggregated {
+        let generation = self.registry.generation();
+        let mut kept = self.aggregated.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, documents)) = &*kept
+            && *known == generation
+        {
+            return documents.clone();
+        }
+        let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
+        let groups = self.discovery_list(&self.groups());
+        let documents = Aggregated { core, groups };
+        *kept = Some((generation, documents.clone()));
+        documents
+    }
+
+    fn discovery_list(&self, groups: &[(Text, Vec<Text>)]) -> Document {
+        let snapshot = self.registry.snapshot();
+        let mut items = vec![];
+        for (group, versions) in groups {
+            let mut listed = vec![];
+            for name in versions {
+                let mut resources = vec![];
+                for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+                    if let Some(version) = resource.served(name) {
+                        resources.push(discovery_resource(resource, version));
+                    }
+                }
+                let version: Value = [
+                    ("version", Value::String(name.clone())),
+                    ("resources", Value::Array(resources)),
+                    ("freshness", "Current".into()),
+                ]
+                .into();
+                listed.push(version);
+            }
+            let mut item = Value::object();
+            item.set_at(&["metadata"], Value::object());
+            if !group.is_empty() {
+                item.set_at(&["metadata", "name"], Value::String(group.clone()));
+            }
+            item.set_at(&["metadata", "creationTimestamp"], Value::Null);
+            item.set_at(&["versions"], Value::Array(listed));
+            items.push(item);
+        }
+        let list: Value = [
+            ("kind", "APIGroupDiscoveryList".into()),
+            ("apiVersion", "apidiscovery.k8s.io/v2".into()),
+            ("metadata", Value::object()),
+            ("items", Value::Array(items)),
+        ]
+        .into();
+        let body = list.to_json();
+        let etag = format!("\"{}\"", sha512_hex(body.as_bytes()));
+        Document { body: body.into(), etag }
+    }
+}
+
+/// Upper-case hexadecimal SHA-512, as ETags have it.
+pub fn sha512_hex(bytes: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha512::digest(bytes).iter().map(|b| format!("{b:02X}")).collect()
+}
+
+/// Whether the first clause that can be satisfied asks for aggregated discovery.
+fn wants_aggregated(accept: &str) -> bool {
+    for clause in accept.split(',') {
+        let mut parts = clause.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        let params: Vec<&str> = parts.collect();
+        if params.contains(&"as=APIGroupDiscoveryList") {
+            if media == "application/json" && params.contains(&"g=apidiscovery.k8s.io") && params.contains(&"v=v2") {
+                return true;
+            }
+        } else if matches!(media, "application/json" | "*/*" | "application/*" | "application/yaml") {
+            return false;
+        }
+    }
+    false
+}
+
+fn api_versions() -> Value {
+    let address: Value = [("clientCIDR", "0.0.0.0/0".into()), ("serverAddress", "127.0.0.1:6443".into())].into();
+    [
+        ("kind", "APIVersions".into()),
+        ("versions", Value::Array(vec!["v1".into()])),
+        ("serverAddressByClientCIDRs", Value::Array(vec![address])),
+    ]
+    .into()
+}
+
+fn api_group(group: &str, versions: &[Text]) -> Value {
+    let entry = |version: &Text| -> Value {
+        [("groupVersion", Value::String(group_version(group, version))), ("version", Value::String(version.clone()))]
+            .into()
+    };
+    let preferred = versions.first().map(entry).unwrap_or_default();
+    [
+        ("name", Value::from(group)),
+        ("versions", versions.iter().map(entry).collect()),
+        ("preferredVersion", preferred),
+    ]
+    .into()
+}
+
+/// The entries of a resource and its subresources in an APIResourceList.
+fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
+    let entry = |name: String, singular: &str, kind: &str, verbs: Value| -> Value {
+        [
+            ("name", Value::from(name)),
+            ("singularName", Value::from(singular)),
+            ("namespaced", Value::Bool(resource.namespaced)),
+            ("kind", Value::from(kind)),
+            ("verbs", verbs),
+        ]
+        .into()
+    };
+    let mut main = entry(resource.plural.to_string(), &resource.singular, &resource.kind, verbs_of(resource));
+    if !resource.short_names.is_empty() {
+        main.set_at(&["shortNames"], texts(&resource.short_names));
+    }
+    if !resource.categories.is_empty() {
+        main.set_at(&["categories"], texts(&resource.categories));
+    }
+    if let Some(hash) = resource.storage_version_hash() {
+        main.set_at(&["storageVersionHash"], Value::from(hash));
+    }
+    out.push(main);
+    if resource.plural == "namespaces" && resource.group.is_empty() {
+        let verbs = Value::Array(vec!["update".into()]);
+        out.push(entry("namespaces/finalize".to_owned(), "", &resource.kind, verbs));
+    }
+    if version.status {
+        out.push(entry(format!("{}/status", resource.plural), "", &resource.kind, subresource_verbs()));
+    }
+    if version.scale.is_some() {
+        let mut scale = entry(format!("{}/scale", resource.plural), "", "Scale", subresource_verbs());
+        scale.set_at(&["group"], "autoscaling".into());
+        scale.set_at(&["version"], "v1".into());
+        out.push(scale);
+    }
+}
+
+fn response_kind(group: &str, version: &str, kind: &str) -> Value {
+    [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()
+}
+
+fn discovery_resource(resource: &Resource, version: &Version) -> Value {
+    let kind = response_kind(&resource.group, &version.name, &resource.kind);
+    let mut entry: Value = [
+        ("resource", Value::String(resource.plural.clone())),
+        ("responseKind", kind.clone()),
+        ("scope", if resource.namespaced { "Namespaced".into() } else { "Cluster".into() }),
+        ("singularResource", Value::String(resource.singular.clone())),
+        ("verbs", verbs_of(resource)),
+    ]
+    .into();
+    if !resource.short_names.is_empty() {
+        entry.set_at(&["shortNames"], texts(&resource.short_names));
+    }
+    if !resource.categories.is_empty() {
+        entry.set_at(&["categories"], texts(&resource.categories));
+    }
+    let mut subresources = vec![];
+    let mut sub = |name: &str, kind: Value, verbs: Value| {
+        subresources.push(Value::from([("subresource", Value::from(name)), ("responseKind", kind), ("verbs", verbs)]));
+    };
+    if resource.plural == "namespaces" && resource.group.is_empty() {
+        sub("finalize", kind.clone(), Value::Array(vec!["update".into()]));
+    }
+    if version.status {
+        sub("status", kind, subresource_verbs());
+    }
+    if version.scale.is_some() {
+        sub("scale", response_kind("autoscaling", "v1", "Scale"), subresource_verbs());
+    }
+    if !subresources.is_empty() {
+        entry.set_at(&["subresources"], Value::Array(subresources));
+    }
+    entry
+}
+

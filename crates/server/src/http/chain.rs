@@ -1,0 +1,565 @@
+//! The path of every request, in order: who, may they, what, body, verb, answer (api-machinery 1.3).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use machinery::status::Reason;
+use machinery::{Status, Text};
+
+use super::body::Body;
+use super::health::Health;
+use super::negotiate::{self, Accepted, Media};
+use super::respond::{self, Reply, set};
+use super::watch::Stream;
+use crate::authentication::{Authentication, Credentials};
+use crate::authorization::{Authorized, authorize};
+use crate::discovery::{Discovery, Render as _};
+use crate::openapi::OpenApi;
+use crate::request::{RequestInfo, User, Verb};
+use crate::resource::{Resource, Version};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+use crate::{clock, limits};
+
+/// The server as its connections see it.
+pub struct Edge {
+    pub context: Arc<Context>,
+    pub authentication: Authentication,
+    pub discovery: Discovery,
+    pub openapi: OpenApi,
+    pub health: Health,
+    pub stop: tokio::sync::watch::Receiver<bool>,
+    pub request_timeout: std::time::Duration,
+    /// Requests that are not watches and may run at once; 0 for any number.
+    pub inflight_max: usize,
+    pub inflight: AtomicU64,
+    pub panics: AtomicU64,
+}
+
+type Answer = Response<Body>;
+
+impl Edge {
+    pub fn new(
+        context: Arc<Context>,
+        authentication: Authentication,
+        stop: tokio::sync::watch::Receiver<bool>,
+        request_timeout: std::time::Duration,
+        inflight_max: usize,
+    ) -> Edge {
+        let registry = context.registry.clone();
+        Edge {
+            discovery: Discovery::new(registry.clone()),
+            openapi: OpenApi::new(registry),
+            health: Health::default(),
+            context,
+            authentication,
+            stop,
+            request_timeout,
+            inflight_max,
+            inflight: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+        }
+    }
+
+    /// Answers a request, whatever happens.
+    pub async fn serve(self: Arc<Self>, user: Option<Arc<User>>, request: http::Request<Incoming>) -> Answer {
+        let audit_id = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let audit_id = audit_id.filter(|id| !id.is_empty()).unwrap_or_else(clock::uuid);
+        let head = *request.method() == Method::HEAD;
+        let edge = self.clone();
+        let task = crate::task::spawn("request", async move { edge.answer(user, request).await });
+        let mut response = match task.await {
+            Ok(response) => response,
+            Err(error) => {
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%error, audit_id, "a request panicked");
+                respond::text(500, "This request caused apiserver to panic. Look in the logs for details.")
+            }
+        };
+        let headers = response.headers_mut();
+        set(headers, "audit-id", &audit_id);
+        if !headers.contains_key("cache-control") {
+            set(headers, "cache-control", "no-cache, private");
+        }
+        if head {
+            *response.body_mut() = Body::Empty;
+        }
+        response
+    }
+
+    async fn answer(self: Arc<Self>, user: Option<Arc<User>>, request: http::Request<Incoming>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
+        let reply = reply(&info, &parts.headers);
+        let watching = info.verb == Verb::Watch;
+        let timeout = match self.timeout(&info) {
+            Ok(timeout) => timeout,
+            Err(status) => return reply.status(&status),
+        };
+        let Some(_permit) = self.admit(&info, user.as_deref()) else {
+            let mut response = respond::text(429, "Too many requests, please try again later.");
+            set(response.headers_mut(), "retry-after", "1");
+            return response;
+        };
+        let authorized = match self.identify(user, &parts.headers, info) {
+            Ok(authorized) => authorized,
+            Err(status) => return reply.status(&status),
+        };
+        let edge = self.clone();
+        let handled = edge.handle(authorized, &parts.headers, body, &reply);
+        if watching {
+            return handled.await;
+        }
+        match tokio::time::timeout(timeout, handled).await {
+            Ok(response) => response,
+            Err(_) => reply.status(&Status::new(
+                Reason::Timeout,
+                "Timeout: request did not complete within the allotted timeout",
+            )),
+        }
+    }
+
+    /// `?timeout=`, bounded by the server's own.
+    fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
+        let Some(text) = info.query.get("timeout").filter(|_| info.verb != Verb::Watch) else {
+            return Ok(self.request_timeout);
+        };
+        if text.is_empty() {
+            return Ok(self.request_timeout);
+        }
+        let given = super::health::parse_duration(text).map_err(|why| {
+            Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+        })?;
+        Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
+    }
+
+    /// A place among the requests in flight; watches and administrators need none.
+    fn admit(&self, info: &RequestInfo, user: Option<&User>) -> Option<Permit<'_>> {
+        let free = self.inflight_max == 0
+            || info.verb == Verb::Watch
+            || user.is_some_and(|u| u.in_group(User::MASTERS));
+        let permit = Permit { inflight: &self.inflight };
+        let now = self.inflight.fetch_add(1, Ordering::Relaxed);
+        (free || now < self.inflight_max as u64).then_some(permit)
+    }
+
+    fn identify(
+        &self,
+        user: Option<Arc<User>>,
+        headers: &HeaderMap,
+        info: RequestInfo,
+    ) -> Result<Authorized, Status> {
+        let credentials = Credentials {
+            certificate: user.as_deref(),
+            authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
+        };
+        authorize(self.authentication.authenticate(&credentials)?, info)
+    }
+
+    async fn handle(
+        self: Arc<Self>,
+        authorized: Authorized,
+        headers: &HeaderMap,
+        body: Incoming,
+        reply: &Reply,
+    ) -> Answer {
+        if !authorized.info.is_resource {
+            return self.document(&authorized.info, headers, reply);
+        }
+        let route = match self.route(&authorized.info) {
+            Ok(route) => route,
+            Err(NotServed::Plain) => return respond::text(404, "404 page not found\n"),
+            Err(NotServed::Status(status)) => return reply.status(&status),
+        };
+        let deprecation = route.version.deprecation.clone();
+        let request = Arc::new(Request {
+            authorized,
+            resource: route.resource,
+            version: route.version,
+            subresource: route.subresource,
+            default_manager: default_manager(headers),
+            warnings: Default::default(),
+        });
+        if let Some(text) = deprecation {
+            request.warn(text);
+        }
+        let result = self.perform(request.clone(), headers, body, reply).await;
+        let mut response = result.unwrap_or_else(|status| reply.status(&status));
+        add_warnings(&request, response.headers_mut());
+        response
+    }
+
+    /// What is not a resource: discovery, OpenAPI, health, version, metrics.
+    fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> Answer {
+        let path = info.path.trim_end_matches('/');
+        match path {
+            "/healthz" | "/livez" | "/readyz" => return self.health.answer(path, &info.query),
+            "/version" => {
+                let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
+                return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
+            }
+            "/metrics" => return self.metrics(),
+            _ => {}
+        }
+        if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
+            return self.health.check(check);
+        }
+        let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
+            return openapi(self.openapi.answer(&info.path, &info.query, accept, etag), reply);
+        }
+        if let Some(found) = self.discovery.answer(path, accept, etag, reply) {
+            return found;
+        }
+        if info.path.starts_with("/api/") {
+            return reply.status(&Status::no_such_resource());
+        }
+        respond::text(404, "404 page not found\n")
+    }
+
+    fn metrics(&self) -> Answer {
+        let mut text = String::new();
+        let panics = self.panics.load(Ordering::Relaxed);
+        let inflight = self.inflight.load(Ordering::Relaxed);
+        text.push_str("# TYPE apiserver_current_inflight_requests gauge\n");
+        text.push_str(&format!("apiserver_current_inflight_requests{{request_kind=\"readOnly\"}} {inflight}\n"));
+        text.push_str("# TYPE apiserver_request_panics_total counter\n");
+        text.push_str(&format!("apiserver_request_panics_total {panics}\n"));
+        text.push_str("# TYPE apiserver_resource_objects gauge\n");
+        for ((group, plural), resource) in self.context.registry.snapshot().iter() {
+            let count = resource.collection.len();
+            let labels = format!("group=\"{group}\",resource=\"{plural}\"");
+            text.push_str(&format!("apiserver_resource_objects{{{labels}}} {count}\n"));
+        }
+        let mut response = respond::text(200, &text);
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), "text/plain; version=0.0.4; charset=utf-8");
+        response
+    }
+
+    /// The resource of a path (api-machinery 14.1, crd.md 7.1).
+    fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
+        let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
+        let unknown = || if shipped_group { NotServed::Status(Status::no_such_resource()) } else { NotServed::Plain };
+        if info.malformed || info.rest > 0 {
+            return Err(unknown());
+        }
+        let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
+        let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
+        let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
+        let scoped = match (resource.namespaced, named_scope) {
+            (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
+            (false, true) => false,
+            _ => true,
+        };
+        if !scoped {
+            return Err(unknown());
+        }
+        let subresource = match info.subresource.as_str() {
+            "" => Subresource::None,
+            "status" if version.status => Subresource::Status,
+            "scale" if version.scale.is_some() => Subresource::Scale,
+            "finalize" if info.resource == "namespaces" => Subresource::Finalize,
+            _ if resource.is_custom() => return Err(NotServed::Status(resource.not_found(&info.name))),
+            _ => return Err(NotServed::Status(Status::no_such_resource())),
+        };
+        Ok(Route { resource, version, subresource })
+    }
+
+    async fn perform(
+        self: Arc<Self>,
+        request: Arc<Request>,
+        headers: &HeaderMap,
+        body: Incoming,
+        reply: &Reply,
+    ) -> Result<Answer, Status> {
+        let verb = verb_of(&request)?;
+        check_accept(&request, verb, reply)?;
+        let context = &*self.context;
+        let outcome = match verb {
+            Verb::Get if request.subresource == Subresource::Scale => verbs::scale::get(context, &request).await?,
+            Verb::Get => verbs::get(context, &request).await?,
+            Verb::List => verbs::list(context, &request).await?,
+            Verb::Watch => return self.watch(request, reply).await,
+            Verb::Create => {
+                let format = body_format(headers)?;
+                let document = read(headers, body, format).await?;
+                verbs::create(context, &request, &document).await?
+            }
+            Verb::Update => {
+                let format = body_format(headers)?;
+                let document = read(headers, body, format).await?;
+                verbs::update(context, &request, &document).await?
+            }
+            Verb::Patch => {
+                let kind = patch_kind(&request, headers)?;
+                let format = if kind == PatchKind::Apply { Format::Yaml } else { Format::Json };
+                let document = read(headers, body, format).await?;
+                verbs::patch(context, &request, kind, &document).await?
+            }
+            Verb::Delete | Verb::DeleteCollection => {
+                let document = delete_document(headers, body).await?;
+                if verb == Verb::Delete {
+                    verbs::delete(context, &request, document.as_ref()).await?
+                } else {
+                    verbs::delete_collection(context, &request, document.as_ref()).await?
+                }
+            }
+            Verb::Proxy | Verb::None => return Err(not_allowed(&request, verb)),
+        };
+        reply.outcome(&request, outcome)
+    }
+
+    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<Answer, Status> {
+        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(false))?;
+        if accepted.media == Media::Yaml {
+            return Err(negotiate::not_acceptable(true));
+        }
+        let accepted = reply
+            .accepted
+            .iter()
+            .find(|a| a.media == Media::Json)
+            .copied()
+            .ok_or_else(|| negotiate::not_acceptable(true))?;
+        let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
+        if accepted.shape == negotiate::Shape::PartialList {
+            return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
+        }
+        let stream = Box::new(Stream { watch, accepted, first: true });
+        let mut response = Response::new(Body::stream(stream));
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), Media::Json.as_str());
+        Ok(response)
+    }
+}
+
+/// An OpenAPI document as an answer.
+fn openapi(answer: crate::openapi::Answer, reply: &Reply) -> Answer {
+    use crate::openapi::Answer as Found;
+    match answer {
+        Found::NotFound => empty(StatusCode::NOT_FOUND),
+        Found::NotAcceptable => empty(StatusCode::NOT_ACCEPTABLE),
+        Found::NotModified { etag } => reply.not_modified(&etag),
+        Found::Moved { location } => {
+            let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+            set(response.headers_mut(), "location", &location);
+            response
+        }
+        Found::Document { content_type, body, etag, immutable } => {
+            let mut response = reply.raw(content_type, body, &etag);
+            if immutable {
+                set(response.headers_mut(), "cache-control", "public, immutable");
+            }
+            response
+        }
+    }
+}
+
+fn empty(code: StatusCode) -> Answer {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = code;
+    response
+}
+
+impl crate::discovery::Render for Reply {
+    type Answer = Answer;
+
+    fn json(&self, value: &machinery::Value) -> Answer {
+        let accepted = self.accepted.iter().find(|a| a.media != Media::Protobuf).copied().unwrap_or(Accepted::JSON);
+        self.tree(StatusCode::OK, value, &accepted)
+    }
+
+    fn raw(&self, content_type: &str, body: Bytes, etag: &str) -> Answer {
+        let mut response = self.bytes(StatusCode::OK, content_type, body.to_vec());
+        set(response.headers_mut(), "etag", etag);
+        set(response.headers_mut(), "vary", "Accept");
+        set(response.headers_mut(), "cache-control", "public");
+        response
+    }
+
+    fn not_modified(&self, etag: &str) -> Answer {
+        let mut response = empty(StatusCode::NOT_MODIFIED);
+        set(response.headers_mut(), "etag", etag);
+        set(response.headers_mut(), "vary", "Accept");
+        response
+    }
+}
+
+/// A place among the requests in flight.
+struct Permit<'a> {
+    inflight: &'a AtomicU64,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.inflight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct Route {
+    resource: Arc<Resource>,
+    version: Arc<Version>,
+    subresource: Subresource,
+}
+
+enum NotServed {
+    Plain,
+    Status(Status),
+}
+
+fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
+    let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
+    let agent = text(USER_AGENT);
+    let by_agent = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
+    let pretty = match info.query.get("pretty") {
+        Some("true" | "1") => true,
+        Some("false" | "0") => false,
+        _ => by_agent,
+    };
+    Reply {
+        accepted: negotiate::negotiate(&accept.join(","), true),
+        pretty,
+        gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim().split(';').next() == Some("gzip")),
+    }
+}
+
+fn add_warnings(request: &Request, headers: &mut HeaderMap) {
+    let warnings = request.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runes: usize = warnings.iter().map(|w| w.chars().count()).sum();
+    let mut left = limits::WARNING_RUNES_MAX;
+    for warning in warnings.iter() {
+        let cut: String = match runes > limits::WARNING_RUNES_MAX {
+            true => warning.chars().take(limits::WARNING_RUNES_EACH).collect(),
+            false => warning.clone(),
+        };
+        let count = cut.chars().count();
+        if count > left {
+            break;
+        }
+        left -= count;
+        if cut.chars().any(char::is_control) {
+            continue;
+        }
+        let escaped = cut.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = http::HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) {
+            headers.append("warning", value);
+        }
+    }
+}
+
+/// The User-Agent up to the first slash, printable, at most 128 bytes.
+fn default_manager(headers: &HeaderMap) -> Text {
+    let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
+    let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    let mut cut = name.len().min(limits::FIELD_MANAGER_BYTES_MAX);
+    while !name.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    if cut == 0 { Text::new_static("unknown") } else { Text::from(&name[..cut]) }
+}
+
+fn not_allowed(request: &Request, verb: Verb) -> Status {
+    let resource = &request.resource;
+    if resource.is_custom() {
+        return Status::method_not_supported(&resource.group, &resource.plural, verb.as_str());
+    }
+    let message = "the server does not allow this method on the requested resource";
+    Status::new(Reason::MethodNotAllowed, message).with_details(Default::default())
+}
+
+/// What the path and the method ask for, if the resource can do it.
+fn verb_of(request: &Request) -> Result<Verb, Status> {
+    let info = &request.authorized.info;
+    let verb = info.verb;
+    let named = !info.name.is_empty();
+    let refused = || not_allowed(request, verb);
+    if request.subresource != Subresource::None {
+        return match verb {
+            Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
+            _ => Err(refused()),
+        };
+    }
+    match verb {
+        // shipped kinds have no POST to an item, custom resources create from it (corrections crud 7)
+        Verb::Create if named && !request.resource.is_custom() => Err(refused()),
+        Verb::Update | Verb::Patch if !named && request.resource.is_custom() => {
+            Err(Status::bad_request("name must be provided"))
+        }
+        Verb::Update | Verb::Patch if !named => Err(refused()),
+        Verb::Proxy | Verb::None => Err(refused()),
+        Verb::Get | Verb::List if info.method == Method::HEAD && !request.resource.is_custom() => Err(refused()),
+        verb => Ok(verb),
+    }
+}
+
+fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
+    if !reply.accepted.is_empty() {
+        return Ok(());
+    }
+    if request.resource.is_custom() || verb == Verb::Watch {
+        return Err(negotiate::not_acceptable(false));
+    }
+    let list = Media::ALL.map(Media::as_str).join(", ");
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+    Err(Status::new(Reason::NotAcceptable, message).with_details(Default::default()))
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
+}
+
+fn body_format(headers: &HeaderMap) -> Result<Format, Status> {
+    match Media::of_content_type(content_type(headers)) {
+        Some(Media::Json) => Ok(Format::Json),
+        Some(Media::Yaml) => Ok(Format::Yaml),
+        Some(Media::Protobuf) => Ok(Format::Protobuf),
+        None => Err(negotiate::unsupported_media_type()),
+    }
+}
+
+fn patch_kind(request: &Request, headers: &HeaderMap) -> Result<PatchKind, Status> {
+    let kind = PatchKind::of(content_type(headers));
+    if request.resource.is_custom() {
+        return kind.filter(|kind| *kind != PatchKind::Strategic).ok_or_else(|| {
+            let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            Status::new(
+                Reason::UnsupportedMediaType,
+                format!("the body of the request was in an unknown format - accepted media types include: {list}"),
+            )
+        });
+    }
+    kind.ok_or_else(|| {
+        Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
+    })
+}
+
+async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {
+    let too_large = || {
+        let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
+        Status::new(Reason::RequestEntityTooLarge, message)
+    };
+    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let collected = Limited::new(body, limits::BODY_BYTES_MAX).collect().await;
+    let bytes: Bytes = match collected {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
+        Err(error) => return Err(Status::bad_request(error.to_string())),
+    };
+    Ok(Document { bytes, format })
+}
+
+async fn delete_document(headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
+    let document = read(headers, body, Format::Json).await?;
+    if document.bytes.is_empty() {
+        return Ok(None);
+    }
+    let format = body_format(headers)?;
+    Ok(Some(Document { bytes: document.bytes, format }))
+}

@@ -1,0 +1,146 @@
+//! Health, version, and Go durations (api-machinery 18).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Response;
+use machinery::Value;
+
+use super::body::Body;
+use super::respond::text;
+use crate::request::Query;
+
+/// What the server says of its health.
+#[derive(Default)]
+pub struct Health {
+    /// Shutdown has begun: not ready any more.
+    pub draining: AtomicBool,
+}
+
+const CHECKS: [&str; 3] = ["ping", "log", "storage"];
+
+impl Health {
+    fn checks(&self, endpoint: &str) -> Vec<(&'static str, bool)> {
+        let mut checks: Vec<(&'static str, bool)> = CHECKS.iter().map(|name| (*name, true)).collect();
+        if endpoint == "/readyz" {
+            checks.push(("informer-sync", true));
+            checks.push(("shutdown", !self.draining.load(Ordering::Relaxed)));
+        }
+        checks
+    }
+
+    /// Answers `/healthz`, `/livez` and `/readyz`.
+    pub fn answer(&self, endpoint: &str, query: &Query) -> Response<Body> {
+        let name = endpoint.trim_start_matches('/');
+        let excluded: Vec<&str> = query.all("exclude").collect();
+        let mut lines = String::new();
+        let mut healthy = true;
+        let checks = self.checks(endpoint);
+        for (check, good) in &checks {
+            if excluded.contains(check) {
+                lines.push_str(&format!("[+]{check} excluded: ok\n"));
+            } else if *good {
+                lines.push_str(&format!("[+]{check} ok\n"));
+            } else {
+                healthy = false;
+                lines.push_str(&format!("[-]{check} failed: reason withheld\n"));
+            }
+        }
+        let unknown: Vec<String> = excluded
+            .iter()
+            .filter(|e| !checks.iter().any(|(name, _)| name == *e))
+            .map(|e| machinery::value::quote(e))
+            .collect();
+        if !unknown.is_empty() {
+            let list = unknown.join(", ");
+            lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {list}\n"));
+        }
+        match (healthy, query.has("verbose")) {
+            (true, false) => text(200, "ok"),
+            (true, true) => text(200, &format!("{lines}{name} check passed\n")),
+            (false, _) => text(500, &format!("{lines}{name} check failed\n")),
+        }
+    }
+
+    /// Answers one check.
+    pub fn check(&self, name: &str) -> Response<Body> {
+        match self.checks("/readyz").iter().find(|(check, _)| *check == name) {
+            Some((_, true)) => text(200, "ok"),
+            Some((_, false)) => text(500, "internal server error: reason withheld\n"),
+            None => text(404, "404 page not found\n"),
+        }
+    }
+}
+
+/// The Kubernetes release whose behaviour is served.
+pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "35", "3");
+
+/// `/version`.
+pub fn version() -> Value {
+    let (major, minor, patch) = KUBERNETES_VERSION;
+    let own = env!("CARGO_PKG_VERSION");
+    [
+        ("major", Value::from(major)),
+        ("minor", Value::from(minor)),
+        ("emulationMajor", Value::from(major)),
+        ("emulationMinor", Value::from(minor)),
+        ("minCompatibilityMajor", Value::from(major)),
+        ("minCompatibilityMinor", Value::from("34")),
+        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{own}"))),
+        ("gitCommit", Value::from("0000000000000000000000000000000000000000")),
+        ("gitTreeState", Value::from("clean")),
+        ("buildDate", Value::from("2026-11-21T00:00:00Z")),
+        ("goVersion", Value::from("none")),
+        ("compiler", Value::from("rustc")),
+        ("platform", Value::from("linux/amd64")),
+    ]
+    .into()
+}
+
+/// A Go duration such as `1m30s`. The error is Go's.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let quoted = machinery::value::quote(text);
+    let invalid = || format!("time: invalid duration {quoted}");
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().map_err(|_| invalid())?;
+        rest = &rest[end..];
+        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "" => return Err(format!("time: missing unit in duration {quoted}")),
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            other => {
+                let unit = machinery::value::quote(other);
+                return Err(format!("time: unknown unit {unit} in duration {quoted}"));
+            }
+        };
+        seconds += number * unit;
+        rest = &rest[end..];
+    }
+    Duration::try_from_secs_f64(if text.starts_with('-') { 0.0 } else { seconds }).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
+        assert_eq!(parse_duration("soon").unwrap_err(), "time: invalid duration \"soon\"");
+        assert_eq!(parse_duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
+    }
+}

@@ -1,0 +1,14 @@
+//! The edge (layer 8): listener, TLS, the path of a request, answers. Only this room knows hyper.
+
+mod body;
+mod chain;
+mod health;
+mod listener;
+mod negotiate;
+mod respond;
+mod table;
+mod watch;
+
+pub use chain::Edge;
+pub use health::parse_duration;
+pub use listener::{Listener, Tls, TlsError};

@@ -1,0 +1,187 @@
+//! Content negotiation: which media type and which shape an answer has (api-machinery 3.1, corrections read 17, 18).
+
+use machinery::Status;
+use machinery::status::Reason;
+
+/// A media type that the server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+impl Media {
+    pub const ALL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Media::Json => "application/json",
+            Media::Yaml => "application/yaml",
+            Media::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// What a `Content-Type` says, parameters aside.
+    pub fn of_content_type(text: &str) -> Option<Media> {
+        let plain = text.split(';').next().unwrap_or_default().trim();
+        if plain.is_empty() {
+            return Some(Media::Json);
+        }
+        Media::ALL.into_iter().find(|media| media.as_str() == plain)
+    }
+}
+
+/// `as=` of an Accept clause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    #[default]
+    Whole,
+    Table,
+    Partial,
+    PartialList,
+}
+
+/// One way in which the answer may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub media: Media,
+    pub shape: Shape,
+    /// `v=v1beta1` of the shape.
+    pub beta: bool,
+    pub pretty: Option<bool>,
+}
+
+impl Accepted {
+    pub const JSON: Accepted = Accepted { media: Media::Json, shape: Shape::Whole, beta: false, pretty: None };
+
+    pub fn shape_version(&self) -> &'static str {
+        if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
+    }
+}
+
+/// One clause of an Accept header.
+#[derive(Debug)]
+pub struct Clause<'a> {
+    pub kind: &'a str,
+    pub subtype: &'a str,
+    pub params: Vec<(&'a str, &'a str)>,
+    q: f64,
+}
+
+/// The clauses of an Accept header, best first.
+pub fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut out: Vec<Clause<'_>> = accept.split(',').filter_map(clause).collect();
+    let rank = |c: &Clause<'_>| (c.kind == "*", c.subtype == "*");
+    out.sort_by(|a, b| b.q.total_cmp(&a.q).then_with(|| rank(a).cmp(&rank(b))));
+    out
+}
+
+fn clause(text: &str) -> Option<Clause<'_>> {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next()?;
+    let (kind, subtype) = match name.split_once('/') {
+        Some((kind, subtype)) => (kind, subtype),
+        None if name == "*" => ("*", "*"),
+        None => return None,
+    };
+    let mut q = 1.0;
+    let mut params = vec![];
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        if key == "q" {
+            q = value.parse().unwrap_or(0.0);
+        } else {
+            params.push((key, value));
+        }
+    }
+    Some(Clause { kind, subtype, params, q })
+}
+
+impl Clause<'_> {
+    pub fn param(&self, key: &str) -> Option<&str> {
+        self.params.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
+    }
+
+    pub fn matches(&self, media: &str) -> bool {
+        let (kind, subtype) = media.split_once('/').unwrap_or_default();
+        (self.kind == "*" && self.subtype == "*")
+            || (self.kind == kind && (self.subtype == "*" || self.subtype == subtype))
+    }
+
+    fn shape(&self) -> Option<(Shape, bool)> {
+        let Some(name) = self.param("as").filter(|name| !name.is_empty()) else { return Some((Shape::Whole, false)) };
+        let beta = match (self.param("g"), self.param("v")) {
+            (Some("meta.k8s.io"), Some("v1")) => false,
+            (Some("meta.k8s.io"), Some("v1beta1")) => true,
+            _ => return None,
+        };
+        match name {
+            "Table" => Some((Shape::Table, beta)),
+            "PartialObjectMetadata" => Some((Shape::Partial, beta)),
+            "PartialObjectMetadataList" => Some((Shape::PartialList, beta)),
+            _ => None,
+        }
+    }
+
+    fn accepted(&self, shapes: bool) -> Vec<Accepted> {
+        let Some((shape, beta)) = self.shape() else { return vec![] };
+        if shape != Shape::Whole && !shapes {
+            return vec![];
+        }
+        let pretty = self.param("pretty").map(|v| v == "1");
+        let fits = |media: &Media| self.matches(media.as_str()) && !(shape == Shape::Table && *media == Media::Protobuf);
+        Media::ALL.into_iter().filter(fits).map(|media| Accepted { media, shape, beta, pretty }).collect()
+    }
+}
+
+/// Every acceptable form of the answer, best first. `shapes` says whether the endpoint can make tables and partial
+/// objects.
+pub fn negotiate(accept: &str, shapes: bool) -> Vec<Accepted> {
+    if accept.trim().is_empty() {
+        return vec![Accepted::JSON];
+    }
+    clauses(accept).iter().flat_map(|clause| clause.accepted(shapes)).collect()
+}
+
+/// The 406 of custom resources, and of built-in paths where only the shape can't be had.
+pub fn not_acceptable(stream: bool) -> Status {
+    let list = if stream {
+        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch".to_owned()
+    } else {
+        media_list()
+    };
+    Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {list}"))
+}
+
+fn media_list() -> String {
+    Media::ALL.map(Media::as_str).join(", ")
+}
+
+/// The 415 of request bodies.
+pub fn unsupported_media_type() -> Status {
+    let message =
+        format!("the body of the request was in an unknown format - accepted media types include: {}", media_list());
+    Status::new(Reason::UnsupportedMediaType, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_are_tried_in_order() {
+        let first = |accept: &str| negotiate(accept, true).first().map(|a| (a.media, a.shape, a.beta));
+        let json = Some((Media::Json, Shape::Whole, false));
+        for accept in ["", "*/*", "application/*", "application/json;colour=red", "application/json;q=0", "text/html,*/*"] {
+            assert_eq!(first(accept), json, "{accept}");
+        }
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        assert_eq!(first(table), Some((Media::Json, Shape::Table, false)));
+        assert_eq!(first("application/json;as=Tabel;v=v1;g=meta.k8s.io,application/yaml"), Some((Media::Yaml, Shape::Whole, false)));
+        assert_eq!(first("application/json;q=0.5,application/yaml"), Some((Media::Yaml, Shape::Whole, false)));
+        for accept in ["APPLICATION/JSON", "text/plain", "application/json;as=Table;v=v2;g=meta.k8s.io"] {
+            assert_eq!(first(accept), None, "{accept}");
+        }
+    }
+}

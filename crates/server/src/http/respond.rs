@@ -1,0 +1,257 @@
+//! From outcomes to bytes: shapes, encodings, pretty printing, compression (api-machinery 3, 15).
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+use machinery::{Status, Value, yaml};
+
+use super::body::Body;
+use super::negotiate::{Accepted, Media, Shape};
+use super::table;
+use crate::limits;
+use crate::verbs::{ListOutcome, Outcome, Request, Shown};
+
+/// How this request wants its answer.
+pub struct Reply {
+    pub accepted: Vec<Accepted>,
+    pub pretty: bool,
+    pub gzip: bool,
+}
+
+impl Reply {
+    /// The best form for an object that can't be protobuf.
+    fn text(&self) -> Option<Accepted> {
+        self.accepted.iter().find(|a| a.media != Media::Protobuf).copied()
+    }
+
+    fn is_pretty(&self, accepted: &Accepted) -> bool {
+        accepted.pretty.unwrap_or(self.pretty)
+    }
+
+    /// A Status; shapes don't apply to it.
+    pub fn status(&self, status: &Status) -> Response<Body> {
+        let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let accepted = self.text().unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
+        let plain = Accepted { shape: Shape::Whole, ..accepted };
+        let mut response = self.tree(code, &status.to_value(), &plain);
+        if status.retry_after_seconds() > 0 {
+            set(response.headers_mut(), "retry-after", &status.retry_after_seconds().to_string());
+        }
+        if status.code == 403 {
+            set(response.headers_mut(), "x-content-type-options", "nosniff");
+        }
+        response
+    }
+
+    /// A tree as it is.
+    pub fn tree(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
+        let (media, bytes) = match accepted.media {
+            Media::Yaml => (Media::Yaml, yaml::encode(value).into_bytes()),
+            _ if self.is_pretty(accepted) => (Media::Json, pretty(value).into_bytes()),
+            _ => {
+                let mut out = Vec::with_capacity(1024);
+                machinery::value::write_json(value, &mut out);
+                out.push(b'\n');
+                (Media::Json, out)
+            }
+        };
+        self.bytes(code, media.as_str(), bytes)
+    }
+
+    pub fn bytes(&self, code: StatusCode, content_type: &str, bytes: Vec<u8>) -> Response<Body> {
+        let compress = self.gzip && bytes.len() > limits::GZIP_BYTES_MIN;
+        let body = if compress { gzip(&bytes) } else { bytes };
+        let mut response = Response::new(Body::Full(Bytes::from(body)));
+        *response.status_mut() = code;
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
+        if compress {
+            set(response.headers_mut(), "content-encoding", "gzip");
+            set(response.headers_mut(), "vary", "Accept-Encoding");
+        }
+        response
+    }
+
+    /// What a verb answered.
+    pub fn outcome(&self, request: &Request, outcome: Outcome) -> Result<Response<Body>, Status> {
+        match outcome {
+            Outcome::Success(value) => {
+                let accepted = self.text().unwrap_or(Accepted::JSON);
+                Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
+            }
+            Outcome::Object(code, shown) => {
+                self.object(request, StatusCode::from_u16(code).unwrap_or(StatusCode::OK), &shown)
+            }
+            Outcome::List(list) => self.list(request, list),
+        }
+    }
+
+    fn object(&self, request: &Request, code: StatusCode, shown: &Shown) -> Result<Response<Body>, Status> {
+        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
+        match accepted.shape {
+            Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
+                let mut out = Vec::with_capacity(2048);
+                shown.write(&mut out);
+                out.push(b'\n');
+                Ok(self.bytes(code, Media::Json.as_str(), out))
+            }
+            Shape::Whole => Ok(self.tree(code, &shown.to_value(), &accepted)),
+            Shape::Partial => Ok(self.tree(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
+            Shape::PartialList => Err(Status::untyped(500, "content is not a list")),
+            Shape::Table => {
+                let table = table::Table::new(request, &accepted)?;
+                Ok(self.tree(code, &table.of_object(&shown.to_value()), &accepted))
+            }
+        }
+    }
+
+    fn list(&self, request: &Request, list: ListOutcome) -> Result<Response<Body>, Status> {
+        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
+        match accepted.shape {
+            Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
+                Ok(self.bytes(StatusCode::OK, Media::Json.as_str(), list_bytes(request, &list)))
+            }
+            Shape::Whole => {
+                let value = machinery::value::decode(&list_bytes(request, &list)).unwrap_or_default();
+                Ok(self.tree(StatusCode::OK, &value, &accepted))
+            }
+            Shape::PartialList => {
+                let items: Vec<Value> = list.items.iter().map(|s| table::partial(&s.to_value(), &accepted)).collect();
+                let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
+                let value: Value = [
+                    ("kind", Value::from("PartialObjectMetadataList")),
+                    ("apiVersion", Value::from(accepted.shape_version())),
+                    ("metadata", list_meta(&list, false)),
+                    ("items", items),
+                ]
+                .into();
+                Ok(self.tree(StatusCode::OK, &value, &accepted))
+            }
+            Shape::Partial => Err(Status::new(
+                machinery::status::Reason::NotAcceptable,
+                format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                    if request.resource.is_custom() { "*unstructured.UnstructuredList".to_owned() } else { format!("*v1.{}", request.resource.list_kind) }
+                ),
+            )),
+            Shape::Table => {
+                let table = table::Table::new(request, &accepted)?;
+                let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
+                Ok(self.tree(StatusCode::OK, &table.of_list(&trees, list_meta(&list, false)), &accepted))
+            }
+        }
+    }
+}
+
+/// ListMeta; lists of custom resources always carry `continue`.
+fn list_meta(list: &ListOutcome, custom: bool) -> Value {
+    let mut meta = Value::object();
+    meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
+    if custom || !list.continue_token.is_empty() {
+        meta.set_at(&["continue"], Value::from(&list.continue_token));
+    }
+    if let Some(remaining) = list.remaining {
+        meta.set_at(&["remainingItemCount"], Value::Int(i64::try_from(remaining).unwrap_or(i64::MAX)));
+    }
+    meta
+}
+
+/// A list as the concatenation of its items' bytes.
+fn list_bytes(request: &Request, list: &ListOutcome) -> Vec<u8> {
+    let custom = request.resource.is_custom();
+    let size: usize = list.items.iter().map(|shown| match shown {
+        Shown::Stored(_, body) => body.bytes.len() + 40,
+        Shown::Tree(_) => 1024,
+    }).sum();
+    let mut out = Vec::with_capacity(size + 256);
+    let head: Value = [("apiVersion", Value::String(request.api_version()))].into();
+    let head = head.to_json();
+    out.extend_from_slice(head.trim_end_matches('}').as_bytes());
+    out.extend_from_slice(b",\"items\":[");
+    for (i, item) in list.items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if custom {
+            item.write(&mut out);
+        } else {
+            // items of typed lists carry no type
+            let mut value = item.to_value();
+            value.remove_at(&["kind"]);
+            value.remove_at(&["apiVersion"]);
+            machinery::value::write_json(&value, &mut out);
+        }
+    }
+    out.extend_from_slice(b"],\"kind\":");
+    machinery::value::write_json_string(&request.resource.list_kind, &mut out);
+    out.extend_from_slice(b",\"metadata\":");
+    machinery::value::write_json(&list_meta(list, custom), &mut out);
+    out.extend_from_slice(b"}\n");
+    out
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
+    // writing to memory does not fail
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+pub fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_bytes(value.as_bytes())) {
+        headers.insert(name, value);
+    }
+}
+
+/// Two spaces, no line break at the end.
+pub fn pretty(value: &Value) -> String {
+    let mut out = String::new();
+    indent(value, 0, &mut out);
+    out
+}
+
+fn indent(value: &Value, depth: usize, out: &mut String) {
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            out.push('{');
+            for (i, (key, value)) in map.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                line(out, depth + 1);
+                out.push_str(&Value::String(key.clone()).to_json());
+                out.push_str(": ");
+                indent(value, depth + 1, out);
+            }
+            line(out, depth);
+            out.push('}');
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                line(out, depth + 1);
+                indent(item, depth + 1, out);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        other => out.push_str(&other.to_json()),
+    }
+}
+
+/// A plain text answer.
+pub fn text(code: u16, message: &str) -> Response<Body> {
+    let mut response = Response::new(Body::Full(Bytes::copy_from_slice(message.as_bytes())));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    set(response.headers_mut(), CONTENT_TYPE.as_str(), "text/plain; charset=utf-8");
+    set(response.headers_mut(), "x-content-type-options", "nosniff");
+    response
+}

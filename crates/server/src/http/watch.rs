@@ -1,0 +1,83 @@
+//! Watch streams as bytes: a JSON object per line.
+
+use bytes::Bytes;
+use machinery::Value;
+use machinery::value::write_json;
+
+use super::body::{NextPiece, Pieces};
+use super::negotiate::{Accepted, Shape};
+use super::table;
+use crate::verbs::{Shown, Watch, WatchEvent};
+
+/// A watch that is sent as a body.
+pub struct Stream {
+    pub watch: Watch,
+    pub accepted: Accepted,
+    pub first: bool,
+}
+
+impl Pieces for Stream {
+    fn next(mut self: Box<Self>) -> NextPiece {
+        Box::pin(async move {
+            loop {
+                let events = self.watch.next().await?;
+                let mut out = Vec::with_capacity(1024 * events.len().max(1));
+                for event in &events {
+                    self.write(event, &mut out);
+                }
+                if !out.is_empty() {
+                    return Some((Bytes::from(out), self as Box<dyn Pieces>));
+                }
+            }
+        })
+    }
+}
+
+impl Stream {
+    fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+        match event {
+            WatchEvent::Object(kind, shown) => {
+                out.extend_from_slice(b"{\"type\":\"");
+                out.extend_from_slice(kind.as_bytes());
+                out.extend_from_slice(b"\",\"object\":");
+                self.object(shown, out);
+                out.extend_from_slice(b"}\n");
+            }
+            WatchEvent::Bookmark(revision, end) => {
+                let object = self.watch.bookmark_object(*revision, *end);
+                out.extend_from_slice(b"{\"type\":\"BOOKMARK\",\"object\":");
+                match self.accepted.shape {
+                    Shape::Whole => write_json(&object, out),
+                    _ => self.shaped(&object, out),
+                }
+                out.extend_from_slice(b"}\n");
+            }
+            WatchEvent::Error(status) => {
+                let event: Value = [("type", Value::from("ERROR")), ("object", status.to_value())].into();
+                write_json(&event, out);
+                out.push(b'\n');
+            }
+        }
+    }
+
+    fn object(&mut self, shown: &Shown, out: &mut Vec<u8>) {
+        match self.accepted.shape {
+            Shape::Whole => shown.write(out),
+            _ => self.shaped(&shown.to_value(), out),
+        }
+    }
+
+    fn shaped(&mut self, object: &Value, out: &mut Vec<u8>) {
+        match self.accepted.shape {
+            Shape::Partial => write_json(&table::partial(object, &self.accepted), out),
+            Shape::Table => {
+                let first = std::mem::take(&mut self.first);
+                match table::Table::new(&self.watch.request, &self.accepted) {
+                    Ok(table) => write_json(&table.of_event(object, first), out),
+                    Err(status) => write_json(&status.to_value(), out),
+                }
+            }
+            _ => write_json(object, out),
+        }
+    }
+}

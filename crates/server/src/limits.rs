@@ -1,0 +1,45 @@
+//! Every bound in one place (layer 0). Where kube-apiserver has the same bound, its value stands here.
+
+/// Bytes of a request body (api-machinery 1.4).
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Bytes of one stored object; etcd's default for a request.
+pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
+/// Bytes of all annotations of an object.
+pub const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a field manager's name.
+pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
+/// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
+pub const RING_EVENTS_MAX: usize = 102_400;
+/// Events kept even when they are large.
+pub const RING_EVENTS_MIN: usize = 1_000;
+/// Bytes of objects in one ring.
+pub const RING_BYTES_MAX: usize = 64 << 20;
+/// Events handed to a watcher at a time.
+pub const EVENTS_PER_BATCH: usize = 256;
+/// Wakers without a watcher are swept when there are more than this.
+pub const WAKERS_SWEEP: usize = 1_024;
+/// Attempts of a write whose object changes under it.
+pub const WRITE_RETRIES: usize = 64;
+/// Attempts at a free generated name.
+pub const GENERATE_NAME_ATTEMPTS: usize = 8;
+/// Answers from this size on are compressed (api-machinery 3.3).
+pub const GZIP_BYTES_MIN: usize = 128 * 1024;
+/// Seconds after which a request without its own limit ends (api-machinery 1.3).
+pub const REQUEST_TIMEOUT_SECONDS: u64 = 60;
+/// Seconds that a read waits for a version from the future (api-machinery 11.4).
+pub const FUTURE_VERSION_SECONDS: u64 = 3;
+/// Objects deleted per page of a deletecollection.
+pub const DELETE_COLLECTION_PARALLEL: usize = 64;
+/// Bytes of a piece of a streamed list.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+/// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
+pub const WARNING_RUNES_MAX: usize = 4096;
+pub const WARNING_RUNES_EACH: usize = 256;
+/// Streams of one HTTP/2 connection; kube-apiserver says 100, we have no reason to queue more than needed.
+pub const HTTP2_STREAMS_MAX: u32 = 1_000;
+/// Changes of the store that stay readable: watches resume and lists page within them.
+pub const HISTORY_REVISIONS: u64 = 50_000;
+/// Seconds between compactions.
+pub const COMPACTION_SECONDS: u64 = 60;
+/// Stack of a worker thread: values may nest 10,000 levels deep.
+pub const WORKER_STACK_BYTES: usize = 64 << 20;

@@ -1,0 +1,288 @@
+//! All objects of one resource: a persistent ordered map, and a ring of the newest events.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use machinery::Text;
+use store::Revision;
+use tokio::sync::Notify;
+
+use super::event::{Event, EventKind};
+use super::stored::Stored;
+use crate::limits;
+
+/// The objects of a collection at one revision, sorted by path; cloning it is cheap.
+pub type Root = imbl::OrdMap<Text, Arc<Stored>>;
+
+/// What a reader is interested in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    All,
+    Namespace(Text),
+    /// One object, by `namespace/name` or `name`.
+    Path(Text),
+}
+
+impl Scope {
+    pub fn contains(&self, path: &str) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::Namespace(namespace) => path.strip_prefix(namespace.as_str()).is_some_and(|p| p.starts_with('/')),
+            Scope::Path(one) => one == path,
+        }
+    }
+
+    /// The scopes that a change under `path` belongs to.
+    fn of(path: &Text) -> [Option<Scope>; 3] {
+        let namespace = path.split_once('/').map(|(namespace, _)| Scope::Namespace(namespace.into()));
+        [Some(Scope::All), namespace, Some(Scope::Path(path.clone()))]
+    }
+}
+
+/// The history that was asked for is gone; the oldest revision that can be continued from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired {
+    pub oldest: Revision,
+}
+
+struct Inner {
+    root: Root,
+    /// The newest change of this collection.
+    revision: Revision,
+    ring: VecDeque<Arc<Event>>,
+    ring_bytes: usize,
+    /// Every change after this revision is in the ring.
+    ring_after: Revision,
+    wakers: HashMap<Scope, Arc<Notify>>,
+}
+
+/// The live objects of one resource.
+pub struct Collection {
+    inner: Mutex<Inner>,
+}
+
+impl Collection {
+    /// An empty collection whose history is known from `since` on.
+    pub fn new(since: Revision) -> Collection {
+        let inner = Inner {
+            root: Root::new(),
+            revision: since,
+            ring: VecDeque::new(),
+            ring_bytes: 0,
+            ring_after: since,
+            wakers: HashMap::new(),
+        };
+        Collection { inner: Mutex::new(inner) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn get(&self, path: &str) -> Option<Arc<Stored>> {
+        self.lock().root.get(path).cloned()
+    }
+
+    /// The newest objects and the revision of the newest change among them.
+    pub fn latest(&self) -> (Root, Revision) {
+        let inner = self.lock();
+        (inner.root.clone(), inner.revision)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().root.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The objects as they were at `revision`: the newest ones with the later events undone.
+    pub fn at(&self, revision: Revision) -> Result<Root, Expired> {
+        let inner = self.lock();
+        if revision < inner.ring_after {
+            return Err(Expired { oldest: inner.ring_after });
+        }
+        let mut root = inner.root.clone();
+        let later: Vec<Arc<Event>> =
+            inner.ring.iter().rev().take_while(|event| event.revision > revision).cloned().collect();
+        drop(inner);
+        for event in later {
+            match &event.previous {
+                Some(previous) => root.insert(event.path.clone(), previous.clone()),
+                None => root.remove(&event.path),
+            };
+        }
+        Ok(root)
+    }
+
+    /// Takes an object into the base, without an event.
+    pub fn load(&self, path: Text, object: Arc<Stored>) {
+        let mut inner = self.lock();
+        inner.revision = inner.revision.max(object.revision);
+        inner.root.insert(path, object);
+    }
+
+    /// Applies a change and answers its event; `None` stands for a deletion. Deleting what is absent is no event.
+    pub fn apply(&self, revision: Revision, path: &Text, object: Option<Arc<Stored>>) -> Option<Arc<Event>> {
+        let mut inner = self.lock();
+        inner.revision = revision;
+        let (kind, object, previous) = match object {
+            Some(object) => {
+                let previous = inner.root.insert(path.clone(), object.clone());
+                let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
+                (kind, object, previous)
+            }
+            None => {
+                let previous = inner.root.remove(path)?;
+                (EventKind::Deleted, Arc::new(previous.at(revision)), Some(previous))
+            }
+        };
+        let event = Arc::new(Event { revision, kind, path: path.clone(), object, previous });
+        inner.push(event.clone());
+        let wakers: Vec<Arc<Notify>> =
+            Scope::of(path).into_iter().flatten().filter_map(|scope| inner.wakers.get(&scope).cloned()).collect();
+        drop(inner);
+        wakers.iter().for_each(|waker| waker.notify_waiters());
+        Some(event)
+    }
+
+    /// A cursor behind `after`. 410 if that is older than the ring.
+    pub fn subscribe(self: &Arc<Self>, scope: Scope, after: Revision) -> Result<Cursor, Expired> {
+        let mut inner = self.lock();
+        if after < inner.ring_after {
+            return Err(Expired { oldest: inner.ring_after });
+        }
+        if inner.wakers.len() > limits::WAKERS_SWEEP {
+            inner.wakers.retain(|_, waker| Arc::strong_count(waker) > 1);
+        }
+        let waker = inner.wakers.entry(scope.clone()).or_default().clone();
+        drop(inner);
+        Ok(Cursor { collection: self.clone(), scope, after, waker })
+    }
+
+    /// Events after `after` within `scope`, and the revision up to which that is all there is.
+    fn events(&self, scope: &Scope, after: Revision) -> Result<(Vec<Arc<Event>>, Revision), Expired> {
+        let inner = self.lock();
+        if after < inner.ring_after {
+            return Err(Expired { oldest: inner.ring_after });
+        }
+        let start = inner.ring.partition_point(|event| event.revision <= after);
+        let mut events = vec![];
+        for event in inner.ring.range(start..) {
+            if scope.contains(&event.path) {
+                events.push(event.clone());
+                if events.len() >= limits::EVENTS_PER_BATCH {
+                    return Ok((events, event.revision));
+                }
+            }
+        }
+        Ok((events, inner.revision.max(after)))
+    }
+}
+
+impl Inner {
+    fn push(&mut self, event: Arc<Event>) {
+        self.ring_bytes += event.object.body.bytes.len();
+        self.ring.push_back(event);
+        while self.ring.len() > limits::RING_EVENTS_MAX
+            || (self.ring_bytes > limits::RING_BYTES_MAX && self.ring.len() > limits::RING_EVENTS_MIN)
+        {
+            if let Some(old) = self.ring.pop_front() {
+                self.ring_bytes -= old.object.body.bytes.len();
+                self.ring_after = old.revision;
+            }
+        }
+    }
+}
+
+/// A watcher's place in the ring: a revision and a waker, no queue.
+pub struct Cursor {
+    collection: Arc<Collection>,
+    scope: Scope,
+    after: Revision,
+    waker: Arc<Notify>,
+}
+
+impl Cursor {
+    /// Up to where this cursor has seen everything.
+    pub fn after(&self) -> Revision {
+        self.after
+    }
+
+    /// What has happened since; empty if nothing has.
+    pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
+        let (events, seen) = self.collection.events(&self.scope, self.after)?;
+        self.after = seen;
+        Ok(events)
+    }
+
+    /// The next events, at least one.
+    pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
+        loop {
+            let waker = self.waker.clone();
+            let mut notified = std::pin::pin!(waker.notified());
+            notified.as_mut().enable();
+            let events = self.take()?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            notified.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::{Body, Meta};
+    use machinery::json;
+
+    fn object(name: &str, revision: Revision) -> Arc<Stored> {
+        let value = json!({"metadata": {"name": name}});
+        Arc::new(Stored::new(revision, Body::encode(&value), Meta::of(&value)))
+    }
+
+    #[test]
+    fn history_can_be_undone() {
+        let collection = Collection::new(0);
+        collection.apply(1, &"a".into(), Some(object("a", 1)));
+        collection.apply(2, &"b".into(), Some(object("b", 2)));
+        collection.apply(3, &"a".into(), Some(object("a", 3)));
+        collection.apply(4, &"b".into(), None);
+        let paths = |revision| -> Vec<(String, u64)> {
+            collection.at(revision).unwrap().iter().map(|(path, o)| (path.to_string(), o.revision)).collect()
+        };
+        assert_eq!(paths(0), []);
+        assert_eq!(paths(2), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
+        assert_eq!(paths(4), [("a".to_owned(), 3)]);
+    }
+
+    #[tokio::test]
+    async fn cursors_see_their_scope_in_order() {
+        let collection = Arc::new(Collection::new(0));
+        let mut one = collection.subscribe(Scope::Path("n/a".into()), 0).unwrap();
+        let mut namespace = collection.subscribe(Scope::Namespace("n".into()), 0).unwrap();
+        for (revision, path) in [(1, "n/a"), (2, "m/a"), (3, "n/b"), (4, "n/a")] {
+            collection.apply(revision, &path.into(), Some(object("x", revision)));
+        }
+        let revisions = |events: Vec<Arc<Event>>| events.iter().map(|e| e.revision).collect::<Vec<_>>();
+        assert_eq!(revisions(one.next().await.unwrap()), [1, 4]);
+        assert_eq!(revisions(namespace.next().await.unwrap()), [1, 3, 4]);
+        assert!(namespace.take().unwrap().is_empty());
+        let waiting = tokio::spawn(async move { one.next().await.unwrap().len() });
+        tokio::task::yield_now().await;
+        collection.apply(5, &"n/a".into(), None);
+        assert_eq!(waiting.await.unwrap(), 1);
+    }
+
+    #[test]
+    fn what_the_ring_lost_is_expired() {
+        let collection = Arc::new(Collection::new(0));
+        for revision in 1..=(limits::RING_EVENTS_MAX as u64 + 10) {
+            collection.apply(revision, &"a".into(), Some(object("a", revision)));
+        }
+        assert_eq!(collection.subscribe(Scope::All, 5).err(), Some(Expired { oldest: 10 }));
+        assert!(collection.at(9).is_err() && collection.at(10).is_ok());
+    }
+}

@@ -1,0 +1,204 @@
+//! The one task that follows the store, and the one way to write.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use machinery::Text;
+use store::{Change, Expected, Refused, Revision, Store, StoreError, Write};
+use tokio::sync::watch;
+
+use super::collection::Collection;
+use super::event::Event;
+use super::key::Key;
+use super::stored::{Body, Meta, Stored};
+
+type Id = (Text, Text);
+/// Hears of every event before its revision is visible: keeps what is derived from objects up to date.
+type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
+
+/// Every collection, and the store below them.
+pub struct Objects {
+    store: Arc<dyn Store>,
+    collections: Mutex<HashMap<Id, Arc<Collection>>>,
+    /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
+    in_flight: Mutex<HashMap<Bytes, (Bytes, Body, Meta, u64)>>,
+    applied: watch::Sender<Revision>,
+    observer: OnceLock<Observer>,
+}
+
+impl Objects {
+    /// Loads everything the store holds. `observer` is called for each object that is there, then for each event.
+    pub async fn open(store: Arc<dyn Store>, observer: Observer) -> Result<Arc<Objects>, StoreError> {
+        let snapshot = store.snapshot().await?;
+        let objects = Objects {
+            store: store.clone(),
+            collections: Mutex::default(),
+            in_flight: Mutex::default(),
+            applied: watch::Sender::new(snapshot.revision),
+            observer: OnceLock::new(),
+        };
+        for entry in snapshot.entries {
+            let (Some(key), Some(stored)) = (Key::parse(&entry.key), Stored::parse(entry.revision, &entry.value)) else {
+                return Err(StoreError::Damaged(format!("the value of {} is no object", entry.key.escape_ascii())));
+            };
+            objects.collection(&key.group, &key.plural).load(key.path.clone(), Arc::new(stored));
+        }
+        let head = store.head().await?;
+        let mut changes = store.follow(snapshot.revision).await?;
+        let mut seen = snapshot.revision;
+        while seen < head {
+            for change in changes.next().await? {
+                seen = change.revision;
+                objects.apply(change)?;
+            }
+        }
+        objects.applied.send_replace(seen);
+        let _ = objects.observer.set(observer);
+        objects.tell_all();
+        let objects = Arc::new(objects);
+        crate::task::spawn("feed", objects.clone().follow(changes));
+        Ok(objects)
+    }
+
+    async fn follow(self: Arc<Self>, mut changes: Box<dyn store::Changes>) {
+        loop {
+            let batch = match changes.next().await {
+                Ok(batch) => batch,
+                Err(error) => {
+                    tracing::error!(%error, "the server no longer follows its store");
+                    return;
+                }
+            };
+            let mut revision = 0;
+            for change in batch {
+                revision = change.revision;
+                if let Err(error) = self.apply(change) {
+                    tracing::error!(%error, revision, "a change of the store cannot be read");
+                }
+            }
+            self.applied.send_replace(revision);
+        }
+    }
+
+    fn apply(&self, change: Change) -> Result<(), StoreError> {
+        let unreadable = || StoreError::Damaged(format!("revision {} is no object", change.revision));
+        let key = Key::parse(&change.key).ok_or_else(unreadable)?;
+        let object = match &change.value {
+            None => None,
+            Some(value) => Some(Arc::new(self.stored(&change, value).ok_or_else(unreadable)?)),
+        };
+        let collection = self.collection(&key.group, &key.plural);
+        if let Some(event) = collection.apply(change.revision, &key.path, object) {
+            self.tell(&key, &event);
+        }
+        Ok(())
+    }
+
+    fn stored(&self, change: &Change, value: &Bytes) -> Option<Stored> {
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((bytes, ..)) = in_flight.get(&change.key)
+            && bytes.as_ptr() == value.as_ptr()
+            && let Some((_, body, meta, clean)) = in_flight.remove(&change.key)
+        {
+            let stored = Stored::new(change.revision, body, meta);
+            if clean > 0 {
+                stored.remember(clean, None);
+            }
+            return Some(stored);
+        }
+        drop(in_flight);
+        Stored::parse(change.revision, value)
+    }
+
+    fn tell(&self, key: &Key, event: &Event) {
+        if let Some(observer) = self.observer.get() {
+            observer(self, key, event);
+        }
+    }
+
+    /// Tells of everything that is there after loading.
+    fn tell_all(&self) {
+        let collections: Vec<(Id, Arc<Collection>)> = {
+            let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+            collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
+        };
+        for ((group, plural), collection) in collections {
+            for (path, object) in collection.latest().0 {
+                let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
+                let kind = super::EventKind::Added;
+                let event = Event { revision: object.revision, kind, path, object, previous: None };
+                self.tell(&key, &event);
+            }
+        }
+    }
+
+    /// The collection of a resource, made when it is first asked for.
+    pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
+        let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.applied.borrow();
+        collections
+            .entry((group.clone(), plural.clone()))
+            .or_insert_with(|| Arc::new(Collection::new(since)))
+            .clone()
+    }
+
+    /// Everything up to this revision is visible.
+    pub fn revision(&self) -> Revision {
+        *self.applied.borrow()
+    }
+
+    /// Waits until `revision` is visible.
+    pub async fn wait_for(&self, revision: Revision) {
+        let mut applied = self.applied.subscribe();
+        // the sender lives as long as self, so this ends only when the revision is reached
+        let _ = applied.wait_for(|applied| *applied >= revision).await;
+    }
+
+    /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces;
+    /// `clean` names the version program whose rendition these bytes are, 0 for none.
+    pub async fn put(
+        &self,
+        key: &Key,
+        body: Body,
+        meta: Meta,
+        expected: Option<Revision>,
+        clean: u64,
+    ) -> Result<Revision, Refused> {
+        let bytes = body.bytes.clone();
+        let place = key.to_bytes();
+        let flight = (bytes.clone(), body, meta, clean);
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), flight);
+        let expected = expected.map_or(Expected::Absent, Expected::At);
+        let result = self.commit(Write { key: place.clone(), expected, value: Some(bytes.clone()) }).await;
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == bytes.as_ptr()) {
+            in_flight.remove(&place);
+        }
+        result
+    }
+
+    /// Deletes an object that was last written at `expected`.
+    pub async fn delete(&self, key: &Key, expected: Revision) -> Result<Revision, Refused> {
+        self.commit(Write { key: key.to_bytes(), expected: Expected::At(expected), value: None }).await
+    }
+
+    async fn commit(&self, write: Write) -> Result<Revision, Refused> {
+        match self.store.commit(write).await {
+            Ok(revision) => {
+                self.wait_for(revision).await;
+                Ok(revision)
+            }
+            Err(Refused::Conflict(Some(revision))) => {
+                // whoever tries again must see what stood in the way
+                self.wait_for(revision).await;
+                Err(Refused::Conflict(Some(revision)))
+            }
+            refused => refused,
+        }
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}

@@ -1,0 +1,17 @@
+//! Live objects: what the store holds, kept in memory as bytes and parsed metadata (layer 1).
+//!
+//! Invariants: this room knows bytes and metadata, no schemas and no requests. One task follows the store and applies
+//! each change to its [`Collection`]; a change is visible to readers and watchers before the revision advances, and a
+//! writer is answered after that. Readers take snapshots, watchers pull; nobody waits for a slow one.
+
+mod collection;
+mod event;
+mod feed;
+mod key;
+mod stored;
+
+pub use collection::{Collection, Cursor, Expired, Root, Scope};
+pub use event::{Event, EventKind};
+pub use feed::Objects;
+pub use key::Key;
+pub use stored::{Body, Meta, Rendition, Stored};

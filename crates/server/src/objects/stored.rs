@@ -1,0 +1,229 @@
+//! One object as it is stored: its JSON without resourceVersion, the place where that belongs, and parsed metadata.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use machinery::value::{decode, write_json, write_json_string};
+use machinery::{Map, Text, Value};
+use store::Revision;
+
+/// The parts of metadata that the server looks at without opening the object.
+#[derive(Clone, Debug, Default)]
+pub struct Meta {
+    pub name: Text,
+    pub namespace: Text,
+    pub uid: Text,
+    pub labels: Vec<(Text, Text)>,
+    pub finalizers: bool,
+    pub deleting: bool,
+    /// `apiVersion` of the stored form.
+    pub api_version: Text,
+}
+
+impl Meta {
+    pub fn of(object: &Value) -> Meta {
+        let empty = Value::Null;
+        let metadata = object.get("metadata").unwrap_or(&empty);
+        let text = |key: &str| match metadata.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            _ => Text::default(),
+        };
+        let labels = metadata.get("labels").and_then(Value::as_object).map(|labels| {
+            labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect()
+        });
+        Meta {
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            labels: labels.unwrap_or_default(),
+            finalizers: metadata.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
+            deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
+            api_version: object.str_at(&["apiVersion"]).into(),
+        }
+    }
+
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Encoded JSON with a hole: the resourceVersion member is spliced in at `hole` when it is sent.
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub bytes: Bytes,
+    pub hole: usize,
+}
+
+impl Body {
+    /// Encodes an object; a resourceVersion in it is left out.
+    pub fn encode(object: &Value) -> Body {
+        let mut out = Vec::with_capacity(1024);
+        let mut hole = 0;
+        match object {
+            Value::Object(map) => write_members(map, &mut out, &mut |key, value, out| {
+                if key == "metadata"
+                    && let Value::Object(metadata) = value
+                {
+                    hole = write_metadata(metadata, out);
+                } else {
+                    write_json(value, out);
+                }
+            }),
+            other => write_json(other, &mut out),
+        }
+        Body { bytes: Bytes::from(out), hole }
+    }
+
+    /// Appends the object with its resourceVersion.
+    pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
+        let (before, after) = self.bytes.split_at(self.hole.min(self.bytes.len()));
+        out.extend_from_slice(before);
+        if revision > 0 && self.hole > 0 {
+            if before.last() != Some(&b'{') && before.last() != Some(&b',') {
+                out.push(b',');
+            }
+            out.extend_from_slice(b"\"resourceVersion\":\"");
+            out.extend_from_slice(revision.to_string().as_bytes());
+            out.push(b'"');
+            if after.first() != Some(&b'}') {
+                out.push(b',');
+            }
+        }
+        out.extend_from_slice(after);
+    }
+
+    /// The tree, with its resourceVersion.
+    pub fn to_value(&self, revision: Revision) -> Value {
+        let mut value = decode(&self.bytes).unwrap_or_default();
+        if revision > 0 && value.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
+            value.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        }
+        value
+    }
+}
+
+fn write_members(map: &Map, out: &mut Vec<u8>, write: &mut dyn FnMut(&str, &Value, &mut Vec<u8>)) {
+    out.push(b'{');
+    for (i, (key, value)) in map.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_json_string(key, out);
+        out.push(b':');
+        write(key, value, out);
+    }
+    out.push(b'}');
+}
+
+/// Writes metadata without resourceVersion and answers where it belongs.
+fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
+    const KEY: &str = "resourceVersion";
+    let mut hole = 0;
+    out.push(b'{');
+    let mut first = true;
+    for (key, value) in metadata.iter().filter(|(key, _)| *key != KEY) {
+        if !first {
+            out.push(b',');
+        }
+        if hole == 0 && key.as_str() > KEY {
+            hole = out.len();
+        }
+        first = false;
+        write_json_string(key, out);
+        out.push(b':');
+        write_json(value, out);
+    }
+    if hole == 0 {
+        hole = out.len();
+    }
+    out.push(b'}');
+    hole
+}
+
+/// The form of an object in one version: `None` where the stored bytes are that form.
+pub type Rendition = Option<Arc<Body>>;
+
+/// Renditions that one object keeps; one of the newest is enough for almost every server.
+const RENDITIONS_MAX: usize = 2;
+
+/// An object at one revision.
+#[derive(Debug)]
+pub struct Stored {
+    pub revision: Revision,
+    pub body: Body,
+    pub meta: Meta,
+    renditions: Mutex<Vec<(u64, Rendition)>>,
+}
+
+impl Stored {
+    pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
+        Stored { revision, body, meta, renditions: Mutex::new(vec![]) }
+    }
+
+    /// From the bytes of the store. `None` if they are no object with metadata.
+    pub fn parse(revision: Revision, bytes: &Bytes) -> Option<Stored> {
+        let value = decode(bytes).ok()?;
+        let meta = Meta::of(&value);
+        if meta.name.is_empty() {
+            return None;
+        }
+        let mut body = Body::encode(&value);
+        if body.bytes == bytes {
+            body.bytes = bytes.clone();
+        }
+        Some(Stored::new(revision, body, meta))
+    }
+
+    /// The same content under a later revision: what a DELETED event shows.
+    pub fn at(&self, revision: Revision) -> Stored {
+        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        Stored {
+            revision,
+            body: self.body.clone(),
+            meta: self.meta.clone(),
+            renditions: Mutex::new(renditions),
+        }
+    }
+
+    /// The rendition for the version program `id`, made by `make` when it is first asked for.
+    pub fn rendition<E>(&self, id: u64, make: impl FnOnce() -> Result<Rendition, E>) -> Result<Rendition, E> {
+        let lock = || self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, rendition)) = lock().iter().find(|(key, _)| *key == id) {
+            return Ok(rendition.clone());
+        }
+        let rendition = make()?;
+        self.remember(id, rendition.clone());
+        Ok(rendition)
+    }
+
+    pub fn remember(&self, id: u64, rendition: Rendition) {
+        let mut renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if renditions.len() >= RENDITIONS_MAX {
+            renditions.remove(0);
+        }
+        renditions.push((id, rendition));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn the_version_is_spliced_in() {
+        let cases = [
+            (json!({"kind": "A", "metadata": {"name": "x", "uid": "u"}}), r#"{"kind":"A","metadata":{"name":"x","resourceVersion":"7","uid":"u"}}"#),
+            (json!({"metadata": {"name": "x", "resourceVersion": "3"}}), r#"{"metadata":{"name":"x","resourceVersion":"7"}}"#),
+            (json!({"metadata": {"uid": "u"}}), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#),
+            (json!({"metadata": {}}), r#"{"metadata":{"resourceVersion":"7"}}"#),
+        ];
+        for (value, want) in cases {
+            let body = Body::encode(&value);
+            let mut out = vec![];
+            body.write(7, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), want);
+            assert_eq!(body.to_value(7).to_json(), want);
+        }
+    }
+}

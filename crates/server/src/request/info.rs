@@ -1,0 +1,199 @@
+//! RequestInfo: the parts of a path and the verb that follows from them (api-machinery 1.1, 1.2).
+
+use machinery::Text;
+use machinery::selector::FieldSelector;
+
+use super::query::{Query, percent_decode};
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    /// The deprecated proxy form of a path.
+    Proxy,
+    /// A method that no resource knows, such as OPTIONS.
+    None,
+}
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Proxy => "proxy",
+            Verb::None => "",
+        }
+    }
+
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Verb::Get | Verb::List | Verb::Watch)
+    }
+}
+
+/// A parsed request line.
+#[derive(Clone, Debug)]
+pub struct RequestInfo {
+    pub method: http::Method,
+    /// Percent-decoded.
+    pub path: String,
+    pub query: Query,
+    pub verb: Verb,
+    /// Whether the path is one of a resource; otherwise the fields below are empty.
+    pub is_resource: bool,
+    pub group: Text,
+    pub version: Text,
+    pub namespace: Text,
+    pub resource: Text,
+    pub name: Text,
+    pub subresource: Text,
+    /// Segments behind the subresource.
+    pub rest: usize,
+    /// The deprecated `/watch/` form.
+    pub watch_path: bool,
+    /// The path has an empty segment that no route knows.
+    pub malformed: bool,
+}
+
+impl RequestInfo {
+    pub fn parse(method: &http::Method, raw_path: &str, raw_query: &str) -> RequestInfo {
+        let path = percent_decode(raw_path).unwrap_or_else(|| raw_path.to_owned());
+        let mut info = RequestInfo {
+            method: method.clone(),
+            path: String::new(),
+            query: Query::parse(raw_query),
+            verb: Verb::None,
+            is_resource: false,
+            group: Text::default(),
+            version: Text::default(),
+            namespace: Text::default(),
+            resource: Text::default(),
+            name: Text::default(),
+            subresource: Text::default(),
+            rest: 0,
+            watch_path: false,
+            malformed: false,
+        };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        info.parse_parts(&parts);
+        if info.is_resource {
+            info.verb = info.verb_of();
+        }
+        info.path = path;
+        info
+    }
+
+    fn parse_parts(&mut self, parts: &[&str]) {
+        let mut rest = match parts {
+            ["api", version, rest @ ..] if !rest.is_empty() => {
+                self.version = (*version).into();
+                rest
+            }
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
+                self.group = (*group).into();
+                self.version = (*version).into();
+                rest
+            }
+            _ => return,
+        };
+        self.is_resource = true;
+        if let ["watch", after @ ..] = rest
+            && !after.is_empty()
+        {
+            self.watch_path = true;
+            rest = after;
+        } else if let ["proxy", after @ ..] = rest
+            && !after.is_empty()
+        {
+            self.verb = Verb::Proxy;
+            rest = after;
+        }
+        if let ["namespaces", namespace, after @ ..] = rest {
+            self.namespace = (*namespace).into();
+            let own = matches!(after, [] | ["status" | "finalize", ..]);
+            if !own {
+                rest = after;
+            }
+        }
+        let text = |i: usize| rest.get(i).map_or(Text::default(), |s| Text::from(*s));
+        (self.resource, self.name, self.subresource) = (text(0), text(1), text(2));
+        self.rest = rest.len().saturating_sub(3);
+        self.malformed = self.version.is_empty() || rest.iter().any(|part| part.is_empty());
+    }
+
+    fn verb_of(&self) -> Verb {
+        if self.watch_path {
+            return Verb::Watch;
+        }
+        if self.verb == Verb::Proxy {
+            return Verb::Proxy;
+        }
+        match self.method.as_str() {
+            "POST" => Verb::Create,
+            "GET" | "HEAD" if !self.name.is_empty() => Verb::Get,
+            "GET" | "HEAD" if self.query.flag("watch") => Verb::Watch,
+            "GET" | "HEAD" => Verb::List,
+            "PUT" => Verb::Update,
+            "PATCH" => Verb::Patch,
+            "DELETE" if self.name.is_empty() => Verb::DeleteCollection,
+            "DELETE" => Verb::Delete,
+            _ => Verb::None,
+        }
+    }
+
+    /// The name that authorization looks at: that of the path, or for list and watch the one of a field selector
+    /// `metadata.name=…` (api-machinery 1.2).
+    pub fn authorized_name(&self) -> Text {
+        if !self.name.is_empty() || !matches!(self.verb, Verb::List | Verb::Watch) {
+            return self.name.clone();
+        }
+        self.query
+            .get("fieldSelector")
+            .and_then(|text| FieldSelector::parse(text).ok())
+            .and_then(|selector| selector.exact("metadata.name").cloned())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let cases = [
+            ("GET", "/api/v1/namespaces/a/configmaps/b", "get   v1 a configmaps b "),
+            ("GET", "/api/v1/namespaces/a", "get   v1 a namespaces a "),
+            ("PUT", "/api/v1/namespaces/a/finalize", "update   v1 a namespaces a finalize"),
+            ("GET", "/apis/g.io/v1/foos?watch", "watch g.io  v1  foos  "),
+            ("GET", "/apis/g.io/v1/foos/", "list g.io  v1  foos  "),
+            ("GET", "/apis/g.io/v1/namespaces//foos", "list g.io  v1  foos  "),
+            ("DELETE", "/apis/g.io/v1/namespaces/n/foos", "deletecollection g.io  v1 n foos  "),
+            ("PATCH", "/apis/g.io/v1/namespaces/n/foos/x%2Fstatus", "patch g.io  v1 n foos x status"),
+            ("GET", "/apis/g.io/v1/watch/namespaces/n/foos", "watch g.io  v1 n foos  "),
+            ("OPTIONS", "/apis/g.io/v1/foos", " g.io  v1  foos  "),
+        ];
+        for (method, uri, want) in cases {
+            let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+            let i = RequestInfo::parse(&method.parse().unwrap(), path, query);
+            let got = format!(
+                "{} {}  {} {} {} {} {}",
+                i.verb.as_str(), i.group, i.version, i.namespace, i.resource, i.name, i.subresource
+            );
+            assert_eq!(got, want, "{uri}");
+        }
+        assert!(!RequestInfo::parse(&http::Method::GET, "/apis/g.io/v1", "").is_resource);
+    }
+}

@@ -1,0 +1,11 @@
+//! What is asked and by whom (layer 1): pure, parsed from method, path, query and identity.
+
+mod info;
+mod options;
+mod query;
+mod user;
+
+pub use info::{RequestInfo, Verb};
+pub use options::{DeleteOptions, FieldValidation, ListOptions, VersionMatch, WriteOptions, go_type};
+pub use query::Query;
+pub use user::User;

@@ -1,0 +1,317 @@
+//! Options of requests, from query and body: ListOptions, Create-, Update-, Patch- and DeleteOptions.
+//!
+//! Numbers that don't parse are 400, values that are not allowed 422 (api-machinery 8.2, 10.1, 11.2, 13.1).
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::selector::{FieldSelector, LabelSelector};
+use machinery::{Status, Text, Value};
+
+use super::query::Query;
+use crate::limits;
+
+/// What happens to unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// Options of create, update and patch.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    pub dry_run: bool,
+    pub field_manager: Text,
+    pub field_validation: FieldValidation,
+    /// Apply only: take over fields of others.
+    pub force: bool,
+}
+
+fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
+    Status::invalid("meta.k8s.io", kind, "", errors)
+}
+
+fn dry_run_error(values: &[&str]) -> Option<FieldError> {
+    let wrong = !values.is_empty() && values.iter().any(|v| *v != "All");
+    let list: Value = values.iter().map(|v| Value::from(*v)).collect();
+    wrong.then(|| FieldError::not_supported(&FieldPath::new("dryRun"), &list, &["All"]))
+}
+
+fn manager_error(manager: &str) -> Option<FieldError> {
+    let path = FieldPath::new("fieldManager");
+    if manager.len() > limits::FIELD_MANAGER_BYTES_MAX {
+        return Some(FieldError::too_long(&path, limits::FIELD_MANAGER_BYTES_MAX));
+    }
+    let (at, c) = manager.char_indices().find(|(_, c)| c.is_control())?;
+    let why = format!("invalid character U+{:04X} (at position {at})", c as u32);
+    Some(FieldError::invalid(&path, &Value::from(manager), why))
+}
+
+impl WriteOptions {
+    /// `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`; `apply` says whether a patch is one.
+    pub fn parse(query: &Query, kind: &str, apply: bool) -> Result<WriteOptions, Status> {
+        let mut errors = vec![];
+        let manager = query.get("fieldManager").unwrap_or_default();
+        let patch = kind == "PatchOptions";
+        if patch && !apply && query.has("force") {
+            errors.push(FieldError::forbidden(&FieldPath::new("force"), "may not be specified for non-apply patch"));
+        }
+        if apply && manager.is_empty() {
+            errors.push(FieldError::required(&FieldPath::new("fieldManager"), "is required for apply patch"));
+        }
+        let dry_run: Vec<&str> = query.all("dryRun").collect();
+        let manager_error = manager_error(manager);
+        if patch {
+            errors.extend(manager_error);
+            errors.extend(dry_run_error(&dry_run));
+        } else {
+            errors.extend(dry_run_error(&dry_run));
+            errors.extend(manager_error);
+        }
+        let field_validation = match query.get("fieldValidation").unwrap_or_default() {
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            "" | "Warn" => FieldValidation::Warn,
+            other => {
+                let path = FieldPath::new("fieldValidation");
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported(&path, &Value::from(other), &supported));
+                FieldValidation::Warn
+            }
+        };
+        if !errors.is_empty() {
+            return Err(invalid_options(kind, &errors));
+        }
+        let force = apply && query.flag("force");
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_manager: manager.into(), field_validation, force })
+    }
+}
+
+/// `resourceVersionMatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    Exact,
+    NotOlderThan,
+}
+
+/// Options of list, watch and deletecollection.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    pub label_selector: LabelSelector,
+    pub field_selector: FieldSelector,
+    pub resource_version: Text,
+    pub version_match: Option<VersionMatch>,
+    pub timeout_seconds: Option<i64>,
+    /// 0 for none.
+    pub limit: i64,
+    pub continue_token: Text,
+    pub allow_bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+}
+
+/// An integer as Go's `strconv.ParseInt` reads it, with its error.
+pub fn parse_int(text: &str) -> Result<i64, Status> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let quoted = machinery::value::quote(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax")));
+    }
+    text.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: value out of range")))
+}
+
+impl ListOptions {
+    /// Reads the query. `watch` selects the rules of watches.
+    pub fn parse(query: &Query, watch: bool) -> Result<ListOptions, Status> {
+        let int = |key: &str| query.get(key).map(parse_int).transpose();
+        let timeout_seconds = int("timeoutSeconds")?;
+        let limit = int("limit")?.unwrap_or_default();
+        let text = |key: &str| query.get(key).unwrap_or_default();
+        let label_selector = LabelSelector::parse(text("labelSelector")).map_err(Status::bad_request)?;
+        let field_selector = FieldSelector::parse(text("fieldSelector")).map_err(Status::bad_request)?;
+        let mut options = ListOptions {
+            label_selector,
+            field_selector,
+            resource_version: text("resourceVersion").into(),
+            version_match: None,
+            timeout_seconds,
+            limit: limit.max(0),
+            continue_token: text("continue").into(),
+            allow_bookmarks: query.flag("allowWatchBookmarks"),
+            send_initial_events: query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents")),
+        };
+        let given = text("resourceVersionMatch");
+        let errors = if watch { options.watch_errors(given) } else { options.list_errors(given) };
+        if !errors.is_empty() {
+            return Err(invalid_options("ListOptions", &errors));
+        }
+        options.version_match = match given {
+            "Exact" => Some(VersionMatch::Exact),
+            "NotOlderThan" => Some(VersionMatch::NotOlderThan),
+            _ => None,
+        };
+        Ok(options)
+    }
+
+    fn list_errors(&self, given: &str) -> Vec<FieldError> {
+        let path = FieldPath::new("resourceVersionMatch");
+        let forbidden = |why: &str| FieldError::forbidden(&path, why);
+        let mut errors = vec![];
+        if self.send_initial_events.is_some() {
+            let path = FieldPath::new("sendInitialEvents");
+            errors.push(FieldError::forbidden(&path, "sendInitialEvents is forbidden for list"));
+        }
+        if given.is_empty() {
+            return errors;
+        }
+        if self.resource_version.is_empty() {
+            errors.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        }
+        if !self.continue_token.is_empty() {
+            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if !matches!(given, "Exact" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(&path, &Value::from(given), &["Exact", "NotOlderThan", ""]));
+        }
+        if given == "Exact" && self.resource_version == "0" {
+            errors.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+        }
+        errors
+    }
+
+    fn watch_errors(&mut self, given: &str) -> Vec<FieldError> {
+        let path = FieldPath::new("resourceVersionMatch");
+        let forbidden = |why: &str| FieldError::forbidden(&path, why);
+        let mut given = given;
+        // A watch without a version starts with the current state (1.34).
+        let implied = given.is_empty()
+            && self.send_initial_events.is_none()
+            && matches!(self.resource_version.as_str(), "" | "0");
+        if implied {
+            self.send_initial_events = Some(true);
+            given = "NotOlderThan";
+        }
+        let mut errors = vec![];
+        match (self.send_initial_events, given) {
+            (Some(_), "NotOlderThan") => {}
+            (Some(_), _) => {
+                errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            }
+            (None, "") => {}
+            (None, _) => errors
+                .push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")),
+        }
+        if !matches!(given, "" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(&path, &Value::from(given), &["NotOlderThan"]));
+        }
+        if !given.is_empty() && !self.continue_token.is_empty() {
+            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        errors
+    }
+}
+
+/// Options of delete and deletecollection.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub dry_run: bool,
+    pub uid: Option<Text>,
+    pub resource_version: Option<Text>,
+    pub orphan_dependents: Option<bool>,
+    /// `Foreground`, `Background` or `Orphan`.
+    pub propagation_policy: Option<Text>,
+    pub grace_period_seconds: Option<i64>,
+}
+
+impl DeleteOptions {
+    pub fn from_query(query: &Query) -> Result<DeleteOptions, Status> {
+        let text = |key: &str| query.get(key).filter(|v| !v.is_empty()).map(Text::from);
+        let grace = query.get("gracePeriodSeconds").map(parse_int).transpose()?;
+        let options = DeleteOptions {
+            grace_period_seconds: grace,
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            orphan_dependents: query.has("orphanDependents").then(|| query.flag("orphanDependents")),
+            propagation_policy: query.get("propagationPolicy").map(Text::from),
+            dry_run: false,
+        };
+        let dry_run: Vec<&str> = query.all("dryRun").collect();
+        options.validated(&dry_run)
+    }
+
+    /// From the decoded body.
+    pub fn from_body(body: &Value) -> Result<DeleteOptions, Status> {
+        let mut options = DeleteOptions::default();
+        let mut dry_run = vec![];
+        let Some(members) = body.as_object() else { return Ok(options) };
+        for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+            let wrong = |field: &str, wanted: &str| {
+                let found = go_type(value);
+                Status::bad_request(format!(
+                    "json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+                ))
+            };
+            match key.as_str() {
+                "gracePeriodSeconds" => {
+                    let seconds = value.as_int().ok_or_else(|| wrong("DeleteOptions.gracePeriodSeconds", "int64"))?;
+                    options.grace_period_seconds = Some(seconds);
+                }
+                "orphanDependents" => {
+                    let orphan = value.as_bool().ok_or_else(|| wrong("DeleteOptions.orphanDependents", "bool"))?;
+                    options.orphan_dependents = Some(orphan);
+                }
+                "propagationPolicy" => {
+                    let wanted = "v1.DeletionPropagation";
+                    let policy = value.as_str().ok_or_else(|| wrong("DeleteOptions.propagationPolicy", wanted))?;
+                    options.propagation_policy = Some(policy.into());
+                }
+                "dryRun" => {
+                    let list = value.as_array().ok_or_else(|| wrong("DeleteOptions.dryRun", "[]string"))?;
+                    dry_run = list.iter().map(|v| v.as_str().unwrap_or_default()).collect();
+                }
+                "preconditions" => {
+                    if value.as_object().is_none() {
+                        return Err(wrong("DeleteOptions.preconditions", "v1.Preconditions"));
+                    }
+                    let text = |key: &str| value.get(key).and_then(Value::as_str).map(Text::from);
+                    (options.uid, options.resource_version) = (text("uid"), text("resourceVersion"));
+                }
+                _ => {}
+            }
+        }
+        options.validated(&dry_run)
+    }
+
+    fn validated(mut self, dry_run: &[&str]) -> Result<DeleteOptions, Status> {
+        let mut errors = vec![];
+        let path = FieldPath::new("propagationPolicy");
+        if let (Some(policy), Some(_)) = (&self.propagation_policy, self.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid(&path, &Value::from(policy), why));
+        }
+        if let Some(policy) = &self.propagation_policy
+            && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
+        {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported(&path, &Value::from(policy), &supported));
+        }
+        errors.extend(dry_run_error(dry_run));
+        if !errors.is_empty() {
+            return Err(invalid_options("DeleteOptions", &errors));
+        }
+        self.dry_run = !dry_run.is_empty();
+        Ok(self)
+    }
+}
+
+/// The kind of a JSON value in the words of Go's decoder.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

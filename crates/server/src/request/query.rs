@@ -1,0 +1,71 @@
+//! Query strings, as Go's `url.ParseQuery` reads them: pairs that don't decode are skipped.
+
+/// The parameters of a request, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    pub fn parse(text: &str) -> Query {
+        let decode = |part: &str| percent_decode(&part.replace('+', " "));
+        let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(key)?, decode(value)?))
+        });
+        Query { pairs: pairs.collect() }
+    }
+
+    /// The first value of a parameter.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// Every value of a parameter.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Booleans of options: absent, `0` and `false` are false, everything else is true (api-machinery 1.2).
+    pub fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
+    }
+}
+
+/// Decodes `%41`; `None` where an escape is broken. Bytes that are not UTF-8 become U+FFFD.
+pub fn percent_decode(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while let Some(&b) = bytes.get(i) {
+        if b == b'%' {
+            let hex = bytes.get(i + 1..i + 3).filter(|h| h.iter().all(u8::is_ascii_hexdigit))?;
+            out.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
+            i += 3;
+        } else {
+            out.push(b);
+            i += 1;
+        }
+    }
+    Some(String::from_utf8_lossy(&out).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries() {
+        let query = Query::parse("a=1&b=x%20y+z&c&d=%zz&watch=&e=False");
+        assert_eq!(query.get("b"), Some("x y z"));
+        assert_eq!(query.get("d"), None);
+        assert!(query.flag("watch") && query.flag("c") && !query.flag("e") && !query.flag("nope"));
+    }
+}

@@ -1,0 +1,121 @@
+//! What a served resource is (layer 2): one model for custom resources and for shipped kinds.
+//!
+//! Invariants: this room knows no requests. A [`Resource`] is immutable; a change of its definition makes a new one and
+//! retires the old, which ends its watches. Programs are compiled when they are first needed and live with the version.
+
+pub mod builtin;
+mod definition;
+mod read;
+mod registry;
+mod version;
+
+use std::sync::Arc;
+
+use machinery::{Status, Text};
+
+use crate::objects::{Collection, Key};
+
+pub use definition::from_definition;
+pub use registry::{Registry, kube_aware};
+pub use version::{Column, ScalePaths, Version};
+
+/// The rules of shipped kinds that go beyond their shape; custom resources have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    Custom,
+    Shipped(&'static builtin::Shipped),
+}
+
+/// How objects of one version become objects of another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Conversion {
+    None,
+    /// `spec.conversion.webhook`.
+    Webhook(machinery::Value),
+}
+
+/// A served resource.
+pub struct Resource {
+    pub group: Text,
+    pub plural: Text,
+    pub singular: Text,
+    pub kind: Text,
+    pub list_kind: Text,
+    pub short_names: Vec<Text>,
+    pub categories: Vec<Text>,
+    pub namespaced: bool,
+    pub versions: Vec<Arc<Version>>,
+    /// Index of the storage version.
+    pub storage: usize,
+    pub conversion: Conversion,
+    pub rules: Rules,
+    /// Discovery shows it.
+    pub established: bool,
+    /// Its definition is being deleted: nothing can be created.
+    pub terminating: bool,
+    pub collection: Arc<Collection>,
+    /// Becomes true when a newer generation of the definition takes over, or the definition is gone.
+    pub retired: tokio::sync::watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.plural, self.group)
+    }
+}
+
+impl Resource {
+    pub fn storage_version(&self) -> &Arc<Version> {
+        &self.versions[self.storage]
+    }
+
+    pub fn version(&self, name: &str) -> Option<&Arc<Version>> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// The served version of that name.
+    pub fn served(&self, name: &str) -> Option<&Arc<Version>> {
+        self.version(name).filter(|version| version.served)
+    }
+
+    pub fn is_custom(&self) -> bool {
+        self.rules == Rules::Custom
+    }
+
+    pub fn shipped(&self) -> Option<&'static builtin::Shipped> {
+        match self.rules {
+            Rules::Custom => None,
+            Rules::Shipped(shipped) => Some(shipped),
+        }
+    }
+
+    pub fn key(&self, namespace: &str, name: &str) -> Key {
+        Key::new(&self.group, &self.plural, if self.namespaced { namespace } else { "" }, name)
+    }
+
+    pub fn not_found(&self, name: &str) -> Status {
+        Status::not_found(&self.group, &self.plural, name)
+    }
+
+    /// `group/version`, or just the version in the core group.
+    pub fn api_version(&self, version: &Version) -> Text {
+        group_version(&self.group, &version.name)
+    }
+
+    /// base64 of the first 8 bytes of SHA-256 of `group/version/kind` of the storage version; only where that is served.
+    pub fn storage_version_hash(&self) -> Option<String> {
+        use base64::Engine as _;
+        use sha2::Digest as _;
+        let storage = self.storage_version();
+        if !storage.served {
+            return None;
+        }
+        let digest = sha2::Sha256::digest(format!("{}/{}/{}", self.group, storage.name, self.kind));
+        Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
+    }
+}
+
+/// `group/version`, or just the version in the core group.
+pub fn group_version(group: &str, version: &str) -> Text {
+    if group.is_empty() { Text::from(version) } else { Text::from(format!("{group}/{version}")) }
+}

@@ -1,0 +1,113 @@
+//! From storage to a version: pruned, defaulted, converted (crd.md 7.7, 16).
+
+use std::sync::Arc;
+
+use machinery::{Status, Text, Value};
+use schema::Malformed;
+
+use super::{Conversion, Resource, Version};
+use crate::objects::{Body, Rendition, Stored};
+
+impl Resource {
+    /// The object in `version`, with its resourceVersion.
+    pub fn read(&self, stored: &Stored, version: &Version) -> Result<Value, Status> {
+        let body = self.rendition(stored, version)?;
+        Ok(body.as_deref().unwrap_or(&stored.body).to_value(stored.revision))
+    }
+
+    /// The encoded form of the object in `version`, kept with the object.
+    pub fn rendition(&self, stored: &Stored, version: &Version) -> Result<Rendition, Status> {
+        stored.rendition(version.id, || {
+            let before = stored.body.to_value(0);
+            let after = self.transform(before.clone(), version)?;
+            Ok(if after == before { None } else { Some(Arc::new(Body::encode(&after))) })
+        })
+    }
+
+    /// A stored tree in `version`.
+    fn transform(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
+        if !self.is_custom() {
+            return Ok(object);
+        }
+        let source = self.source(object.str_at(&["apiVersion"]))?.clone();
+        if let Value::Object(map) = &mut object {
+            // what is stored stays readable: members that are not what they should be are dropped
+            let _ = schema::metadata::coerce(map, Malformed::Drop);
+        }
+        if object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default() == 0 {
+            object.set_at(&["metadata", "generation"], Value::Int(1));
+        }
+        let program = source.program();
+        program.schema.prune(&mut object, &mut vec![]);
+        let _ = program.schema.coerce_embedded(&mut object, Malformed::Drop, &mut vec![]);
+        program.schema.default(&mut object);
+        self.convert(object, &source, version)
+    }
+
+    /// The version that an object is stored in.
+    fn source(&self, api_version: &str) -> Result<&Arc<Version>, Status> {
+        let name = match api_version.rsplit_once('/') {
+            Some((group, name)) if group == self.group => name,
+            _ => "",
+        };
+        self.version(name).ok_or_else(|| {
+            Status::untyped(500, format!("request to convert CR from an invalid group/version: {api_version}"))
+        })
+    }
+
+    /// An object of version `from` as one of version `to`.
+    pub fn convert(&self, mut object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
+        if from.name == to.name {
+            return Ok(object);
+        }
+        let Conversion::None = self.conversion else {
+            return Err(Status::internal(format!(
+                "conversion webhook for {}, Kind={} failed: webhooks are not called by this server yet",
+                self.api_version(from),
+                self.kind
+            )));
+        };
+        object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
+        to.program().schema.prune(&mut object, &mut vec![]);
+        Ok(object)
+    }
+
+    /// The stored form of an object of `version`.
+    pub fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
+        let storage = self.storage_version().clone();
+        let mut object = self.convert(object, version, &storage)?;
+        match self.shipped() {
+            Some(shipped) => object = (shipped.to_stored)(object),
+            None => storage.program().schema.prune(&mut object, &mut vec![]),
+        }
+        Ok(object)
+    }
+
+    /// The text of a field for field selectors; `None` if the field cannot be selected by.
+    pub fn selectable(&self, version: &Version, label: &str) -> bool {
+        match label {
+            "metadata.name" => true,
+            "metadata.namespace" => self.namespaced || !self.is_custom(),
+            _ => {
+                version.selectable.iter().any(|path| path == label)
+                    || self.shipped().is_some_and(|s| s.selectable.contains(&label))
+            }
+        }
+    }
+
+    /// The value of a selectable field as text; absent is empty.
+    pub fn field_text(&self, object: &Value, label: &str) -> Text {
+        let mut node = object;
+        for part in label.split('.') {
+            match node.get(part) {
+                Some(next) => node = next,
+                None => return Text::default(),
+            }
+        }
+        match node {
+            Value::String(text) => text.clone(),
+            Value::Null | Value::Array(_) | Value::Object(_) => Text::default(),
+            scalar => Text::from(scalar.to_json()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The live set of resources: an immutable snapshot, replaced whenever a definition changes.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use machinery::Text;
+
+use super::Resource;
+
+/// Resources by group and plural.
+pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
+
+/// The holder of the current snapshot.
+#[derive(Default)]
+pub struct Registry {
+    snapshot: ArcSwap<Snapshot>,
+    /// Rises with every change: what is derived from a snapshot is kept under its generation.
+    generation: std::sync::atomic::AtomicU64,
+}
+
+impl Registry {
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    pub fn get(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.snapshot.load().get(&(Text::from(group), Text::from(plural))).cloned()
+    }
+
+    /// Puts a resource in the place of the one that has been served so far, or takes that away.
+    pub fn replace(&self, group: &Text, plural: &Text, resource: Option<Resource>) {
+        let key = (group.clone(), plural.clone());
+        let resource = resource.map(Arc::new);
+        let old = self.snapshot.load().get(&key).cloned();
+        self.snapshot.rcu(|snapshot| {
+            let mut next = Snapshot::clone(snapshot);
+            match &resource {
+                Some(resource) => next.insert(key.clone(), resource.clone()),
+                None => next.remove(&key),
+            };
+            next
+        });
+        self.generation.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        if let Some(old) = old {
+            old.retired.send_replace(true);
+        }
+    }
+}
+
+/// The kube-aware order of versions, best first: GA before beta before alpha, higher numbers first, then all other
+/// names in their own order (crd.md 7.8).
+pub fn kube_aware(a: &str, b: &str) -> Ordering {
+    match (parse(a), parse(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// `(stage, major, minor)`; a greater one is better. Leading zeros are let through (corrections read 23).
+fn parse(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let major = rest.get(..digits)?.parse().ok()?;
+    let stage = &rest[digits..];
+    let staged = |name: &str, rank: u8| Some((rank, major, stage.strip_prefix(name)?.parse().ok()?));
+    if stage.is_empty() { Some((2, major, 0)) } else { staged("beta", 1).or_else(|| staged("alpha", 0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_by_maturity() {
+        let want = "v10 v2 v1 v11beta2 v10beta3 v3beta1 v12alpha1 v11alpha2 foo1 foo10";
+        let mut names: Vec<&str> = want.split(' ').rev().collect();
+        names.sort_by(|a, b| kube_aware(a, b));
+        assert_eq!(names.join(" "), want);
+    }
+}

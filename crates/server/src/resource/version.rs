@@ -1,0 +1,80 @@
+//! One version of a resource and its programs.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machinery::{Text, Value};
+use schema::apply::TypeSchema;
+use schema::{CompileOptions, Schema};
+
+pub use schema::ScalePaths;
+
+/// A printer column as the definition has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: Text,
+    pub kind: Text,
+    pub format: Text,
+    pub description: Text,
+    pub priority: i64,
+    pub json_path: Text,
+}
+
+/// What is compiled from the schema of a version.
+pub struct Program {
+    pub schema: Schema,
+    pub types: TypeSchema,
+}
+
+/// A version of a resource.
+pub struct Version {
+    /// Unique in the process: names this version's programs.
+    pub id: u64,
+    pub name: Text,
+    pub served: bool,
+    /// The text of the warning that each answer carries.
+    pub deprecation: Option<Text>,
+    /// `openAPIV3Schema`, or null.
+    pub openapi: Value,
+    pub preserve_unknown_fields: bool,
+    pub columns: Vec<Column>,
+    /// Paths without the leading dot.
+    pub selectable: Vec<Text>,
+    pub status: bool,
+    pub scale: Option<ScalePaths>,
+    program: OnceLock<Program>,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Version {
+    pub fn new(name: Text, openapi: Value) -> Version {
+        Version {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            name,
+            served: true,
+            deprecation: None,
+            openapi,
+            preserve_unknown_fields: false,
+            columns: vec![],
+            selectable: vec![],
+            status: false,
+            scale: None,
+            program: OnceLock::new(),
+        }
+    }
+
+    /// The compiled schema, made when it is first needed.
+    pub fn program(&self) -> &Program {
+        self.program.get_or_init(|| {
+            let options = CompileOptions {
+                preserve_unknown_fields: self.preserve_unknown_fields,
+                scale: self.scale.clone(),
+            };
+            let schema = Schema::compile(&self.openapi, &options);
+            let deduced = self.preserve_unknown_fields || !schema.is_structural() || self.openapi.is_null();
+            let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(&self.openapi) };
+            Program { schema, types }
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! The one place where tasks start (layer 0).
+
+use std::future::Future;
+
+/// Starts a task of the server; `name` is for debugging.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tracing::trace!(name, "task starts");
+    tokio::spawn(future)
+}

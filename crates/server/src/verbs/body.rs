@@ -1,0 +1,269 @@
+//! From the bytes of a request to an object of the request's version (crd.md 7.6, api-machinery 5).
+
+use machinery::value::{Decoded, JsonError, decode_strict};
+use machinery::{Status, Value, yaml};
+
+use crate::request::{FieldValidation, go_type};
+use crate::resource::{Resource, Version};
+use schema::Malformed;
+
+use super::Request;
+
+/// How a body is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// A body that has been read.
+#[derive(Debug)]
+pub struct Document {
+    pub bytes: bytes::Bytes,
+    pub format: Format,
+}
+
+const TYPE_STRUCT: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The first bytes of a body, as errors show them.
+fn excerpt(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let head = &bytes[..bytes.len().min(30)];
+    let more = if bytes.len() > 30 { " ..." } else { "" };
+    let text = if bytes.first() == Some(&b'{') {
+        String::from_utf8_lossy(head).into_owned()
+    } else {
+        head.iter().map(|b| format!("{b:02x}")).collect()
+    };
+    format!("{text}{more}")
+}
+
+impl Document {
+    pub fn decode(&self) -> Result<Decoded, JsonError> {
+        match self.format {
+            Format::Json => decode_strict(&self.bytes),
+            Format::Yaml => yaml::decode(&self.bytes),
+            Format::Protobuf => Err(JsonError { message: protobuf_error(&self.bytes) }),
+        }
+    }
+
+    /// What is wrong with the type of the document, if anything is.
+    pub fn type_error(&self, decoded: &Result<Decoded, JsonError>) -> Option<String> {
+        let value = match decoded {
+            Ok(decoded) => &decoded.value,
+            Err(e) if self.format == Format::Json => {
+                return Some(format!("couldn't get version/kind; json parse error: {e}"));
+            }
+            Err(e) => return Some(e.to_string()),
+        };
+        let members = match value {
+            Value::Object(members) => members,
+            Value::Null => return None,
+            other => {
+                let found = go_type(other);
+                return Some(format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
+                ));
+            }
+        };
+        for key in ["apiVersion", "kind"] {
+            match members.get(key) {
+                None | Some(Value::Null | Value::String(_)) => {}
+                Some(other) => {
+                    let found = go_type(other);
+                    return Some(format!(
+                        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} of type string"
+                    ));
+                }
+            }
+        }
+        let api_version = value.str_at(&["apiVersion"]);
+        if api_version.matches('/').count() > 1 {
+            return Some(format!("unexpected GroupVersion string: {api_version}"));
+        }
+        None
+    }
+}
+
+/// Protobuf bodies are not read yet; those that are none are told so.
+fn protobuf_error(bytes: &[u8]) -> String {
+    if bytes.starts_with(b"k8s\0") {
+        return "protobuf bodies are not supported by this server".to_owned();
+    }
+    "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned()
+}
+
+/// What strict decoding found.
+#[derive(Debug, Default)]
+pub struct Strict {
+    pub duplicates: Vec<String>,
+    pub unknown: Vec<String>,
+}
+
+impl Strict {
+    /// Texts in the order in which they are told. `yaml` duplicates are told as a block in errors.
+    fn texts(&self, format: Format, error: bool) -> Vec<String> {
+        let mut texts: Vec<String> = match format {
+            Format::Json | Format::Protobuf => self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect(),
+            Format::Yaml if error && !self.duplicates.is_empty() => {
+                let lines: Vec<String> = self.duplicates.iter().map(|line| format!("  {line}")).collect();
+                vec![format!("yaml: unmarshal errors:\n{}", lines.join("\n"))]
+            }
+            Format::Yaml => self.duplicates.clone(),
+        };
+        texts.extend(self.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+        texts
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.duplicates.is_empty() && self.unknown.is_empty()
+    }
+
+    /// `strict decoding error: …`, if anything was found.
+    pub fn error(&self, format: Format) -> Option<String> {
+        let texts = self.texts(format, true);
+        (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
+    }
+
+    pub fn warn(&self, format: Format, request: &Request) {
+        self.texts(format, false).into_iter().for_each(|text| request.warn(text));
+    }
+}
+
+/// Brings an object into the form of `version`: metadata coerced, pruned, defaulted. The error is Go's text for a
+/// member of a wrong type.
+pub fn normalise(resource: &Resource, version: &Version, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    if let Some(shipped) = resource.shipped() {
+        let shaped = (shipped.shape)(object);
+        strict.unknown.extend(shaped.unknown);
+        if let Some(error) = shaped.error {
+            return Err(error);
+        }
+        *object = shaped.value;
+        (shipped.default)(object);
+        return Ok(());
+    }
+    if let Value::Object(map) = object {
+        strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
+    }
+    let schema = &version.program().schema;
+    schema.prune(object, &mut strict.unknown);
+    schema.coerce_embedded(object, Malformed::Refuse, &mut strict.unknown).map_err(|error| error.to_string())?;
+    schema.default(object);
+    Ok(())
+}
+
+impl Request {
+    fn bad_body(&self, version: &str, why: &str) -> Status {
+        let kind = &self.resource.kind;
+        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    }
+
+    fn unrecognized(&self, why: &str, document: &Document) -> Status {
+        let kind = &self.resource.kind;
+        let excerpt = excerpt(&document.bytes);
+        Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({excerpt})"))
+    }
+
+    /// Decodes the body of a create or an update.
+    pub fn decode_object(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
+        let decoded = document.decode();
+        if let Some(why) = document.type_error(&decoded) {
+            return Err(self.unrecognized(&why, document));
+        }
+        let Decoded { value: mut object, duplicates } = decoded.unwrap_or_default();
+        if self.resource.is_custom() {
+            self.check_type(&object, document, validation)?;
+        } else {
+            self.default_type(&mut object)?;
+        }
+        let mut strict = Strict { duplicates, unknown: vec![] };
+        let given = object.str_at(&["apiVersion"]).to_owned();
+        let source = self.version_for_body(&given);
+        let outcome = match &source {
+            Some(version) => normalise(&self.resource, version, &mut object, &mut strict),
+            None => {
+                // a version that the definition doesn't have declares nothing
+                strict.unknown.extend(undeclared(&object));
+                Ok(())
+            }
+        };
+        outcome.map_err(|why| self.bad_body(&self.version.name, &why))?;
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => strict.warn(document.format, self),
+            FieldValidation::Strict => {
+                if let Some(error) = strict.error(document.format) {
+                    return Err(self.bad_body(&self.version.name, &error));
+                }
+            }
+        }
+        let expected = self.api_version();
+        if given != expected && self.resource.is_custom() {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({given}) does not match the expected API version ({expected})"
+            )));
+        }
+        Ok(object)
+    }
+
+    /// The version whose schema a body is read with; `None` for an unknown version of the right group. Bodies of other
+    /// groups are not looked into.
+    fn version_for_body(&self, api_version: &str) -> Option<std::sync::Arc<Version>> {
+        match api_version.split_once('/') {
+            Some((group, name)) if group == self.resource.group => self.resource.version(name).cloned(),
+            _ => Some(self.version.clone()),
+        }
+    }
+
+    fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
+        if object.str_at(&["kind"]).is_empty() {
+            let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&document.bytes));
+            return Err(match validation {
+                FieldValidation::Ignore => self.bad_body(&self.version.name, &why),
+                _ => self.unrecognized(&why, document),
+            });
+        }
+        if object.get("apiVersion").is_some_and(Value::is_null) {
+            let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+            return Err(self.bad_body("", why));
+        }
+        Ok(())
+    }
+
+    /// Bodies of shipped kinds may leave out their type; another one is refused.
+    fn default_type(&self, object: &mut Value) -> Result<(), Status> {
+        let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let expected = self.api_version();
+        if !kind.is_empty() && kind != self.resource.kind {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let why = format!(
+                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+            );
+            return Err(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+                self.resource.kind
+            )));
+        }
+        if !api_version.is_empty() && api_version != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+            )));
+        }
+        if !matches!(object, Value::Object(_)) {
+            *object = Value::object();
+        }
+        object.set_at(&["kind"], Value::String(self.resource.kind.clone()));
+        object.set_at(&["apiVersion"], Value::String(expected));
+        Ok(())
+    }
+}
+
+fn undeclared(object: &Value) -> Vec<String> {
+    let names = object.as_object().into_iter().flat_map(machinery::Map::keys);
+    names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).map(ToString::to_string).collect()
+}

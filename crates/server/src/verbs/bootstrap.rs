@@ -1,0 +1,105 @@
+//! What the server does in its own name: the first namespaces, emptying namespaces, small changes.
+
+use std::sync::Arc;
+
+use machinery::{Status, Value};
+
+use super::body::{Document, Format};
+use super::{Context, Request, Subresource, create, delete, write};
+use crate::authorization::Authorized;
+use crate::limits;
+use crate::resource::Resource;
+
+/// The field manager and user of the server.
+const SERVER: &str = "kube-apiserver";
+/// Namespaces that are there from the start.
+const NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// A request of the server itself, in the storage version.
+pub fn server_request(resource: &Arc<Resource>, method: &http::Method, path: &str, subresource: Subresource) -> Request {
+    Request {
+        authorized: Authorized::internal(SERVER, method, path),
+        resource: resource.clone(),
+        version: resource.storage_version().clone(),
+        subresource,
+        default_manager: SERVER.into(),
+        warnings: Default::default(),
+    }
+}
+
+/// The path of an object in the storage version.
+pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
+    let version = &resource.storage_version().name;
+    let prefix = match resource.group.as_str() {
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
+    };
+    let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+    format!("{prefix}{place}/{}/{name}", resource.plural)
+}
+
+/// Creates what a new server has from the start.
+pub async fn bootstrap(context: &Context) -> Result<(), Status> {
+    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
+    for name in NAMESPACES {
+        if namespaces.collection.get(name).is_some() {
+            continue;
+        }
+        let request = server_request(&namespaces, &http::Method::POST, "/api/v1/namespaces", Subresource::None);
+        let body = machinery::json!({"metadata": {"name": name}}).to_json();
+        let document = Document { bytes: body.into(), format: Format::Json };
+        create(context, &request, &document).await?;
+    }
+    Ok(())
+}
+
+/// Deletes what a namespace has of a resource; answers how much is left.
+pub async fn empty_namespace(context: &Context, resource: &Arc<Resource>, namespace: &str) -> Result<usize, Status> {
+    let prefix = format!("{namespace}/");
+    let inside = || -> Vec<_> {
+        let (root, _) = resource.collection.latest();
+        let from = machinery::Text::from(prefix.as_str());
+        root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
+    };
+    for stored in inside().into_iter().filter(|stored| !(stored.meta.deleting && stored.meta.finalizers)) {
+        let path = path_of(resource, namespace, &stored.meta.name);
+        let request = server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        delete::delete_until_gone(context, &request, &Default::default(), stored).await?;
+    }
+    Ok(inside().len())
+}
+
+/// Changes an object as the server, whatever happens to it meanwhile; an object that is being deleted and held by
+/// nothing any more goes.
+pub async fn change_as_server(
+    context: &Context,
+    resource: &Arc<Resource>,
+    name: &str,
+    subresource: &str,
+    change: impl Fn(&mut Value),
+) -> Result<(), Status> {
+    let endpoint = if subresource == "finalize" { Subresource::Finalize } else { Subresource::Status };
+    let path = format!("{}/{subresource}", path_of(resource, "", name));
+    let request = server_request(resource, &http::Method::PUT, &path, endpoint);
+    for _ in 0..limits::WRITE_RETRIES {
+        let Some(current) = resource.collection.get(name) else { return Ok(()) };
+        let old = current.body.to_value(current.revision);
+        let mut next = old.clone();
+        change(&mut next);
+        request.track_update(Some(&old), &mut next, SERVER);
+        let held = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        let releasable = resource.shipped().is_none_or(|s| s.allows_removal(&next));
+        if current.meta.deleting && !held && releasable {
+            let key = resource.key("", name);
+            match context.objects.delete(&key, current.revision).await {
+                Ok(_) => return Ok(()),
+                Err(store::Refused::Conflict(_)) => continue,
+                Err(store::Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
+            }
+        }
+        if write::store(context, &request, &next, Some(&current)).await?.is_ok() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

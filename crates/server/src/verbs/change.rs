@@ -1,0 +1,159 @@
+//! What a write does to the current object: replace it, patch it, apply to it.
+
+use machinery::patch::{Unknown, json_patch, merge_patch, strategic_merge};
+use machinery::{FieldError, FieldPath, Status, Value};
+
+use super::body::{Document, Format, Strict, normalise};
+use super::{Request, Subresource};
+use crate::request::{FieldValidation, WriteOptions, go_type};
+
+/// The media types of PATCH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl PatchKind {
+    pub fn of(content_type: &str) -> Option<PatchKind> {
+        match content_type.split(';').next().unwrap_or_default().trim() {
+            "application/json-patch+json" => Some(PatchKind::Json),
+            "application/merge-patch+json" => Some(PatchKind::Merge),
+            "application/strategic-merge-patch+json" => Some(PatchKind::Strategic),
+            "application/apply-patch+yaml" => Some(PatchKind::Apply),
+            _ => None,
+        }
+    }
+}
+
+/// A change that can be tried again on a newer object.
+pub enum Change {
+    Replace(Value),
+    Patch(Patch),
+    Apply { configuration: Value, force: bool, strict: Option<String> },
+}
+
+/// A decoded patch.
+pub enum Patch {
+    Json(json_patch::Patch),
+    Merge(merge_patch::Patch),
+    Strategic(strategic_merge::Patch),
+}
+
+/// Decodes the body of a patch.
+pub fn decode(request: &Request, kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
+    let unknown = match options.field_validation {
+        FieldValidation::Ignore => Unknown::Ignored,
+        _ => Unknown::Told,
+    };
+    match kind {
+        PatchKind::Apply => decode_apply(request, document, options),
+        PatchKind::Json => Ok(Change::Patch(Patch::Json(json_patch::decode_patch(&document.bytes, unknown)?))),
+        PatchKind::Merge => Ok(Change::Patch(Patch::Merge(merge_patch::decode_patch(&document.bytes, unknown)?))),
+        PatchKind::Strategic => {
+            Ok(Change::Patch(Patch::Strategic(strategic_merge::decode_patch(&document.bytes, unknown)?)))
+        }
+    }
+}
+
+fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
+    let decoded = decode_yaml(document).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    if !matches!(decoded.value, Value::Object(_) | Value::Null) {
+        return Err(Status::bad_request(format!(
+            "error decoding YAML: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go_type(&decoded.value)
+        )));
+    }
+    let lines: Vec<String> = decoded.duplicates.iter().map(|line| format!("  {line}")).collect();
+    let strict = match options.field_validation {
+        FieldValidation::Strict if !lines.is_empty() => Some(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+            lines.join("\n")
+        )),
+        _ => None,
+    };
+    if options.field_validation == FieldValidation::Warn {
+        decoded.duplicates.iter().for_each(|line| request.warn(line.clone()));
+    }
+    Ok(Change::Apply { configuration: decoded.value, force: options.force, strict })
+}
+
+/// Applied configurations are YAML even when they look like JSON; plain JSON is read as such, which is the same.
+fn decode_yaml(document: &Document) -> Result<machinery::value::Decoded, String> {
+    let bytes = &document.bytes;
+    let plain = bytes.first() == Some(&b'{') && !bytes.contains(&b'\\');
+    if plain
+        && let Ok(decoded) = machinery::value::decode_strict(bytes)
+        && decoded.duplicates.is_empty()
+    {
+        return Ok(decoded);
+    }
+    machinery::yaml::decode(bytes).map_err(|error| match error.message.strip_prefix("yaml:") {
+        Some(_) => format!("error converting YAML to JSON: {error}"),
+        None => error.to_string(),
+    })
+}
+
+impl Change {
+    /// The object as this change wants it, in the version of the request.
+    pub fn apply_to(&self, request: &Request, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
+        match self {
+            Change::Replace(object) => Ok(object.clone()),
+            Change::Patch(patch) => patched(request, patch, old, options),
+            Change::Apply { .. } => Ok(old.clone()),
+        }
+    }
+
+    pub fn is_patch(&self) -> bool {
+        !matches!(self, Change::Replace(_))
+    }
+}
+
+fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
+    let mut strict = Strict::default();
+    let (mut object, told) = match patch {
+        Patch::Json(patch) => (json_patch::apply(old.clone(), patch)?, &patch.strict_errors),
+        Patch::Merge(patch) => (merge_patch::apply(old.clone(), patch.value.clone()), &patch.strict_errors),
+        Patch::Strategic(patch) => {
+            let metadata = crate::resource::builtin::patch_metadata(request.resource.shipped());
+            (strategic_merge::apply(old.clone(), patch.value.clone(), &metadata)?, &patch.strict_errors)
+        }
+    };
+    let before = object.clone();
+    let invalid = |why: String| {
+        let error = FieldError::invalid_raw(&FieldPath::new("patch"), before.to_json(), why);
+        Status::invalid("", "", "", &[error])
+    };
+    if request.subresource == Subresource::Scale {
+        return Ok(object);
+    }
+    if request.resource.is_custom() {
+        if object.str_at(&["kind"]).is_empty() {
+            return Err(invalid(format!("Object 'Kind' is missing in '{}'", before.to_json())));
+        }
+        if object.get("apiVersion").is_none() {
+            return Err(Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"));
+        }
+    } else {
+        object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
+        object.set_at(&["apiVersion"], Value::String(request.api_version()));
+    }
+    normalise(&request.resource, &request.version, &mut object, &mut strict).map_err(&invalid)?;
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => {
+            told.iter().for_each(|text| request.warn(text.clone()));
+            strict.warn(Format::Json, request);
+        }
+        FieldValidation::Strict => {
+            let mut texts = told.clone();
+            texts.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+            if !texts.is_empty() {
+                return Err(invalid(format!("strict decoding error: {}", texts.join(", "))));
+            }
+        }
+    }
+    Ok(object)
+}

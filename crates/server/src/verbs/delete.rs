@@ -1,0 +1,305 @@
+//! Delete and deletecollection (api-machinery 10).
+
+use std::sync::Arc;
+
+use machinery::{Map, Status, Value};
+use store::Refused;
+
+use super::body::Document;
+use super::list::Selection;
+use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, bootstrap, definitions, write};
+use crate::objects::Stored;
+use crate::request::{DeleteOptions, ListOptions};
+use crate::{clock, limits};
+
+/// Reads the options of a delete: from the body if there is one, else from the query.
+fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {
+    let Some(document) = document.filter(|d| !d.bytes.is_empty()) else {
+        return DeleteOptions::from_query(request.query());
+    };
+    let decoded = document.decode();
+    if let Some(why) = document.type_error(&decoded) {
+        return Err(Status::bad_request(why));
+    }
+    let body = decoded.unwrap_or_default().value;
+    let kind = body.str_at(&["kind"]);
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        let version = body.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default();
+        return Err(Status::bad_request(format!(
+            "converting ({version}.{kind}) to (v1.DeleteOptions): unknown conversion"
+        )));
+    }
+    DeleteOptions::from_body(&body)
+}
+
+/// Deletes one object, or marks it if finalizers are pending.
+pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
+    let options = options(request, document)?;
+    let path = request.resource.key(request.namespace(), request.name()).path;
+    for _ in 0..limits::WRITE_RETRIES {
+        let current = request.resource.collection.get(&path);
+        let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
+        if let Some(outcome) = delete_one(context, request, &options, current).await? {
+            return Ok(outcome);
+        }
+    }
+    let why = "the object has been modified; please apply your changes to the latest version and try again";
+    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+}
+
+/// One attempt; `None` if the object changed meanwhile.
+async fn delete_one(
+    context: &Context,
+    request: &Request,
+    options: &DeleteOptions,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let resource = &request.resource;
+    let old = resource.read(&current, &request.version)?;
+    check_preconditions(request, options, &old)?;
+    context.admission.protects(request, &current.meta.name)?;
+    if definitions::is_definition(resource) && !current.meta.deleting {
+        return definitions::begin_deletion(context, request, options, current).await;
+    }
+    let object = marked(request, options, &old, &current);
+    let pending = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+        || resource.shipped().is_some_and(|s| !s.allows_removal(&object));
+    if pending {
+        return mark(context, request, options, object, current).await;
+    }
+    if !options.dry_run {
+        let key = resource.key(&current.meta.namespace, &current.meta.name);
+        match context.objects.delete(&key, current.revision).await {
+            Ok(_) => definitions::after_delete(context, request).await,
+            Err(Refused::Conflict(_)) => return Ok(None),
+            Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
+        }
+    }
+    if resource.shipped().is_some_and(|s| s.returns_deleted) {
+        let shown = Shown::stored(resource, &request.version, current)?;
+        return Ok(Some(Outcome::Object(200, shown)));
+    }
+    Ok(Some(Outcome::Success(success(request, &current))))
+}
+
+fn success(request: &Request, deleted: &Stored) -> Value {
+    let resource = &request.resource;
+    let mut details = Map::new();
+    details.insert("name", Value::String(deleted.meta.name.clone()));
+    if !resource.group.is_empty() {
+        details.insert("group", Value::String(resource.group.clone()));
+    }
+    details.insert("kind", Value::String(resource.plural.clone()));
+    details.insert("uid", Value::String(deleted.meta.uid.clone()));
+    [
+        ("kind", Value::from("Status")),
+        ("apiVersion", Value::from("v1")),
+        ("metadata", Value::object()),
+        ("status", Value::from("Success")),
+        ("details", Value::Object(details)),
+    ]
+    .into()
+}
+
+fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+    let resource = &request.resource;
+    let conflict = |why: String| {
+        let mut status = Status::conflict(&resource.group, &resource.kind, request.name(), &why);
+        if let Some(details) = &mut status.details {
+            details.kind = resource.plural.to_string();
+        }
+        status
+    };
+    let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
+    if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
+        if definitions::is_definition(resource) {
+            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
+        }
+        return Err(conflict(format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        )));
+    }
+    if let Some(wanted) = options.resource_version.as_ref().filter(|wanted| *wanted != version) {
+        if definitions::is_definition(resource) {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+            );
+            return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
+        }
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        )));
+    }
+    Ok(())
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// The object with the finalizers that the deletion asks for, marked as being deleted.
+fn marked(request: &Request, options: &DeleteOptions, old: &Value, current: &Stored) -> Value {
+    let mut object = old.clone();
+    let before: Vec<Value> =
+        old.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) | (_, Some("Orphan")) => Some(Some(ORPHAN)),
+        (_, Some("Foreground")) => Some(Some(FOREGROUND)),
+        (Some(false), _) | (_, Some("Background")) => Some(None),
+        _ => None,
+    };
+    let mut finalizers = before;
+    if let Some(wanted) = wanted {
+        let others = |f: &Value| match f.as_str() {
+            Some(name @ (ORPHAN | FOREGROUND)) => Some(name) == wanted,
+            _ => true,
+        };
+        finalizers.retain(others);
+        if let Some(name) = wanted
+            && !finalizers.iter().any(|f| f.as_str() == Some(name))
+        {
+            finalizers.push(Value::from(name));
+        }
+    }
+    match finalizers.is_empty() {
+        true => drop(object.remove_at(&["metadata", "finalizers"])),
+        false => object.set_at(&["metadata", "finalizers"], Value::Array(finalizers)),
+    }
+    if !current.meta.deleting {
+        object.set_at(&["metadata", "deletionTimestamp"], Value::from(clock::now_rfc3339()));
+        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int);
+        if let Some(generation) = generation {
+            object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+        }
+        if let Some(shipped) = request.resource.shipped() {
+            shipped.mark_deleted(&mut object);
+        }
+    } else if definitions::is_definition(&request.resource)
+        && object.at(&["metadata", "deletionGracePeriodSeconds"]).is_none()
+    {
+        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+    }
+    object
+}
+
+async fn mark(
+    context: &Context,
+    request: &Request,
+    options: &DeleteOptions,
+    object: Value,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+    if options.dry_run {
+        return Ok(Some(Outcome::Object(code, Shown::Tree(object))));
+    }
+    match write::store(context, request, &object, Some(&current)).await? {
+        Ok(stored) => {
+            definitions::after_write(context, request, &stored).await;
+            context.wake_deletions();
+            let shown = Shown::stored(&request.resource, &request.version, stored)?;
+            Ok(Some(Outcome::Object(code, shown)))
+        }
+        Err(()) => Ok(None),
+    }
+}
+
+/// Deletes every selected object and answers what was there.
+pub async fn delete_collection(
+    context: &Context,
+    request: &Request,
+    document: Option<&Document>,
+) -> Result<Outcome, Status> {
+    let list_options = ListOptions::parse(request.query(), false)?;
+    let options = match document.filter(|d| !d.bytes.is_empty()) {
+        Some(_) => self::options(request, document)?,
+        None => collection_options(request)?,
+    };
+    let selection = Selection::new(request, &list_options)?;
+    let page = selection.page(context, request, &list_options)?;
+    let items: Vec<Shown> = page.shown(request)?;
+    let mut running = vec![];
+    for stored in page.items.iter().cloned() {
+        running.push(delete_until_gone(context, request, &options, stored));
+    }
+    for group in chunked(running, limits::DELETE_COLLECTION_PARALLEL) {
+        join_all(group).await?;
+    }
+    Ok(Outcome::List(ListOutcome {
+        items,
+        revision: page.revision,
+        continue_token: page.continue_token,
+        remaining: page.remaining,
+    }))
+}
+
+/// In the query of a deletecollection `resourceVersion` speaks of the list, not of preconditions.
+fn collection_options(request: &Request) -> Result<DeleteOptions, Status> {
+    let options = DeleteOptions::from_query(request.query())?;
+    Ok(DeleteOptions { resource_version: None, ..options })
+}
+
+pub async fn delete_until_gone(
+    context: &Context,
+    request: &Request,
+    options: &DeleteOptions,
+    mut stored: Arc<Stored>,
+) -> Result<(), Status> {
+    let path = request.resource.key(&stored.meta.namespace, &stored.meta.name).path;
+    for _ in 0..limits::WRITE_RETRIES {
+        if delete_one(context, request, options, stored.clone()).await?.is_some() {
+            return Ok(());
+        }
+        match request.resource.collection.get(&path).filter(|now| now.meta.uid == stored.meta.uid) {
+            Some(now) => stored = now,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn chunked<T>(items: Vec<T>, size: usize) -> Vec<Vec<T>> {
+    let mut out = vec![];
+    let mut items = items.into_iter();
+    loop {
+        let part: Vec<T> = items.by_ref().take(size).collect();
+        if part.is_empty() {
+            return out;
+        }
+        out.push(part);
+    }
+}
+
+/// Runs futures side by side in this task; the first error ends them.
+async fn join_all<F: Future<Output = Result<(), Status>>>(futures: Vec<F>) -> Result<(), Status> {
+    let mut running: Vec<std::pin::Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    std::future::poll_fn(move |context| {
+        let mut failed = None;
+        running.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Pending => true,
+            std::task::Poll::Ready(result) => {
+                failed = failed.take().or(result.err());
+                false
+            }
+        });
+        match failed {
+            Some(status) => std::task::Poll::Ready(Err(status)),
+            None if running.is_empty() => std::task::Poll::Ready(Ok(())),
+            None => std::task::Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Deletes every instance of a custom resource, for the deletion of its definition. Those with finalizers stay marked.
+pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
+    let (root, _) = resource.collection.latest();
+    for stored in root.values().filter(|stored| !(stored.meta.deleting && stored.meta.finalizers)) {
+        let path = bootstrap::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
+        let request = bootstrap::server_request(&resource, &http::Method::DELETE, &path, Subresource::None);
+        delete_until_gone(context, &request, &DeleteOptions::default(), stored.clone()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Get and list (api-machinery 6, 11).
+
+use std::sync::Arc;
+
+use machinery::status::{Cause, Details, Reason};
+use machinery::{Status, Text};
+use store::Revision;
+
+use super::continuation::Continue;
+use super::{Context, ListOutcome, Outcome, Request, Shown};
+use crate::limits;
+use crate::objects::{Expired, Root, Scope, Stored};
+use crate::request::{ListOptions, VersionMatch};
+
+/// Answers one object.
+pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
+    let query = request.query();
+    if query.flag("export") {
+        let message = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Status::bad_request(message));
+    }
+    let wanted = query.get("resourceVersion").unwrap_or_default();
+    let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
+    wait_until(context, version).await?;
+    let path = request.resource.key(request.namespace(), request.name()).path;
+    let stored = request.resource.collection.get(&path);
+    let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
+    Ok(Outcome::Object(200, Shown::stored(&request.resource, &request.version, stored)?))
+}
+
+/// A resourceVersion; empty is 0. The error is upstream's text.
+pub fn parse_version(text: &str) -> Result<Revision, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse::<u64>().map_err(|_| {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let why = if digits { "value out of range" } else { "invalid syntax" };
+        let quoted = machinery::value::quote(text);
+        format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}")
+    })
+}
+
+/// Waits for a version that is not there yet, a short while; then 504.
+pub async fn wait_until(context: &Context, version: Revision) -> Result<(), Status> {
+    if version <= context.objects.revision() {
+        return Ok(());
+    }
+    let limit = std::time::Duration::from_secs(limits::FUTURE_VERSION_SECONDS);
+    if tokio::time::timeout(limit, context.objects.wait_for(version)).await.is_ok() {
+        return Ok(());
+    }
+    Err(too_large(version, context.objects.revision()))
+}
+
+pub fn too_large(version: Revision, current: Revision) -> Status {
+    let message = format!("Timeout: Too large resource version: {version}, current: {current}");
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge".into(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    Status::new(Reason::Timeout, message).with_details(Details {
+        causes: vec![cause],
+        retry_after_seconds: 1,
+        ..Details::default()
+    })
+}
+
+/// What a list, a watch or a deletecollection selects.
+pub struct Selection {
+    pub options: ListOptions,
+    pub namespace: Text,
+    /// The object that a field selector on the name leaves, and its scope.
+    pub scope: Scope,
+    needs_content: bool,
+}
+
+impl Selection {
+    pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
+        let mut needs_content = false;
+        for term in &options.field_selector.requirements {
+            let label = term.field.as_str();
+            if !request.resource.selectable(&request.version, label) {
+                return Err(unsupported_label(request, label));
+            }
+            needs_content |= !matches!(label, "metadata.name" | "metadata.namespace");
+        }
+        let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
+        let scope = scope(request, options, &namespace);
+        Ok(Selection { options: options.clone(), namespace, scope, needs_content })
+    }
+
+    /// Whether an object is selected.
+    pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
+        if !self.options.label_selector.is_empty()
+            && !self.options.label_selector.matches(|key| stored.meta.label(key))
+        {
+            return Ok(false);
+        }
+        if self.options.field_selector.is_empty() {
+            return Ok(true);
+        }
+        let object = match self.needs_content {
+            true => request.resource.read(stored, &request.version)?,
+            false => machinery::Value::Null,
+        };
+        Ok(self.options.field_selector.matches(|label| match label {
+            "metadata.name" | "name" => stored.meta.name.clone(),
+            "metadata.namespace" => stored.meta.namespace.clone(),
+            _ => request.resource.field_text(&object, label),
+        }))
+    }
+
+    /// The objects in scope, from a path on.
+    fn candidates<'a>(&self, root: &'a Root, after: Option<&str>) -> Vec<&'a Arc<Stored>> {
+        let from = match (&self.scope, after) {
+            (Scope::Path(path), _) => return root.get(path).into_iter().collect(),
+            (_, Some(after)) => Text::from(format!("{after}\0")),
+            (Scope::Namespace(namespace), None) => Text::from(format!("{namespace}/")),
+            (Scope::All, None) => Text::default(),
+        };
+        let scope = &self.scope;
+        root.range(from..).take_while(|(path, _)| scope.contains(path)).map(|(_, stored)| stored).collect()
+    }
+
+    /// One page of the list.
+    pub fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
+        let (root, revision, after) = self.snapshot(context, request, options)?;
+        let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
+        let unselected = options.label_selector.is_empty() && options.field_selector.is_empty();
+        let candidates = self.candidates(&root, after.as_deref());
+        let mut items = vec![];
+        let mut rest = candidates.iter();
+        let mut more = false;
+        for stored in rest.by_ref() {
+            if !self.matches(request, stored)? {
+                continue;
+            }
+            if limit > 0 && items.len() == limit {
+                more = true;
+                break;
+            }
+            items.push((*stored).clone());
+        }
+        let mut page = Page { items, revision, continue_token: String::new(), remaining: None };
+        if more {
+            page.remaining = unselected.then(|| rest.len() + 1);
+            let last = page.items.last().map(|s| request.resource.key(&s.meta.namespace, &s.meta.name).path);
+            let after = last.map(|path| path.to_string()).unwrap_or_default();
+            let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+            page.continue_token = Continue { revision, after }.encode();
+        }
+        Ok(page)
+    }
+
+    /// The state that is listed, its revision, and after which path.
+    fn snapshot(
+        &self,
+        context: &Context,
+        request: &Request,
+        options: &ListOptions,
+    ) -> Result<(Root, Revision, Option<String>), Status> {
+        let collection = &request.resource.collection;
+        let latest = || {
+            let revision = context.objects.revision();
+            let (root, newest) = collection.latest();
+            (root, revision.max(newest))
+        };
+        if !options.continue_token.is_empty() {
+            let token = Continue::decode(&options.continue_token)?;
+            if !matches!(options.resource_version.as_str(), "" | "0") {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(Status::bad_request(message));
+            }
+            if token.revision < 0 {
+                let (root, revision) = latest();
+                return Ok((root, revision, Some(token.after)));
+            }
+            let revision = token.revision.unsigned_abs();
+            return match collection.at(revision) {
+                Ok(root) => Ok((root, revision, Some(token.after))),
+                Err(Expired { .. }) => Err(expired_token(&token.after)),
+            };
+        }
+        let version = parse_version(&options.resource_version)
+            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+        let exact = options.version_match == Some(VersionMatch::Exact)
+            || (options.version_match.is_none() && options.limit > 0 && version > 0);
+        if exact && version > 0 {
+            let root = collection.at(version).map_err(|_| {
+                Status::expired("The resourceVersion for the provided list is too old.")
+            })?;
+            return Ok((root, version, None));
+        }
+        let (root, revision) = latest();
+        Ok((root, revision, None))
+    }
+}
+
+fn unsupported_label(request: &Request, label: &str) -> Status {
+    if request.resource.is_custom() {
+        return Status::bad_request(format!("field label not supported: {label}"));
+    }
+    let known = "only \"metadata.name\", \"metadata.namespace\"";
+    Status::bad_request(format!("{} is not a known field selector: {known}", machinery::value::quote(label)))
+}
+
+fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {
+    let name = options.field_selector.exact("metadata.name").filter(|name| !name.is_empty());
+    match name {
+        Some(name) if !request.resource.namespaced || !namespace.is_empty() => {
+            Scope::Path(request.resource.key(namespace, name).path)
+        }
+        _ if namespace.is_empty() => Scope::All,
+        _ => Scope::Namespace(namespace.clone()),
+    }
+}
+
+fn expired_token(after: &str) -> Status {
+    let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+    let mut status = Status::expired(message);
+    status.continue_token = Continue { revision: -1, after: after.to_owned() }.encode();
+    status
+}
+
+/// A page of a list.
+pub struct Page {
+    pub items: Vec<Arc<Stored>>,
+    pub revision: Revision,
+    pub continue_token: String,
+    pub remaining: Option<usize>,
+}
+
+impl Page {
+    pub fn shown(&self, request: &Request) -> Result<Vec<Shown>, Status> {
+        let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
+        self.items.iter().map(show).collect()
+    }
+}
+
+/// Answers a list.
+pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
+    let options = ListOptions::parse(request.query(), false)?;
+    let selection = Selection::new(request, &options)?;
+    if options.continue_token.is_empty() {
+        let version = parse_version(&options.resource_version)
+            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+        wait_until(context, version).await?;
+    }
+    let page = selection.page(context, request, &options)?;
+    Ok(Outcome::List(ListOutcome {
+        items: page.shown(request)?,
+        revision: page.revision,
+        continue_token: page.continue_token,
+        remaining: page.remaining,
+    }))
+}

@@ -1,0 +1,188 @@
+//! What can be done to resources (layer 6): get, list, watch, create, update, patch, apply, delete, scale.
+//!
+//! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
+//! [`Status`]. Every write goes through the one loop in `write.rs`.
+
+mod body;
+mod bootstrap;
+mod change;
+mod continuation;
+mod definitions;
+mod delete;
+mod list;
+mod meta;
+pub mod scale;
+mod tracking;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use machinery::{Status, Text, Value};
+use store::Revision;
+use tokio::sync::Notify;
+
+use crate::admission::{Admission, Subject};
+use crate::authorization::Authorized;
+use crate::objects::{Body, Objects, Stored};
+use crate::resource::{Registry, Resource, Version};
+
+pub use body::{Document, Format};
+pub use bootstrap::{bootstrap, change_as_server, empty_namespace};
+pub use change::PatchKind;
+pub use definitions::{finalize, settle_all};
+pub use delete::{delete, delete_collection};
+pub use list::{get, list};
+pub use watch::{Watch, WatchEvent, watch};
+pub use write::{create, patch, update};
+
+/// What every verb works with.
+pub struct Context {
+    pub objects: Arc<Objects>,
+    pub registry: Arc<Registry>,
+    pub admission: Admission,
+    /// Wakes the controllers that clean up behind deletions.
+    deletions: Notify,
+}
+
+impl Context {
+    pub fn new(objects: Arc<Objects>, registry: Arc<Registry>, admission: Admission) -> Context {
+        Context { objects, registry, admission, deletions: Notify::new() }
+    }
+
+    /// There may be something to clean up.
+    pub fn wake_deletions(&self) {
+        self.deletions.notify_one();
+    }
+
+    /// Waits until there may be something to clean up.
+    pub async fn deletion(&self) {
+        self.deletions.notified().await;
+    }
+}
+
+/// The part of an object that a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subresource {
+    None,
+    Status,
+    Scale,
+    /// `namespaces/finalize`.
+    Finalize,
+}
+
+impl Subresource {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Subresource::None => "",
+            Subresource::Status => "status",
+            Subresource::Scale => "scale",
+            Subresource::Finalize => "finalize",
+        }
+    }
+}
+
+/// A request to a resource that exists, by somebody who may.
+pub struct Request {
+    pub authorized: Authorized,
+    pub resource: Arc<Resource>,
+    pub version: Arc<Version>,
+    pub subresource: Subresource,
+    /// From the User-Agent, for writes that name no field manager.
+    pub default_manager: Text,
+    pub warnings: std::sync::Mutex<Vec<String>>,
+}
+
+impl Request {
+    pub fn namespace(&self) -> &Text {
+        &self.authorized.info.namespace
+    }
+
+    pub fn name(&self) -> &Text {
+        &self.authorized.info.name
+    }
+
+    pub fn query(&self) -> &crate::request::Query {
+        &self.authorized.info.query
+    }
+
+    /// `group/version` of the request.
+    pub fn api_version(&self) -> Text {
+        self.resource.api_version(&self.version)
+    }
+
+    pub fn warn(&self, warning: impl Into<String>) {
+        let warning = warning.into();
+        let mut warnings = self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+}
+
+impl Subject for Request {
+    fn group(&self) -> &Text {
+        &self.resource.group
+    }
+
+    fn plural(&self) -> &Text {
+        &self.resource.plural
+    }
+
+    fn namespace(&self) -> &Text {
+        &self.authorized.info.namespace
+    }
+
+    fn namespaced(&self) -> bool {
+        self.resource.namespaced
+    }
+}
+
+/// An object to be shown.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// An object of the store in the version of the request.
+    Stored(Arc<Stored>, Arc<Body>),
+    /// A tree made for this answer.
+    Tree(Value),
+}
+
+impl Shown {
+    pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
+        let body = resource.rendition(&stored, version)?;
+        let body = body.unwrap_or_else(|| Arc::new(stored.body.clone()));
+        Ok(Shown::Stored(stored, body))
+    }
+
+    pub fn to_value(&self) -> Value {
+        match self {
+            Shown::Stored(stored, body) => body.to_value(stored.revision),
+            Shown::Tree(value) => value.clone(),
+        }
+    }
+
+    /// Appends compact JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Shown::Stored(stored, body) => body.write(stored.revision, out),
+            Shown::Tree(value) => machinery::value::write_json(value, out),
+        }
+    }
+}
+
+/// A list that can be shown.
+pub struct ListOutcome {
+    pub items: Vec<Shown>,
+    pub revision: Revision,
+    pub continue_token: String,
+    pub remaining: Option<usize>,
+}
+
+/// What a verb answers.
+pub enum Outcome {
+    /// An object with 200, 201 or 202.
+    Object(u16, Shown),
+    /// A Status of success.
+    Success(Value),
+    List(ListOutcome),
+}

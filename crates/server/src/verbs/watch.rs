@@ -1,0 +1,269 @@
+//! Watch (api-machinery 13): where a stream starts, and which events it has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::{Status, Value};
+use store::Revision;
+use tokio::time::Instant;
+
+use super::list::{Selection, parse_version, too_large, wait_until};
+use super::{Context, Request, Shown};
+use crate::objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
+use crate::request::ListOptions;
+use crate::{clock, limits};
+
+/// Seconds between bookmarks of a quiet watch.
+const BOOKMARK_SECONDS: u64 = 60;
+/// Seconds before the end at which a last bookmark is sent.
+const LAST_BOOKMARK_SECONDS: u64 = 2;
+
+/// One event of a stream.
+pub enum WatchEvent {
+    Object(&'static str, Shown),
+    /// A bookmark; true if it marks the end of the initial events.
+    Bookmark(Revision, bool),
+    Error(Status),
+}
+
+/// A running watch. It has a place in the ring and nothing else.
+pub struct Watch {
+    pub request: Arc<Request>,
+    context: Arc<Context>,
+    selection: Selection,
+    cursor: Cursor,
+    /// Events that come first: the current state, the bookmark behind it, or an error.
+    initial: Option<Vec<WatchEvent>>,
+    retired: tokio::sync::watch::Receiver<bool>,
+    stop: tokio::sync::watch::Receiver<bool>,
+    deadline: Instant,
+    next_bookmark: Option<Instant>,
+    ended: bool,
+    /// The newest version that was sent.
+    sent: Revision,
+}
+
+/// Starts a watch. `stop` ends it when the server shuts down.
+pub async fn watch(
+    context: Arc<Context>,
+    request: Arc<Request>,
+    stop: tokio::sync::watch::Receiver<bool>,
+) -> Result<Watch, Status> {
+    let options = ListOptions::parse(request.query(), true)?;
+    let mut selection = Selection::new(&request, &options)?;
+    let one = request.name();
+    if !one.is_empty() {
+        selection.scope = Scope::Path(request.resource.key(request.namespace(), one).path);
+    }
+    let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
+    let retired = request.resource.retired.subscribe();
+    let mut initial = vec![];
+    let mut from = version;
+    if options.send_initial_events == Some(true) {
+        match initial_state(&context, &request, &selection, version).await {
+            Ok((revision, mut events)) => {
+                from = revision;
+                if options.allow_bookmarks {
+                    events.push(WatchEvent::Bookmark(revision, true));
+                }
+                initial = events;
+            }
+            Err(status) => initial.push(WatchEvent::Error(status)),
+        }
+    } else if version == 0 {
+        from = context.objects.revision();
+    }
+    let subscribed = request.resource.collection.subscribe(selection.scope.clone(), from);
+    let cursor = match subscribed {
+        Ok(cursor) => cursor,
+        Err(Expired { oldest }) => {
+            initial = vec![WatchEvent::Error(too_old(from, oldest))];
+            let (_, newest) = request.resource.collection.latest();
+            request
+                .resource
+                .collection
+                .subscribe(selection.scope.clone(), newest)
+                .map_err(|_| too_old(from, oldest))?
+        }
+    };
+    let timeout = match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
+        _ => Duration::from_secs(1800 + clock::random_below(1800)),
+    };
+    let now = Instant::now();
+    let next_bookmark = options.allow_bookmarks.then(|| now + bookmark_delay(timeout));
+    Ok(Watch {
+        context,
+        selection,
+        cursor,
+        initial: Some(initial),
+        retired,
+        stop,
+        deadline: now + timeout,
+        next_bookmark,
+        ended: false,
+        sent: from,
+        request,
+    })
+}
+
+/// A bookmark a minute, and one shortly before the end.
+fn bookmark_delay(left: Duration) -> Duration {
+    let last = left.saturating_sub(Duration::from_secs(LAST_BOOKMARK_SECONDS));
+    let regular = Duration::from_millis(BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
+    if last.is_zero() { left / 2 } else { last.min(regular) }
+}
+
+fn too_old(version: Revision, oldest: Revision) -> Status {
+    Status::expired(format!("too old resource version: {version} ({oldest})"))
+}
+
+/// ADDED for everything that is there.
+async fn initial_state(
+    context: &Context,
+    request: &Request,
+    selection: &Selection,
+    version: Revision,
+) -> Result<(Revision, Vec<WatchEvent>), Status> {
+    if wait_until(context, version).await.is_err() {
+        return Err(too_large(version, context.objects.revision()));
+    }
+    let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
+    let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
+    let page = selection.page(context, request, &options)?;
+    let added = |shown| WatchEvent::Object("ADDED", shown);
+    Ok((page.revision, page.shown(request)?.into_iter().map(added).collect()))
+}
+
+/// Why a watch goes on.
+enum Wake {
+    Events(Result<Vec<Arc<Event>>, Expired>),
+    /// The resource or the server is no more.
+    End,
+    /// For a bookmark, or the end.
+    Time,
+}
+
+impl Watch {
+    /// The next events; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        if self.ended {
+            return None;
+        }
+        if let Some(initial) = self.initial.take() {
+            self.ended = matches!(initial.last(), Some(WatchEvent::Error(_)));
+            if !initial.is_empty() {
+                return Some(initial);
+            }
+        }
+        loop {
+            let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
+            let wake = tokio::select! {
+                biased;
+                events = self.cursor.next() => Wake::Events(events),
+                _ = self.retired.wait_for(|retired| *retired) => Wake::End,
+                _ = self.stop.wait_for(|stop| *stop) => Wake::End,
+                () = tokio::time::sleep_until(bookmark) => Wake::Time,
+            };
+            let events = match wake {
+                Wake::Events(events) => events,
+                Wake::End => return self.drain(),
+                Wake::Time if Instant::now() >= self.deadline => return None,
+                Wake::Time => return Some(self.bookmark()),
+            };
+            match events {
+                Ok(events) => {
+                    let shown = self.select(&events);
+                    if !shown.is_empty() {
+                        return Some(shown);
+                    }
+                }
+                Err(Expired { oldest }) => {
+                    self.ended = true;
+                    return Some(vec![WatchEvent::Error(too_old(self.cursor.after(), oldest))]);
+                }
+            }
+        }
+    }
+
+    /// The end of the resource: what has happened until now is still told.
+    fn drain(&mut self) -> Option<Vec<WatchEvent>> {
+        self.ended = true;
+        let events = self.cursor.take().unwrap_or_default();
+        let shown = self.select(&events);
+        (!shown.is_empty()).then_some(shown)
+    }
+
+    /// What is still untold, then a bookmark at the newest revision.
+    fn bookmark(&mut self) -> Vec<WatchEvent> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.next_bookmark = Some(Instant::now() + bookmark_delay(left)).filter(|next| *next < self.deadline);
+        // asked for before the ring is read: everything up to here is in it
+        let revision = self.context.objects.revision();
+        let events = self.cursor.take().unwrap_or_default();
+        let mut shown = self.select(&events);
+        self.sent = self.sent.max(revision).max(self.cursor.after());
+        shown.push(WatchEvent::Bookmark(self.sent, false));
+        shown
+    }
+
+    /// What selectors leave of events; an error ends the stream.
+    fn select(&mut self, events: &[Arc<Event>]) -> Vec<WatchEvent> {
+        let mut out = vec![];
+        for event in events {
+            match self.one(event) {
+                Ok(Some(shown)) => out.push(shown),
+                Ok(None) => {}
+                Err(status) => {
+                    self.ended = true;
+                    out.push(WatchEvent::Error(status));
+                    break;
+                }
+            }
+            self.sent = event.revision;
+        }
+        out
+    }
+
+    fn one(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
+        let before = match &event.previous {
+            Some(previous) => self.selection.matches(&self.request, previous)?,
+            None => false,
+        };
+        let now = event.kind != EventKind::Deleted && self.selection.matches(&self.request, &event.object)?;
+        let (kind, object) = match (before, now) {
+            (false, false) => return Ok(None),
+            (false, true) => ("ADDED", event.object.clone()),
+            (true, true) => ("MODIFIED", event.object.clone()),
+            (true, false) if event.kind == EventKind::Deleted => ("DELETED", event.object.clone()),
+            (true, false) => ("DELETED", self.departed(event)),
+        };
+        let shown = Shown::stored(&self.request.resource, &self.request.version, object)?;
+        Ok(Some(WatchEvent::Object(kind, shown)))
+    }
+
+    /// An object that left the selection: as it was, under the version of the change.
+    fn departed(&self, event: &Event) -> Arc<Stored> {
+        match &event.previous {
+            Some(previous) => Arc::new(previous.at(event.revision)),
+            None => event.object.clone(),
+        }
+    }
+
+    /// The object of a bookmark.
+    pub fn bookmark_object(&self, revision: Revision, end_of_initial: bool) -> Value {
+        let mut object: Value = [
+            ("apiVersion", Value::String(self.request.api_version())),
+            ("kind", Value::String(self.request.resource.kind.clone())),
+        ]
+        .into();
+        object.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        if end_of_initial {
+            object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
+        }
+        object
+    }
+}
+
+/// Seconds after which an idle request may be ended.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(limits::REQUEST_TIMEOUT_SECONDS);

@@ -1,0 +1,502 @@
+//! The one write loop: create, update, patch and apply (architecture 2.5).
+//!
+//! current object → change → what the server owns → admission → validation → commit; tried again from the start when
+//! the object changed under a change that can be repeated.
+
+use std::sync::Arc;
+
+use machinery::{FieldError, FieldPath, Status, Text, Value};
+use schema::Prior;
+use store::Refused;
+
+use super::body::Document;
+use super::change::{self, Change, PatchKind};
+use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
+use crate::limits;
+use crate::objects::{Body, Meta, Stored};
+use crate::request::WriteOptions;
+
+/// The object as it would be stored, and what is wrong with it.
+pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (Value, Vec<FieldError>) {
+    let object = prepare_for_update(request, object, old);
+    let errors = validate_update(request, &object, old);
+    (object, errors)
+}
+
+/// Creates the object of a body.
+pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
+    let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
+    let mut object = request.decode_object(document, options.field_validation)?;
+    let manager = request.manager(&options.field_manager);
+    meta::fill_system_fields(request, &mut object)?;
+    meta::dedup_owners(request, &mut object, false);
+    request.track_update(None, &mut object, &manager);
+    create_prepared(context, request, object, &options).await
+}
+
+/// Creates an object whose managedFields are known.
+async fn create_prepared(
+    context: &Context,
+    request: &Request,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Outcome, Status> {
+    let resource = &request.resource;
+    let generated = meta::generate_name(&mut object);
+    let mut attempts = 1;
+    loop {
+        let name = Text::from(object.str_at(&["metadata", "name"]));
+        if resource.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.group, &resource.plural, &name, why));
+        }
+        context.admission.namespace_lifecycle(&context.objects, request, &name)?;
+        prepare_for_create(request, &mut object);
+        meta::warn_finalizers(request, &object, None);
+        let errors = validate_create(request, &object);
+        if !errors.is_empty() {
+            return Err(invalid(request, &object, &errors));
+        }
+        if options.dry_run {
+            return dry_run_create(request, object, &name);
+        }
+        let version = object.str_at(&["metadata", "resourceVersion"]);
+        if version.parse::<u64>().is_ok_and(|v| v != 0) {
+            return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
+        }
+        match store(context, request, &object, None).await? {
+            Ok(stored) => return finish(context, request, stored, 201).await,
+            Err(()) if generated && attempts < limits::GENERATE_NAME_ATTEMPTS => {
+                attempts += 1;
+                object.remove_at(&["metadata", "name"]);
+                meta::generate_name(&mut object);
+            }
+            Err(()) => return Err(already_exists(request, &object)),
+        }
+    }
+}
+
+fn dry_run_create(request: &Request, object: Value, name: &str) -> Result<Outcome, Status> {
+    let path = request.resource.key(request.namespace(), name).path;
+    if request.resource.collection.get(&path).is_some() {
+        return Err(already_exists(request, &object));
+    }
+    let version = &request.version;
+    let stored = request.resource.to_storage(object, version)?;
+    let shown = request.resource.convert(stored, request.resource.storage_version(), version)?;
+    Ok(Outcome::Object(201, Shown::Tree(shown)))
+}
+
+fn already_exists(request: &Request, object: &Value) -> Status {
+    let resource = &request.resource;
+    let name = object.str_at(&["metadata", "name"]);
+    let mut status = Status::already_exists(&resource.group, &resource.plural, name);
+    if !object.str_at(&["metadata", "generateName"]).is_empty() {
+        status.message.push_str(", the server was not able to generate a unique name for the object");
+        if let Some(details) = &mut status.details {
+            details.retry_after_seconds = 1;
+        }
+    }
+    let path = resource.key(request.namespace(), name).path;
+    if resource.collection.get(&path).is_some_and(|stored| stored.meta.deleting) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}
+
+fn prepare_for_create(request: &Request, object: &mut Value) {
+    if let Some(shipped) = request.resource.shipped() {
+        if shipped.generation {
+            object.set_at(&["metadata", "generation"], Value::Int(1));
+        } else {
+            object.remove_at(&["metadata", "generation"]);
+        }
+        (shipped.prepare)(object, None);
+        return;
+    }
+    if request.version.status {
+        object.remove_at(&["status"]);
+    }
+    object.set_at(&["metadata", "generation"], Value::Int(1));
+}
+
+/// An invalid object is named as it names itself, even where that is what is wrong.
+fn invalid(request: &Request, object: &Value, errors: &[FieldError]) -> Status {
+    let api_version = object.str_at(&["apiVersion"]);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let name = object.str_at(&["metadata", "name"]);
+    if request.resource.is_custom() {
+        return Status::invalid(group, object.str_at(&["kind"]), name, errors);
+    }
+    Status::invalid(&request.resource.group, &request.resource.kind, name, errors)
+}
+
+fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
+    let metadata = meta::validate_create(request, object);
+    match request.resource.shipped() {
+        Some(shipped) => {
+            let mut errors = metadata;
+            errors.extend((shipped.validate)(object, None));
+            errors
+        }
+        None => {
+            let types = schema::type_meta_errors(object, &request.api_version(), &request.resource.kind);
+            let prior = if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) };
+            let outcome = request.version.program().schema.validate_after(prior, object, None);
+            outcome.warnings.into_iter().for_each(|warning| request.warn(warning));
+            outcome.errors
+        }
+    }
+}
+
+fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<FieldError> {
+    let metadata = meta::validate_update(object, old);
+    if let Some(shipped) = request.resource.shipped() {
+        let mut errors = metadata;
+        errors.extend((shipped.validate)(object, Some(old)));
+        return errors;
+    }
+    let types = schema::type_meta_errors(object, &request.api_version(), &request.resource.kind);
+    let prior = if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) };
+    let schema = &request.version.program().schema;
+    let outcome = match request.subresource {
+        Subresource::Status => schema.validate_status(prior, object, old),
+        _ => schema.validate_after(prior, object, Some(old)),
+    };
+    outcome.warnings.into_iter().for_each(|warning| request.warn(warning));
+    outcome.errors
+}
+
+/// Replaces an object by that of a body.
+pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
+    let options = WriteOptions::parse(request.query(), "UpdateOptions", false)?;
+    if request.subresource == Subresource::Scale {
+        return super::scale::update(context, request, document, &options).await;
+    }
+    let mut object = request.decode_object(document, options.field_validation)?;
+    meta::check_name(&object, request.name())?;
+    let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
+    meta::place_in(&mut object, namespace)?;
+    change_loop(context, request, &Change::Replace(object), &options).await
+}
+
+/// Changes an object by a patch, or by applying a configuration.
+pub async fn patch(
+    context: &Context,
+    request: &Request,
+    kind: PatchKind,
+    document: &Document,
+) -> Result<Outcome, Status> {
+    let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
+    let change = change::decode(request, kind, document, &options)?;
+    if request.subresource == Subresource::Scale {
+        return super::scale::patch(context, request, &change, &options).await;
+    }
+    change_loop(context, request, &change, &options).await
+}
+
+/// Tries a change until it meets an object that did not change under it.
+pub async fn change_loop(
+    context: &Context,
+    request: &Request,
+    change: &Change,
+    options: &WriteOptions,
+) -> Result<Outcome, Status> {
+    let path = request.resource.key(request.namespace(), request.name()).path;
+    for _ in 0..limits::WRITE_RETRIES {
+        let Some(current) = request.resource.collection.get(&path) else {
+            return absent(context, request, change, options).await;
+        };
+        if let Some(outcome) = attempt(context, request, change, options, current).await? {
+            return Ok(outcome);
+        }
+    }
+    let message = "the object has been modified; please apply your changes to the latest version and try again";
+    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), message))
+}
+
+/// Only an apply creates what is not there.
+async fn absent(
+    context: &Context,
+    request: &Request,
+    change: &Change,
+    options: &WriteOptions,
+) -> Result<Outcome, Status> {
+    let not_found = || request.resource.not_found(request.name());
+    let Change::Apply { configuration, force, strict } = change else { return Err(not_found()) };
+    if request.subresource != Subresource::None {
+        return Err(not_found());
+    }
+    let manager = request.manager(&options.field_manager);
+    let mut object = request.track_apply(None, configuration, *force, &manager)?;
+    if let Some(strict) = strict {
+        return Err(Status::bad_request(strict.clone()));
+    }
+    let uid = configuration.str_at(&["metadata", "uid"]);
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
+    }
+    normalise_applied(request, &mut object)?;
+    if object.str_at(&["metadata", "name"]).is_empty() {
+        object.set_at(&["metadata", "name"], Value::String(request.name().clone()));
+    }
+    meta::check_name(&object, request.name())?;
+    meta::fill_system_fields(request, &mut object)?;
+    object.remove_at(&["metadata", "resourceVersion"]);
+    meta::dedup_owners(request, &mut object, true);
+    create_prepared(context, request, object, options).await
+}
+
+fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+    let mut strict = super::body::Strict::default();
+    super::body::normalise(&request.resource, &request.version, object, &mut strict)
+        .map_err(|why| Status::untyped(500, why))
+}
+
+/// One round of the loop. `None` if the object changed meanwhile and the change can be tried again.
+async fn attempt(
+    context: &Context,
+    request: &Request,
+    change: &Change,
+    options: &WriteOptions,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let resource = &request.resource;
+    let old = resource.read(&current, &request.version)?;
+    let object = changed(request, change, options, &old)?;
+    check_preconditions(request, change, &object, &old, current.revision)?;
+    let (object, errors) = prepared_and_checked(request, object, &old);
+    if !errors.is_empty() {
+        return Err(invalid(request, &object, &errors));
+    }
+    if request.subresource == Subresource::None {
+        meta::warn_finalizers(request, &object, Some(&old));
+    }
+    commit_update(context, request, change, options, object, current).await
+}
+
+/// The object after the change, with its managedFields.
+fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
+    let manager = request.manager(&options.field_manager);
+    let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
+    if let Change::Apply { configuration, force, strict } = change {
+        let mut configuration = configuration.clone();
+        if let Value::Object(_) = configuration {
+            let given = configuration.str_at(&["metadata", "name"]);
+            if !given.is_empty() {
+                meta::check_name(&configuration, request.name())?;
+            }
+        }
+        if namespace.is_empty() {
+            configuration.remove_at(&["metadata", "namespace"]);
+        }
+        let mut object = request.track_apply(Some(old), &configuration, *force, &manager)?;
+        if let Some(strict) = strict {
+            return Err(Status::bad_request(strict.clone()));
+        }
+        normalise_applied(request, &mut object)?;
+        meta::place_in(&mut object, namespace)?;
+        return Ok(object);
+    }
+    let mut object = change.apply_to(request, old, options)?;
+    if change.is_patch() {
+        meta::check_name(&object, request.name())?;
+        meta::place_in(&mut object, namespace)?;
+    }
+    meta::dedup_owners(request, &mut object, change.is_patch());
+    request.track_update(Some(old), &mut object, &manager);
+    Ok(object)
+}
+
+/// resourceVersion and, for replacements, uid.
+fn check_preconditions(
+    request: &Request,
+    change: &Change,
+    object: &Value,
+    old: &Value,
+    revision: u64,
+) -> Result<(), Status> {
+    let resource = &request.resource;
+    let name = request.name();
+    let (uid, stored_uid) = (object.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
+    if !change.is_patch() && !uid.is_empty() && uid != stored_uid {
+        let key = String::from_utf8_lossy(&resource.key(request.namespace(), name).to_bytes()).into_owned();
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
+        );
+        return Err(Status::conflict(&resource.group, &resource.plural, name, &why));
+    }
+    let given = object.str_at(&["metadata", "resourceVersion"]);
+    let version = if given.is_empty() { Ok(0) } else { given.parse::<u64>() };
+    let Ok(version) = version else {
+        let quoted = machinery::value::quote(given);
+        return Err(Status::untyped(500, format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
+    };
+    if version == 0 {
+        if resource.shipped().is_some_and(|s| s.unconditional_update) {
+            return Ok(());
+        }
+        let path = FieldPath::new("metadata.resourceVersion");
+        let error = FieldError::invalid(&path, &Value::Int(0), "must be specified for an update");
+        return Err(Status::invalid(&resource.group, &resource.plural, name, &[error]));
+    }
+    if version != revision {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Status::conflict(&resource.group, &resource.plural, name, why));
+    }
+    Ok(())
+}
+
+/// What the endpoint doesn't write is taken from the stored object; the generation counts changes outside metadata.
+fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Value {
+    let old_status = old.get("status").cloned();
+    match request.subresource {
+        Subresource::Status => {
+            let status = object.remove_at(&["status"]);
+            let tracked = object.remove_at(&["metadata", "managedFields"]);
+            let metadata = object.get("metadata").cloned();
+            let typed = !request.resource.is_custom();
+            let mut next = old.clone();
+            if typed && let Some(metadata) = metadata {
+                next.set_at(&["metadata"], metadata);
+                meta::restore_system_fields(&mut next, old);
+            }
+            set_or_remove(&mut next, &["status"], status);
+            set_or_remove(&mut next, &["metadata", "managedFields"], tracked);
+            // validation tells what the body said about its type
+            for key in ["kind", "apiVersion"] {
+                if let Some(given) = object.get(key) {
+                    next.set_at(&[key], given.clone());
+                }
+            }
+            return next;
+        }
+        _ if request.version.status => set_or_remove(&mut object, &["status"], old_status),
+        _ => {}
+    }
+    meta::restore_system_fields(&mut object, old);
+    if let Some(shipped) = request.resource.shipped() {
+        (shipped.prepare)(&mut object, Some(old));
+        if !shipped.generation {
+            return object;
+        }
+    }
+    let typed = !request.resource.is_custom();
+    let same = |a: &Value, b: &Value| -> bool {
+        let without = |v: &Value| -> Vec<(Text, Value)> {
+            let members = v.as_object().into_iter().flat_map(machinery::Map::iter);
+            let kept = members.filter(|(k, _)| k.as_str() != "metadata" && !(typed && k.as_str() == "status"));
+            kept.map(|(k, v)| (k.clone(), v.clone())).collect()
+        };
+        without(a) == without(b)
+    };
+    if !same(&object, old) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+    object
+}
+
+fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
+    match value {
+        Some(value) => object.set_at(path, value),
+        None => drop(object.remove_at(path)),
+    }
+}
+
+async fn commit_update(
+    context: &Context,
+    request: &Request,
+    change: &Change,
+    options: &WriteOptions,
+    object: Value,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let resource = &request.resource;
+    let gone = object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
+        && object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_none_or(<[Value]>::is_empty)
+        && current.meta.deleting
+        && resource.shipped().is_none_or(|s| s.allows_removal(&object));
+    if options.dry_run || gone {
+        if gone && !options.dry_run {
+            let key = resource.key(request.namespace(), request.name());
+            match context.objects.delete(&key, current.revision).await {
+                Ok(_) => definitions::after_delete(context, request).await,
+                Err(refused) => return retry(request, change, refused),
+            }
+        }
+        let mut shown = resource.to_storage(object, &request.version)?;
+        shown = resource.convert(shown, resource.storage_version(), &request.version)?;
+        shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
+        return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
+    }
+    match store(context, request, &object, Some(&current)).await? {
+        Ok(stored) => finish(context, request, stored, 200).await.map(Some),
+        Err(()) if change.is_patch() || unconditional(request, change) => Ok(None),
+        Err(()) => {
+            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            Err(Status::conflict(&resource.group, &resource.plural, request.name(), why))
+        }
+    }
+}
+
+fn unconditional(request: &Request, change: &Change) -> bool {
+    let Change::Replace(object) = change else { return true };
+    object.str_at(&["metadata", "resourceVersion"]).is_empty()
+        && request.resource.shipped().is_some_and(|s| s.unconditional_update)
+}
+
+fn retry(request: &Request, change: &Change, refused: Refused) -> Result<Option<Outcome>, Status> {
+    match refused {
+        Refused::Conflict(_) if change.is_patch() => Ok(None),
+        Refused::Conflict(_) => {
+            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+        }
+        Refused::Failed(error) => Err(Status::internal(error.to_string())),
+    }
+}
+
+/// Commits an object in its storage form; `Ok(Err(()))` if it is not any more as it was read. A write that changes no
+/// byte is not made.
+pub async fn store(
+    context: &Context,
+    request: &Request,
+    object: &Value,
+    current: Option<&Arc<Stored>>,
+) -> Result<Result<Arc<Stored>, ()>, Status> {
+    let resource = &request.resource;
+    let stored = resource.to_storage(object.clone(), &request.version)?;
+    let (body, meta) = (Body::encode(&stored), Meta::of(&stored));
+    if body.bytes.len() > limits::OBJECT_BYTES_MAX {
+        return Err(Status::untyped(500, "etcdserver: request is too large"));
+    }
+    if let Some(current) = current
+        && current.body.bytes == body.bytes
+    {
+        return Ok(Ok(current.clone()));
+    }
+    let key = resource.key(&meta.namespace, &meta.name);
+    let path = key.path.clone();
+    let clean = if request.version.id == resource.storage_version().id { request.version.id } else { 0 };
+    match context.objects.put(&key, body, meta, current.map(|c| c.revision), clean).await {
+        Ok(revision) => {
+            let found = resource.collection.get(&path).filter(|stored| stored.revision == revision);
+            // somebody may have written again already: then this write is in the history
+            let found = found.or_else(|| resource.collection.at(revision).ok()?.get(&path).cloned());
+            found.map(Ok).ok_or_else(|| Status::internal("the object was written but is not visible"))
+        }
+        Err(Refused::Conflict(_)) => Ok(Err(())),
+        Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+    }
+}
+
+/// What follows a write before it is answered, and the answer.
+async fn finish(context: &Context, request: &Request, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
+    definitions::after_write(context, request, &stored).await;
+    let shown = Shown::stored(&request.resource, &request.version, stored)?;
+    Ok(Outcome::Object(code, shown))
+}
