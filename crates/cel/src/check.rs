@@ -89,6 +89,9 @@ pub(crate) fn check(env: &Environment, mut ast: Ast) -> Result<Checked, (Source,
     let types = types.into_iter().map(|t| solver.substitute(&t, true)).collect();
     ast.offsets = offsets;
     let checked = Checked { ast, types, references };
+    if issues.is_empty() && env.homogeneous_literals {
+        crate::validate::aggregates(&checked, &env.scope, &mut issues);
+    }
     if issues.is_empty() && env.checked_literals {
         crate::validate::literals(&checked, &mut issues);
     }
@@ -428,16 +431,12 @@ impl Checker<'_> {
         }
     }
 
-    fn join(&mut self, id: Id, previous: Option<Type>, current: Type) -> Type {
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.solver.assignable(&previous, &current) {
             return unify::most_general(previous, current);
         }
-        if !self.env.homogeneous_literals {
-            return Type::Dyn;
-        }
-        self.mismatch(id, &previous, &current);
-        Type::Error
+        Type::Dyn
     }
 
     /// The type inside an optional element of a literal.
@@ -459,7 +458,7 @@ impl Checker<'_> {
             if optional.contains(&(i as u32)) {
                 t = self.optional_element(item.id, t);
             }
-            joined = Some(self.join(item.id, joined, t));
+            joined = Some(self.join(joined, t));
         }
         Type::list(joined.unwrap_or_else(|| self.solver.variable()))
     }
@@ -469,13 +468,13 @@ impl Checker<'_> {
         for entry in entries {
             self.expr(&mut entry.key);
             let key = self.get(&entry.key);
-            keys = Some(self.join(entry.key.id, keys, key));
+            keys = Some(self.join(keys, key));
             self.expr(&mut entry.value);
             let mut value = self.get(&entry.value);
             if entry.optional {
                 value = self.optional_element(entry.value.id, value);
             }
-            values = Some(self.join(entry.value.id, values, value));
+            values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.solver.variable());
         let value = values.unwrap_or_else(|| self.solver.variable());

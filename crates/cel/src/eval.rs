@@ -111,20 +111,16 @@ impl<'a> Frame<'a> {
             return result;
         }
         let result = result.and_then(|value| self.qualified(value, &attribute.qualifiers));
-        if matches!(&result, Err(error) if error.fatal) {
-            return result;
-        }
         self.charge(cost)?;
         let (value, optional) = result?;
         if !optional {
-            return value.ok_or_else(Error::overload).map(|v| v);
+            return value.ok_or_else(Error::overload);
         }
         Ok(match value {
             None => Val::Optional(None),
             Some(value @ Val::Optional(_)) => value,
             Some(value) => Val::some(value),
         })
-        .map(|v| v)
     }
 
     /// The value behind all qualifiers, and whether it is optional.
@@ -349,10 +345,7 @@ impl<'a> Frame<'a> {
             let Some(key) = Key::of(&key).filter(|_| !matches!(key, Val::Double(_))) else {
                 return Err(Error::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
             };
-            let shown = key.value();
-            if map.insert(key, value).is_some() {
-                return Err(Error::new(format!("Failed with repeated key: {}", crate::library::standard::plain(&shown))));
-            }
+            map.insert(key, value);
         }
         self.charge(30)?;
         Ok(Val::Map(Map::Owned(Rc::new(map))))

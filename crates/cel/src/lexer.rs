@@ -70,16 +70,18 @@ struct Lexer<'a> {
     offset: u32,
     tokens: Vec<Token>,
     issues: Vec<Issue>,
+    /// Byte ranges of what could not be read.
+    unread: Vec<(usize, usize)>,
 }
 
-/// The tokens of a text, EOF last, and what could not be read.
-pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Issue>) {
-    let mut lexer = Lexer { text, at: 0, offset: 0, tokens: Vec::with_capacity(text.len() / 3 + 2), issues: vec![] };
+/// The tokens of a text, EOF last, and what could not be read, as problems and as byte ranges.
+pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Issue>, Vec<(usize, usize)>) {
+    let mut lexer = Lexer { text, at: 0, offset: 0, tokens: Vec::with_capacity(text.len() / 3 + 2), issues: vec![], unread: vec![] };
     while lexer.at < text.len() {
         lexer.next();
     }
     lexer.tokens.push(Token { kind: kind::EOF, offset: lexer.offset, start: text.len(), end: text.len() });
-    (lexer.tokens, lexer.issues)
+    (lexer.tokens, lexer.issues, lexer.unread)
 }
 
 impl Lexer<'_> {
@@ -104,6 +106,7 @@ impl Lexer<'_> {
         let bad = rest[len..].chars().next().map_or(0, char::len_utf8);
         let text = escape_blanks(&rest[..len + bad]);
         self.issues.push(Issue::new(self.offset, format!("Syntax error: token recognition error at: '{text}'")));
+        self.unread.push((self.at, self.at + len + bad));
         self.advance(len + bad);
     }
 

@@ -1,7 +1,32 @@
 //! The Common Expression Language with the Kubernetes libraries: parse, check, cost, evaluate.
+//!
+//! An [`Environment`] says which variables and functions there are. [`Environment::check`] gives a checked expression
+//! or all its problems with exact texts; [`Program::new`] makes it runnable; [`estimate`] tells what it may cost.
+//! [`rules`] is what definitions of custom resources need of all this.
+//!
+//! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; what an expression may take is
+//! bounded by its cost.
 
 pub mod ast;
+pub mod check;
+pub mod cost;
+pub mod decl;
+mod env;
+mod eval;
 mod lexer;
+mod library;
 mod macros;
 pub mod parser;
+mod program;
 pub mod regex;
+pub mod rules;
+pub mod types;
+mod validate;
+pub mod value;
+
+pub use check::Checked;
+pub use cost::estimate::{Range, estimate};
+pub use env::{CompileError, Environment, Variable};
+pub use library::{Libraries, Library};
+pub use macros::Known;
+pub use program::{Outcome, Program};

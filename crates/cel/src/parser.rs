@@ -79,6 +79,8 @@ pub struct Syntax {
 pub(crate) struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token>,
+    /// Byte ranges that belong to no token.
+    unread: Vec<(usize, usize)>,
     at: usize,
     /// What may follow each rule being read.
     follow: Vec<Set>,
@@ -102,10 +104,11 @@ pub fn parse(text: &str, syntax: Syntax) -> Result<Ast, (Source, Vec<Issue>)> {
         let message = format!("expression code point size exceeds limit: size: {length}, limit {limit}");
         return Err((source, vec![Issue::new(NOWHERE, message)]));
     }
-    let (tokens, lexer_issues) = lexer::tokens(text);
+    let (tokens, lexer_issues, unread) = lexer::tokens(text);
     let mut parser = Parser {
         text,
         tokens,
+        unread,
         at: 0,
         follow: Vec::with_capacity(32),
         depths: Depths::default(),
@@ -304,7 +307,14 @@ impl<'a> Parser<'a> {
             return self.syntax_error(token, "no viable alternative at input '<EOF>'".to_owned());
         }
         let end = if token.kind == EOF { self.tokens[last.saturating_sub(1)].end } else { token.end };
-        let input = escape_blanks(&self.text[first.start..end.max(first.end)]);
+        let mut input = String::new();
+        let mut at = first.start;
+        for &(start, stop) in self.unread.iter().filter(|(start, _)| *start >= first.start && *start < end) {
+            input.push_str(&self.text[at..start]);
+            at = stop;
+        }
+        input.push_str(&self.text[at..end.max(first.end).max(at)]);
+        let input = escape_blanks(&input);
         if matches!(token.kind, TRUE | FALSE | NULL) && input.ends_with(self.text_of(token)) {
             // cel-go keeps the wording of older parsers for words used as names.
             let word = self.text_of(token);
@@ -627,7 +637,7 @@ impl Parser<'_> {
             return Text::new(text);
         }
         if !self.syntax.quoted_identifiers {
-            self.issues.push(Issue::new(token.offset, "unsupported syntax '`'"));
+            self.issues.push(Issue::new(token.offset, "unsupported syntax: '`'"));
         }
         Text::new(text.trim_matches('`'))
     }

@@ -45,15 +45,14 @@ pub(crate) const OPTIONAL: &str = "optional_type";
 
 impl PartialEq for Type {
     fn eq(&self, other: &Type) -> bool {
-        use Type::*;
         match (self, other) {
-            (Wrapper(a), Wrapper(b)) | (List(a), List(b)) => a == b,
-            (Map(a), Map(b)) => a == b,
-            (Type(a), Type(b)) => a == b,
-            (Opaque(a, p), Opaque(b, q)) => a == b && p == q,
-            (Named(a), Named(b)) => a == b,
-            (Object(a), Object(b)) => Arc::ptr_eq(a, b),
-            (Param(a), Param(b)) => a == b,
+            (Type::Wrapper(a), Type::Wrapper(b)) | (Type::List(a), Type::List(b)) => a == b,
+            (Type::Map(a), Type::Map(b)) => a == b,
+            (Type::Type(a), Type::Type(b)) => a == b,
+            (Type::Opaque(a, p), Type::Opaque(b, q)) => a == b && p == q,
+            (Type::Named(a), Type::Named(b)) => a == b,
+            (Type::Object(a), Type::Object(b)) => Arc::ptr_eq(a, b),
+            (Type::Param(a), Type::Param(b)) => a == b,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }

@@ -73,10 +73,38 @@ impl std::ops::Deref for Str<'_> {
 }
 
 /// A moment: seconds since 1970 and nanoseconds below a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     pub seconds: i64,
     pub nanoseconds: u32,
+    /// Seconds east of Greenwich, for printing only.
+    pub offset: i32,
+}
+
+impl Timestamp {
+    pub(crate) fn utc(seconds: i64, nanoseconds: u32) -> Timestamp {
+        Timestamp { seconds, nanoseconds, offset: 0 }
+    }
+}
+
+impl PartialEq for Timestamp {
+    fn eq(&self, other: &Timestamp) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Timestamp {}
+
+impl PartialOrd for Timestamp {
+    fn partial_cmp(&self, other: &Timestamp) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timestamp {
+    fn cmp(&self, other: &Timestamp) -> std::cmp::Ordering {
+        (self.seconds, self.nanoseconds).cmp(&(other.seconds, other.nanoseconds))
+    }
 }
 
 /// A value.

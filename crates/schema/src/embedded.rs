@@ -18,7 +18,7 @@ pub(crate) fn validate(value: &Value, node: &Node, resource: bool, path: &Path<'
             }
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, false, &Path::Field(path, key), errors);
+                    validate(inner, field, false, &Path::member(path, key), errors);
                 } else if let Some(field) = node.additional.node() {
                     validate(inner, field, false, &Path::Bracket(path, key), errors);
                 }

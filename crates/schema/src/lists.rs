@@ -7,6 +7,7 @@ use machinery::{FieldError, Map, Value};
 
 use crate::path::Path;
 use crate::program::{ListKind, Node};
+use crate::validate::with_value;
 
 pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.below.lists {
@@ -16,7 +17,7 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut
         Value::Object(map) => {
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, &Path::Field(path, key), errors);
+                    validate(inner, field, &Path::member(path, key), errors);
                 }
                 if let Some(field) = node.additional.node() {
                     validate(inner, field, &Path::Bracket(path, key), errors);
@@ -67,7 +68,8 @@ fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
         return;
     }
     for i in repeated(items.iter().map(identity)) {
-        errors.push(FieldError::duplicate(&Path::Index(path, i).field_path(), &items[i]));
+        let error = FieldError::duplicate(&Path::Index(path, i).field_path(), &items[i]);
+        errors.push(with_value(error, &items[i]));
     }
 }
 
@@ -81,7 +83,8 @@ fn map(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldErro
     let odd = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
     if let Some(i) = odd {
         let detail = "must be an object for an array of list-type map";
-        errors.push(FieldError::invalid(&Path::Index(path, i).field_path(), &items[i], detail));
+        let error = FieldError::invalid(&Path::Index(path, i).field_path(), &items[i], detail);
+        errors.push(with_value(error, &items[i]));
         return;
     }
     if items.len() < 2 {

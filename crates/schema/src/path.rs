@@ -16,6 +16,13 @@ pub(crate) enum Path<'a> {
     Index(&'a Path<'a>, usize),
 }
 
+impl<'a> Path<'a> {
+    /// The member `name`, as field paths print it: one without a name like an index.
+    pub(crate) fn member(parent: &'a Path<'a>, name: &'a str) -> Path<'a> {
+        if name.is_empty() { Path::Bracket(parent, name) } else { Path::Field(parent, name) }
+    }
+}
+
 impl Path<'_> {
     fn write(&self, out: &mut String) {
         match self {

@@ -160,6 +160,19 @@ impl Node {
         self.fields.get(i).map(|(_, node)| node)
     }
 
+    /// As [`Node::field`], for names that come in order: `next` is where the last one was found.
+    pub(crate) fn field_after(&self, name: &str, next: &mut usize) -> Option<&Node> {
+        if let Some((found, node)) = self.fields.get(*next)
+            && found == name
+        {
+            *next += 1;
+            return Some(node);
+        }
+        let i = self.fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
+        *next = i + 1;
+        self.fields.get(i).map(|(_, node)| node)
+    }
+
     /// The schema of the member `name`: its property, or else that of additional properties.
     pub(crate) fn member(&self, name: &str) -> Option<&Node> {
         self.field(name).or_else(|| self.additional.node())

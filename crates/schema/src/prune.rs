@@ -21,7 +21,7 @@ impl Schema {
             return;
         }
         let mut told = vec![];
-        let mut pruner = Pruner { unknown: Some(&mut told) };
+        let mut pruner = Pruner { unknown: Some(&mut told), nulls: false };
         let empty = Node::default();
         let root = if self.program.structural { &self.program.root } else { &empty };
         if root.preserve {
@@ -29,9 +29,10 @@ impl Schema {
         } else {
             pruner.members(object, root, true, &Path::Root);
         }
+        let nulls = pruner.nulls;
         told.sort();
         unknown.append(&mut told);
-        if self.program.structural {
+        if self.program.structural && nulls {
             drop_nulls(object, root);
         }
     }
@@ -39,7 +40,7 @@ impl Schema {
 
 /// Prunes a value that stands at `node`, without telling what went.
 pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
-    let mut pruner = Pruner { unknown: None };
+    let mut pruner = Pruner { unknown: None, nulls: false };
     let meta = root || node.embedded;
     if node.preserve {
         pruner.skip(value, node, meta, &Path::Root);
@@ -50,6 +51,8 @@ pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
 
 struct Pruner<'a> {
     unknown: Option<&'a mut Vec<String>>,
+    /// Some declared member is null.
+    nulls: bool,
 }
 
 impl Pruner<'_> {
@@ -60,6 +63,10 @@ impl Pruner<'_> {
     }
 
     fn prune(&mut self, value: &mut Value, node: Option<&Node>, path: &Path<'_>) {
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            self.nulls |= value.is_null();
+            return;
+        }
         match node {
             None => self.clear(value, path),
             Some(node) if node.preserve => self.skip(value, node, node.embedded, path),
@@ -86,13 +93,15 @@ impl Pruner<'_> {
     }
 
     fn members(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
+        let mut next = 0;
         match value {
             Value::Object(map) => map.retain(|key, inner| {
                 if meta && is_meta(key) {
+                    self.nulls |= inner.is_null();
                     return true;
                 }
                 let here = Path::Field(path, key);
-                if let Some(field) = node.field(key) {
+                if let Some(field) = node.field_after(key, &mut next) {
                     self.prune(inner, Some(field), &here);
                     return true;
                 }
@@ -118,6 +127,7 @@ impl Pruner<'_> {
             Value::Object(map) => {
                 for (key, inner) in map.iter_mut() {
                     if meta && is_meta(key) {
+                        self.nulls |= inner.is_null();
                         continue;
                     }
                     let here = Path::Field(path, key);

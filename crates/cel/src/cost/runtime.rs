@@ -131,19 +131,20 @@ impl CallCost {
             CallCost::Sets(by) => 1 + size(0).saturating_mul(size(1)).saturating_mul(by),
             CallCost::ListResult => result.map_or(1, Val::cost_size) + 11,
             CallCost::Flatten => flattened(args) + 11,
-            CallCost::Distinct => args.first().map_or(1, |list| compared(list, list)),
-            CallCost::Sort => args.first().map_or(1, |list| compared(list, list)),
-            CallCost::SortBy => args.get(1).map_or(1, |keys| compared(keys, keys)),
+            CallCost::Distinct => args.first().map_or(1, |list| compared(list)),
+            CallCost::Sort => args.first().map_or(1, |list| compared(list)),
+            CallCost::SortBy => args.get(1).map_or(1, |keys| compared(keys)),
         }
     }
 }
 
 fn flattened(args: &[Val<'_>]) -> u64 {
-    args.first().map_or(1, Val::cost_size)
+    let depth = if let Some(Val::Int(depth)) = args.get(1) { (*depth).max(0) as u64 } else { 1 };
+    args.first().map_or(1, Val::cost_size).saturating_mul(depth)
 }
 
 /// Comparing all items with each other.
-fn compared(list: &Val<'_>, _: &Val<'_>) -> u64 {
+fn compared(list: &Val<'_>) -> u64 {
     let size = list.cost_size();
     let texts = match list {
         Val::List(list) => matches!(list.get(0), Some(Ok(Val::String(_) | Val::Bytes(_)))),

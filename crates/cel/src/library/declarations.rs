@@ -284,7 +284,7 @@ _[_] | optional_map_index_value | optional_type(map(K, V)); K | optional_type(V)
 .first | list_first | list(V) | optional_type(V)
 .hasValue | optional_hasValue | optional_type(V) | bool
 .last | list_last | list(V) | optional_type(V)
-optional.none | optional_none | | optional_type(V)
+optional.none | optional_none |  | optional_type(V)
 optional.of | optional_of | V | optional_type(V)
 optional.ofNonZeroValue | optional_ofNonZeroValue | V | optional_type(V)
 optional.unwrap | optional_unwrap | list(optional_type(V)) | list(V)
@@ -340,20 +340,20 @@ string | ip_to_string | net.IP | string
 string | cidr_to_string | net.CIDR | string";
 
 const FORMAT: &str = "\
-format.byte | format.byte | | kubernetes.NamedFormat
-format.date | format.date | | kubernetes.NamedFormat
-format.datetime | format.datetime | | kubernetes.NamedFormat
-format.dns1035Label | format.dns1035Label | | kubernetes.NamedFormat
-format.dns1035LabelPrefix | format.dns1035LabelPrefix | | kubernetes.NamedFormat
-format.dns1123Label | format.dns1123Label | | kubernetes.NamedFormat
-format.dns1123LabelPrefix | format.dns1123LabelPrefix | | kubernetes.NamedFormat
-format.dns1123Subdomain | format.dns1123Subdomain | | kubernetes.NamedFormat
-format.dns1123SubdomainPrefix | format.dns1123SubdomainPrefix | | kubernetes.NamedFormat
-format.labelValue | format.labelValue | | kubernetes.NamedFormat
+format.byte | format.byte |  | kubernetes.NamedFormat
+format.date | format.date |  | kubernetes.NamedFormat
+format.datetime | format.datetime |  | kubernetes.NamedFormat
+format.dns1035Label | format.dns1035Label |  | kubernetes.NamedFormat
+format.dns1035LabelPrefix | format.dns1035LabelPrefix |  | kubernetes.NamedFormat
+format.dns1123Label | format.dns1123Label |  | kubernetes.NamedFormat
+format.dns1123LabelPrefix | format.dns1123LabelPrefix |  | kubernetes.NamedFormat
+format.dns1123Subdomain | format.dns1123Subdomain |  | kubernetes.NamedFormat
+format.dns1123SubdomainPrefix | format.dns1123SubdomainPrefix |  | kubernetes.NamedFormat
+format.labelValue | format.labelValue |  | kubernetes.NamedFormat
 format.named | format-named | string | optional_type(kubernetes.NamedFormat)
-format.qualifiedName | format.qualifiedName | | kubernetes.NamedFormat
-format.uri | format.uri | | kubernetes.NamedFormat
-format.uuid | format.uuid | | kubernetes.NamedFormat
+format.qualifiedName | format.qualifiedName |  | kubernetes.NamedFormat
+format.uri | format.uri |  | kubernetes.NamedFormat
+format.uuid | format.uuid |  | kubernetes.NamedFormat
 .validate | format-validate | kubernetes.NamedFormat; string | optional_type(list(string))";
 
 const TWO_VARIABLES: &str = "\

@@ -45,12 +45,16 @@ fn unmasked(name: &str) -> String {
 }
 
 fn too_long(max: usize) -> String {
+    format!("must be no more than {max} bytes")
+}
+
+fn too_many_characters(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
 
 fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|e| format!("'{e}'")).collect();
-    format!("{message} (e.g. {}, regex used for validation is '{pattern}')", examples.join(", or "))
+    format!("{message} (e.g. {}, regex used for validation is '{pattern}')", examples.join(",  or "))
 }
 
 fn is_label(s: &str, first: fn(u8) -> bool) -> bool {
@@ -71,7 +75,7 @@ const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 fn dns1123_label(s: &str, max: usize) -> Vec<String> {
     let mut errors = vec![];
     if s.len() > max {
-        errors.push(too_long(max));
+        errors.push(too_many_characters(max));
     }
     if !is_label(s, lower) {
         let subdomain = s.split('.').all(|part| is_label(part, lower));
@@ -92,7 +96,7 @@ fn dns1123_label(s: &str, max: usize) -> Vec<String> {
 fn dns1123_subdomain(s: &str) -> Vec<String> {
     let mut errors = vec![];
     if s.len() > 253 {
-        errors.push(too_long(253));
+        errors.push(too_many_characters(253));
     }
     if !s.split('.').all(|part| is_label(part, lower)) {
         errors.push(regex_error(
@@ -108,7 +112,7 @@ fn dns1123_subdomain(s: &str) -> Vec<String> {
 fn dns1035_label(s: &str) -> Vec<String> {
     let mut errors = vec![];
     if s.len() > 63 {
-        errors.push(too_long(63));
+        errors.push(too_many_characters(63));
     }
     if !is_label(s, |b| b.is_ascii_lowercase()) {
         errors.push(regex_error(
@@ -142,12 +146,15 @@ fn qualified_name(s: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
-                errors.extend(dns1123_subdomain(prefix).into_iter().map(|e| format!("prefix part {e}")));
+                let long = prefix.len() > 253;
+                let texts = dns1123_subdomain(prefix).into_iter();
+                let texts = texts.enumerate().map(|(i, e)| if long && i == 0 { too_long(253) } else { e });
+                errors.extend(texts.map(|e| format!("prefix part {e}")));
             }
             *name
         }
         _ => {
-            let text = format!("a qualified name {}", regex_error(MESSAGE, PATTERN, &EXAMPLES));
+            let text = format!("a valid label key {}", regex_error(MESSAGE, PATTERN, &EXAMPLES));
             return vec![format!("{text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")];
         }
     };

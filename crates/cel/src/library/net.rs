@@ -259,7 +259,15 @@ pub fn is_canonical<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 pub fn cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::opaque(Opaque::Cidr(parse_cidr(text(args)?)?)))
+    match parse_cidr(text(args)?) {
+        Ok(cidr) => Ok(Val::opaque(Opaque::Cidr(cidr))),
+        Err(error) => Err(doubled(&error)),
+    }
+}
+
+/// Upstream tells the context twice.
+fn doubled(error: &Error) -> Error {
+    Error::new(format!("network address parse error during conversion from string: {error}"))
 }
 
 pub fn is_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -342,7 +350,7 @@ pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn contains_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let cidr = network(args.first())?;
     let other = match args.get(1) {
-        Some(Val::String(text)) => parse_cidr(text).map_err(|_| Error::overload())?,
+        Some(Val::String(text)) => parse_cidr(text).map_err(|error| doubled(&error))?,
         other => network(other)?,
     };
     Ok(Val::Bool(cidr.bits <= other.bits && cidr.contains(other.address)))

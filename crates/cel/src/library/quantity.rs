@@ -2,13 +2,24 @@
 
 use crate::value::{Error, Opaque, Result, Val};
 
-/// A quantity, in billionths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quantity(i128);
+/// A quantity.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    /// Billionths.
+    nano: i128,
+    /// The number and the power of ten that upstream keeps small quantities as; only such can be integers.
+    small: Option<(i64, i32)>,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Quantity) -> bool {
+        self.nano == other.nano
+    }
+}
 
 const NANO: i128 = 1_000_000_000;
-/// The greatest quantity that is kept as it is.
-const WHOLE_MAX: i128 = i64::MAX as i128;
+/// The greatest magnitude, in billionths: far beyond what upstream keeps exactly.
+const MAGNITUDE_MAX: i128 = 10i128.pow(38);
 
 const WRONG_FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -57,18 +68,73 @@ impl Quantity {
         let scale = scale(suffix).ok_or(WRONG_SUFFIX)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() && fraction.is_empty() {
-            return Err(if number.is_empty() && suffix.is_empty() { WRONG_FORMAT } else { WRONG_NUMBER });
+            return match (number, suffix) {
+                ("", "") => Err(WRONG_FORMAT),
+                ("", _) => Err(WRONG_NUMBER),
+                _ => Ok(Quantity { nano: 0, small: Some((0, 0)) }),
+            };
         }
         let magnitude = magnitude(whole, fraction, &scale);
-        Ok(Quantity(if negative { -magnitude } else { magnitude }))
+        let small = small(whole.trim_start_matches('0'), fraction, &scale);
+        if negative {
+            return Ok(Quantity { nano: -magnitude, small: small.map(|(value, power)| (-value, power)) });
+        }
+        Ok(Quantity { nano: magnitude, small })
     }
 
     fn as_integer(self) -> Option<i64> {
-        (self.0 % NANO == 0).then(|| i64::try_from(self.0 / NANO).ok()).flatten()
+        let (value, power) = self.small?;
+        if power < 0 { None } else { value.checked_mul(10i64.checked_pow(power as u32)?) }
+    }
+
+    fn plus(self, other: Quantity) -> Quantity {
+        let small = match (self.small, other.small) {
+            (Some(a), Some(b)) => small_sum(a, b),
+            _ => None,
+        };
+        Quantity { nano: self.nano.saturating_add(other.nano), small }
+    }
+
+    fn negated(self) -> Quantity {
+        Quantity { nano: -self.nano, small: self.small.map(|(value, power)| (value.saturating_neg(), power)) }
     }
 }
 
-/// Billionths, rounded up, at most `WHOLE_MAX`.
+/// The sum of two small quantities if it is small, at the smaller power of ten.
+fn small_sum(a: (i64, i32), b: (i64, i32)) -> Option<(i64, i32)> {
+    match (a, b) {
+        ((0, _), other) | (other, (0, _)) => Some(other),
+        ((x, p), (y, q)) if p >= q => {
+            let x = x.checked_mul(10i64.checked_pow((p - q) as u32)?)?;
+            Some((x.checked_add(y)?, q))
+        }
+        _ => small_sum(b, a),
+    }
+}
+
+/// What upstream keeps as a number and a power of ten: up to 18 digits, fewer with binary suffixes.
+fn small(whole: &str, fraction: &str, scale: &Scale) -> Option<(i64, i32)> {
+    let digits = whole.len() + fraction.len();
+    let (factor, power) = match scale {
+        Scale::Decimal(power) if digits <= 18 => (1, power - fraction.len() as i32),
+        Scale::Binary(power) if fraction.is_empty() => {
+            let used = digits + (power * 10) as usize * 3 / 10 + 1;
+            if used > 15 {
+                return None;
+            }
+            (1i64 << (10 * power), 0)
+        }
+        _ => return None,
+    };
+    if power < -9 {
+        return None;
+    }
+    let number = format!("{whole}{fraction}");
+    let value: i64 = if number.is_empty() { 0 } else { number.parse().ok()? };
+    Some((value.checked_mul(factor)?, power))
+}
+
+/// Billionths, rounded up, at most `MAGNITUDE_MAX`.
 fn magnitude(whole: &str, fraction: &str, scale: &Scale) -> i128 {
     let mut digits: i128 = 0;
     // The power of ten that the digits stand before.
@@ -82,7 +148,7 @@ fn magnitude(whole: &str, fraction: &str, scale: &Scale) -> i128 {
             exponent += 1;
         }
     }
-    let most = WHOLE_MAX * NANO;
+    let most = MAGNITUDE_MAX;
     if digits == 0 {
         return i128::from(inexact);
     }
@@ -147,31 +213,31 @@ pub fn as_integer<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 pub fn as_float<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let quantity = get(args.first())?;
-    let text = format!("{}e-9", quantity.0);
+    let text = format!("{}e-9", quantity.nano);
     Ok(Val::Double(text.parse().unwrap_or(f64::NAN)))
 }
 
 pub fn sign<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Int(get(args.first())?.0.signum() as i64))
+    Ok(Val::Int(get(args.first())?.nano.signum() as i64))
 }
 
 fn other(args: &[Val<'_>]) -> Result<Quantity> {
     match args.get(1) {
-        Some(Val::Int(i)) => Ok(Quantity(i128::from(*i) * NANO)),
+        Some(Val::Int(i)) => Ok(Quantity { nano: i128::from(*i) * NANO, small: Some((*i, 0)) }),
         value => get(value),
     }
 }
 
 pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(made(Quantity(get(args.first())?.0.saturating_add(other(args)?.0))))
+    Ok(made(get(args.first())?.plus(other(args)?)))
 }
 
 pub fn sub<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(made(Quantity(get(args.first())?.0.saturating_sub(other(args)?.0))))
+    Ok(made(get(args.first())?.plus(other(args)?.negated())))
 }
 
 fn order(args: &[Val<'_>]) -> Result<std::cmp::Ordering> {
-    Ok(get(args.first())?.cmp(&get(args.get(1))?))
+    Ok(get(args.first())?.nano.cmp(&get(args.get(1))?.nano))
 }
 
 pub fn is_less_than<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {

@@ -243,11 +243,36 @@ pub fn to_double<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }))
 }
 
-/// `strconv.ParseFloat`: out of range is an error, hexadecimal and underscores aren't met.
+/// `strconv.ParseFloat`: underscores may stand between digits, hexadecimal is read, out of range is an error.
 fn go_float(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok()?;
-    let named = text.trim_start_matches(['+', '-']).starts_with(['i', 'I', 'n', 'N']);
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let bytes = unsigned.as_bytes();
+    let digit = |i: Option<usize>| i.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_hexdigit);
+    let good = |i: usize| bytes[i] != b'_' || digit(i.checked_sub(1)) && digit(Some(i + 1));
+    if !(0..bytes.len()).all(good) {
+        return None;
+    }
+    let plain = text.replace('_', "");
+    if bytes.starts_with(b"0x") || bytes.starts_with(b"0X") {
+        return hexadecimal(&plain);
+    }
+    let value: f64 = plain.parse().ok()?;
+    let named = unsigned.starts_with(['i', 'I', 'n', 'N']);
     (value.is_finite() || named).then_some(value)
+}
+
+/// `-0x1.8p3`.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (sign, rest) = text.strip_prefix('-').map_or((1.0, text.trim_start_matches('+')), |rest| (-1.0, rest));
+    let (mantissa, exponent) = rest[2..].split_once(['p', 'P'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.len() + fraction.len() == 0 || whole.len() + fraction.len() > 28 {
+        return None;
+    }
+    let digits = u128::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
+    let exponent = exponent.parse::<i32>().ok()?.checked_sub(4 * fraction.len() as i32)?;
+    let value = sign * digits as f64 * 2f64.powi(exponent.clamp(-2000, 2000));
+    value.is_finite().then_some(value)
 }
 
 pub fn to_bool<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -288,7 +313,7 @@ pub fn to_timestamp<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [value] = args else { return Err(Error::overload()) };
     let moment = match value {
         Val::Timestamp(t) => *t,
-        Val::Int(i) => Timestamp { seconds: *i, nanoseconds: 0 },
+        Val::Int(i) => Timestamp::utc(*i, 0),
         Val::String(s) => match time::parse_timestamp(s) {
             Some(t) => t,
             None => return Err(conversion(value, "google.protobuf.Timestamp")),
@@ -323,6 +348,11 @@ pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 /// A double as `strconv.FormatFloat(f, 'g', -1, 64)` prints it.
 pub(crate) fn double_text(d: f64) -> String {
+    shortest(d, 6)
+}
+
+/// The shortest digits, with an exponent from `exponent_max` on.
+fn shortest(d: f64, exponent_max: i32) -> String {
     if d.is_nan() {
         return "NaN".to_owned();
     }
@@ -335,7 +365,7 @@ pub(crate) fn double_text(d: f64) -> String {
     let scientific = format!("{d:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-4..21).contains(&exponent) {
+    if !(-4..exponent_max).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", exponent.abs());
     }
@@ -349,7 +379,7 @@ pub(crate) fn plain(value: &Val<'_>) -> String {
         Val::Bool(b) => b.to_string(),
         Val::Int(i) => i.to_string(),
         Val::Uint(u) => u.to_string(),
-        Val::Double(d) => double_text(*d),
+        Val::Double(d) => shortest(*d, 21),
         Val::Null => "null".to_owned(),
         Val::Duration(d) => time::duration_text(*d),
         Val::Timestamp(t) => time::timestamp_text(*t),

@@ -1,7 +1,7 @@
 //! Strings and regular expressions. Positions count code points.
 
 use crate::regex::Regex;
-use crate::value::{Error, List, Result, Str, Val};
+use crate::value::{Error, Result, Str, Val};
 
 /// A function of the receiver and, if it is a string as well, the first argument.
 fn two<'v, 'a>(args: &'v [Val<'a>]) -> Result<(&'v Str<'a>, &'v Str<'a>)> {
@@ -58,7 +58,10 @@ pub fn index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if part.is_empty() && args.len() > 2 {
         return Ok(Val::Int(from));
     }
-    let start = byte_at(text, from).ok_or_else(|| out_of_range(from))?;
+    if from < 0 {
+        return Err(out_of_range(from));
+    }
+    let Some(start) = byte_at(text, from) else { return Ok(Val::Int(-1)) };
     Ok(Val::Int(text[start..].find(&**part).map_or(-1, |at| from + code_points(&text[start..start + at]))))
 }
 
@@ -71,8 +74,11 @@ pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if part.is_empty() {
         return Ok(Val::Int(*from));
     }
-    if *from < 0 || *from >= length.max(1) {
-        return if length < code_points(part) && *from >= 0 { Ok(Val::Int(-1)) } else { Err(out_of_range(*from)) };
+    if *from < 0 {
+        return Err(out_of_range(*from));
+    }
+    if *from >= length {
+        return Ok(Val::Int(-1));
     }
     let start = byte_at(text, *from).unwrap_or(text.len());
     let end = text.len().min(start + part.len());
@@ -334,7 +340,3 @@ pub fn base64_decode<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
 }
 
-/// Whether a list holds strings only.
-pub(crate) fn is_text_list(list: &List<'_>) -> bool {
-    list.iter().all(|item| matches!(item, Ok(Val::String(_))))
-}

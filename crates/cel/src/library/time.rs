@@ -1,8 +1,6 @@
 //! Timestamps and durations: texts, arithmetic, calendars and time zones.
 
 use crate::value::{Error, Result, Timestamp, Val};
-use jiff::civil::{Date, DateTime, Weekday};
-use jiff::tz::{Offset, TimeZone};
 
 /// Year 1 and the last second of year 9999.
 const SECONDS_MIN: i64 = -62_135_596_800;
@@ -21,7 +19,7 @@ pub(crate) fn checked<'a>(t: Timestamp) -> Result<Val<'a>> {
 pub(crate) fn shifted<'a>(t: Timestamp, nanoseconds: i64) -> Result<Val<'a>> {
     let total = i128::from(t.seconds) * 1_000_000_000 + i128::from(t.nanoseconds) + i128::from(nanoseconds);
     let seconds = i64::try_from(total.div_euclid(1_000_000_000)).map_err(|_| overflow())?;
-    checked(Timestamp { seconds, nanoseconds: total.rem_euclid(1_000_000_000) as u32 })
+    checked(Timestamp { seconds, nanoseconds: total.rem_euclid(1_000_000_000) as u32, offset: t.offset })
 }
 
 /// The time from `b` to `a`.
@@ -122,13 +120,11 @@ pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, Stri
 
 /// `2.5s`: how durations are printed.
 pub(crate) fn duration_text(nanoseconds: i64) -> String {
-    let seconds = nanoseconds as f64 / 1e9;
     let whole = nanoseconds / 1_000_000_000;
     let fraction = (nanoseconds % 1_000_000_000).unsigned_abs();
     if fraction == 0 {
         return format!("{whole}s");
     }
-    let _ = seconds;
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let digits = format!("{fraction:09}");
     format!("{sign}{}.{}s", whole.unsigned_abs(), digits.trim_end_matches('0'))
@@ -142,35 +138,83 @@ fn number(text: &str, digits: usize) -> Option<(i64, &str)> {
     Some((part.parse().ok()?, &text[digits..]))
 }
 
-fn date(text: &str) -> Option<(Date, &str)> {
+const DAY: i64 = 86_400;
+
+/// Days from 1970 to a date of the Gregorian calendar.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// A moment on the calendar.
+struct Civil {
+    year: i64,
+    month: i64,
+    day: i64,
+    second_of_day: i64,
+    /// 0 is Sunday.
+    weekday: i64,
+    day_of_year: i64,
+}
+
+fn civil(t: Timestamp, offset_seconds: i64) -> Civil {
+    let seconds = t.seconds.saturating_add(offset_seconds);
+    let day_number = seconds.div_euclid(DAY);
+    let shifted = day_number + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    Civil {
+        year,
+        month,
+        day,
+        second_of_day: seconds.rem_euclid(DAY),
+        weekday: (day_number + 4).rem_euclid(7),
+        day_of_year: day_number - days(year, 1, 1),
+    }
+}
+
+/// The day number of the date in front of a text, and the rest.
+fn date(text: &str) -> Option<(i64, &str)> {
     let (year, rest) = number(text, 4)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
     let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
-    Some((Date::new(year as i16, month as i8, day as i8).ok()?, rest))
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=length).contains(&day).then(|| (days(year, month, day), rest))
 }
 
 /// Seconds of the start of a day.
 pub(crate) fn parse_date(text: &str) -> Option<i64> {
-    let (date, rest) = date(text)?;
-    rest.is_empty().then(|| civil_seconds(date.at(0, 0, 0, 0)))
+    let (day, rest) = date(text)?;
+    rest.is_empty().then_some(day * DAY)
 }
 
-fn civil_seconds(moment: DateTime) -> i64 {
-    Offset::UTC.to_timestamp(moment).map_or(0, |t| t.as_second())
-}
-
-/// RFC 3339. `strict`: the zone must be there, with a colon.
-fn date_time(text: &str, strict: bool) -> Option<Timestamp> {
-    let (date, rest) = date(text)?;
-    let rest = if strict { rest.strip_prefix('T')? } else { rest.strip_prefix(['T', 't'])? };
-    let (hour, rest) = number(rest, 2)?;
+/// RFC 3339. `zoned`: the zone must be there.
+fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
+    let (day, rest) = date(text)?;
+    let (hour, rest) = number(rest.strip_prefix('T')?, 2)?;
     let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
     let (second, rest) = number(rest.strip_prefix(':')?, 2)?;
     let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
         Some(after) => take_digits(after),
-        None => ("", rest),
+        None => ("0", rest),
     };
-    if rest.starts_with(['.', ',']) || hour > 23 || minute > 59 || second > 59 {
+    if fraction.is_empty() || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let mut nanoseconds = 0;
@@ -179,24 +223,19 @@ fn date_time(text: &str, strict: bool) -> Option<Timestamp> {
     }
     let shift = match rest {
         "Z" => 0,
-        "z" | "" if !strict => 0,
+        "" if !zoned => 0,
         zone => {
             let sign = if zone.starts_with('-') { -1 } else { 1 };
             let (hours, rest) = number(zone.strip_prefix(['+', '-'])?, 2)?;
-            let rest = match rest.strip_prefix(':') {
-                Some(rest) => rest,
-                None if strict => return None,
-                None => rest,
-            };
-            let (minutes, rest) = number(rest, 2)?;
+            let (minutes, rest) = number(rest.strip_prefix(':')?, 2)?;
             if !rest.is_empty() || hours > 24 || minutes > 60 {
                 return None;
             }
             sign * (hours * 3600 + minutes * 60)
         }
     };
-    let civil = date.at(hour as i8, minute as i8, second as i8, 0);
-    Some(Timestamp { seconds: civil_seconds(civil) - shift, nanoseconds })
+    let seconds = day * DAY + hour * 3600 + minute * 60 + second - shift;
+    Some(Timestamp { seconds, nanoseconds, offset: shift as i32 })
 }
 
 /// As `timestamp('…')` reads it.
@@ -207,115 +246,117 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
 /// As the format `date-time` of schemas reads it.
 pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
-        return Some(Timestamp { seconds: 0, nanoseconds: 0 });
+        return Some(Timestamp::utc(0, 0));
     }
     date_time(text, false)
 }
 
-fn civil(t: Timestamp, offset_seconds: i64) -> Option<DateTime> {
-    let moment = jiff::Timestamp::new(t.seconds.checked_add(offset_seconds)?, 0).ok()?;
-    Some(Offset::UTC.to_datetime(moment))
-}
-
-/// RFC 3339 in UTC with as many decimals as needed.
+/// RFC 3339 in the zone the moment was given in, with as many decimals as needed.
 pub(crate) fn timestamp_text(t: Timestamp) -> String {
-    let Some(moment) = civil(t, 0) else { return String::new() };
+    let moment = civil(t, t.offset.into());
+    let (hour, minute, second) = moment.clock();
     let mut text = format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        moment.year(),
-        moment.month(),
-        moment.day(),
-        moment.hour(),
-        moment.minute(),
-        moment.second()
+        "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
+        moment.year, moment.month, moment.day
     );
     if t.nanoseconds != 0 {
         let digits = format!("{:09}", t.nanoseconds);
         text.push('.');
         text.push_str(digits.trim_end_matches('0'));
     }
-    text.push('Z');
+    if t.offset == 0 {
+        text.push('Z');
+    } else {
+        let minutes = t.offset.abs() / 60;
+        let sign = if t.offset < 0 { '-' } else { '+' };
+        text.push_str(&format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60));
+    }
     text
 }
 
-/// The civil time in a zone: a name of the database, `UTC`, or an offset such as `-08:00`.
-fn zoned(t: Timestamp, zone: &str) -> Result<DateTime> {
-    let out_of_range = || Error::new("timestamp out of range");
+impl Civil {
+    fn clock(&self) -> (i64, i64, i64) {
+        (self.second_of_day / 3600, self.second_of_day / 60 % 60, self.second_of_day % 60)
+    }
+}
+
+/// How far a zone is east of Greenwich at a moment: a name of the database, `UTC`, or an offset such as `-08:00`.
+fn zone_offset(t: Timestamp, zone: &str) -> Result<i64> {
     if let Some((hours, minutes)) = zone.split_once(':') {
         let bad = |part: &str| {
             Error::new(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(part)))
         };
-        let negative = hours.starts_with('-');
         let hour: i64 = hours.parse().map_err(|_| bad(hours))?;
         let minute: i64 = minutes.parse().map_err(|_| bad(minutes))?;
-        let minute = if negative { -minute } else { minute };
+        let minute = if hours.starts_with('-') { minute.saturating_neg() } else { minute };
         let shift = hour.checked_mul(3600).and_then(|h| h.checked_add(minute.checked_mul(60)?));
-        return shift.and_then(|shift| civil(t, shift)).ok_or_else(out_of_range);
+        return shift.filter(|shift| shift.abs() < 1 << 40).ok_or_else(|| bad(hours));
     }
-    if zone.is_empty() || zone == "UTC" || zone == "Local" {
-        return civil(t, 0).ok_or_else(out_of_range);
+    if matches!(zone, "" | "UTC" | "Local") {
+        return Ok(0);
     }
     let unknown = || Error::new(format!("unknown time zone {zone}"));
-    let database = jiff::tz::db();
-    let zone: TimeZone = database.get(zone).map_err(|_| unknown())?;
-    if zone.iana_name().is_none() {
+    let found = jiff::tz::db().get(zone).map_err(|_| unknown())?;
+    // Names are exact in Go's database.
+    if found.iana_name() != Some(zone) {
         return Err(unknown());
     }
-    let moment = jiff::Timestamp::new(t.seconds, 0).map_err(|_| out_of_range())?;
-    Ok(zone.to_datetime(moment))
+    let clamped = t.seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
+    let moment = jiff::Timestamp::from_second(clamped).map_err(|_| unknown())?;
+    Ok(found.to_offset(moment).seconds().into())
 }
 
-fn part(args: &[Val<'_>], get: fn(&DateTime) -> i64) -> Result<Val<'static>> {
+fn part(args: &[Val<'_>], get: fn(&Civil) -> i64) -> Result<Val<'static>> {
     let moment = match args {
-        [Val::Timestamp(t)] => civil(*t, 0).ok_or_else(overflow)?,
-        [Val::Timestamp(t), Val::String(zone)] => zoned(*t, zone)?,
+        [Val::Timestamp(t)] => civil(*t, 0),
+        [Val::Timestamp(t), Val::String(zone)] => civil(*t, zone_offset(*t, zone)?),
         _ => return Err(Error::overload()),
     };
     Ok(Val::Int(get(&moment)))
 }
 
 pub fn full_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.year().into())
+    part(args, |t| t.year)
 }
 
 pub fn month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| i64::from(t.month()) - 1)
+    part(args, |t| t.month - 1)
 }
 
 pub fn day_of_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| i64::from(t.day_of_year()) - 1)
+    part(args, |t| t.day_of_year)
 }
 
 pub fn day_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| i64::from(t.day()) - 1)
+    part(args, |t| t.day - 1)
 }
 
 pub fn date_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.day().into())
+    part(args, |t| t.day)
 }
 
 pub fn day_of_week<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.weekday().since(Weekday::Sunday).into())
+    part(args, |t| t.weekday)
 }
 
 pub fn hours<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
         [Val::Duration(d)] => Ok(Val::Int(d / 3_600_000_000_000)),
-        _ => part(args, |t| t.hour().into()),
+        _ => part(args, |t| t.clock().0),
     }
 }
 
 pub fn minutes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
         [Val::Duration(d)] => Ok(Val::Int(d / 60_000_000_000)),
-        _ => part(args, |t| t.minute().into()),
+        _ => part(args, |t| t.clock().1),
     }
 }
 
 pub fn seconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
         [Val::Duration(d)] => Ok(Val::Int(d / 1_000_000_000)),
-        _ => part(args, |t| t.second().into()),
+        _ => part(args, |t| t.clock().2),
     }
 }
 

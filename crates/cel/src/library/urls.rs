@@ -143,7 +143,10 @@ impl Url {
             let path = text.to_owned();
             return Ok(Url { scheme: String::new(), host: String::new(), escaped_path: path, query: String::new() });
         }
-        parse(text).map_err(|error| wrapped(&error))
+        parse(text).map_err(|error| wrapped(&error))?;
+        // The fragment was part of the check but isn't part of path or query.
+        let bare = text.split_once('#').map_or(text, |(bare, _)| bare);
+        parse(bare).map_err(|error| wrapped(&error))
     }
 }
 

@@ -86,7 +86,7 @@ fn formatted<'a>(text: &'a str, kind: &DeclKind) -> Result<Val<'a>> {
             Err(error) => Err(Error::new(format!("Invalid duration {text}: {error}"))),
         },
         DeclKind::Date => match time::parse_date(text) {
-            Some(seconds) => Ok(Val::Timestamp(Timestamp { seconds, nanoseconds: 0 })),
+            Some(seconds) => Ok(Val::Timestamp(Timestamp::utc(seconds, 0))),
             None => Err(Error::new(format!("Invalid date formatted string {text}: parsing time failed"))),
         },
         DeclKind::DateTime => match time::parse_format_date_time(text) {

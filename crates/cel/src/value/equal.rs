@@ -149,9 +149,9 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
         }
         (Map::Owned(x), _) => {
             for (key, value) in x.iter() {
-                match b.get(&key.value()) {
-                    Some(other) if equal(value, &other?)? => {}
-                    _ => return Ok(false),
+                let Some(other) = b.get(&key.value()) else { return Ok(false) };
+                if !equal(value, &other?)? {
+                    return Ok(false);
                 }
             }
             Ok(true)

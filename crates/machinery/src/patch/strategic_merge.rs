@@ -127,7 +127,8 @@ fn no_merge_key(item: &Map, key: &str) -> Failure {
 }
 
 fn bad_type(expected: &str, found: &Value) -> Failure {
-    Failure::Other(format!("expected a {expected}, but received a {}", type_of(found)))
+    let found = if found.is_null() { "%!s(<nil>)" } else { type_of(found) };
+    Failure::Other(format!("expected a {expected}, but received a {found}"))
 }
 
 /// The document with the patch merged in.

@@ -21,14 +21,14 @@ pub struct Decoded {
 /// Reads a body as a definition, with defaults applied. An error is the text that follows
 /// `… cannot be handled as a CustomResourceDefinition: ` in the 400 answer.
 ///
-/// `items` that are neither a schema nor a list stay visible as null and empty `dependencies` as `{}`, because
-/// validation sees them; [`to_stored`] drops them.
+/// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`] drops
+/// it.
 pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, String> {
     let shape = match version {
         ApiVersion::V1 => &DEFINITION,
         ApiVersion::V1Beta1 => &DEFINITION_BETA,
     };
-    let read = shape::read(body, shape);
+    let read = shape::read_request(body, shape);
     if let Some(error) = read.error {
         return Err(error);
     }

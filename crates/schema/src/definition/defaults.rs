@@ -4,6 +4,7 @@ use machinery::{FieldError, FieldPath, Map, Value};
 
 use super::hoist::schema_has;
 use super::openapi::{entries, items};
+use super::rules;
 use crate::path::Path;
 use crate::program::{Formats, Node, node};
 use crate::{coerce, embedded, prune, validate as values};
@@ -16,7 +17,7 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, require_pruned: bool) -
     let mut root = node(schema, Formats::All);
     root.embedded = true;
     root.below.embedded = true;
-    let mut walk = Walk { require_pruned, errors: vec![] };
+    let mut walk = Walk { require_pruned, errors: vec![], budget: rules::DEFAULTS_BUDGET };
     walk.node(schema, &root, &root, &mut vec![], false, path);
     walk.errors
 }
@@ -75,6 +76,8 @@ fn unpruned(node: &Node) -> bool {
 struct Walk {
     require_pruned: bool,
     errors: Vec<FieldError>,
+    /// What rules may still cost.
+    budget: u64,
 }
 
 /// One step from a resource to a default inside its metadata.
@@ -102,10 +105,15 @@ impl Walk {
             steps = &mut own;
         }
         if let Some(default) = &node.default {
+            let before = self.errors.len();
             if inside_meta {
                 self.inside_meta(default, node, resource, steps, path);
             } else {
                 self.plain(default, node, path);
+            }
+            if self.errors.len() == before {
+                let place = path.child("default");
+                self.errors.extend(rules::validate_default(schema, default, &place, &mut self.budget));
             }
         }
         if let (Some(schema), Some(inner)) = (items(schema), &node.items) {
@@ -140,9 +148,6 @@ impl Walk {
         embedded::validate(default, node, false, &at, &mut self.errors);
         if self.errors.len() == before {
             self.errors.extend(values::schema_errors(node, default, None, place.as_str()));
-        }
-        if self.errors.len() == before {
-            self.errors.extend(super::rules::validate_default(default, &place));
         }
     }
 

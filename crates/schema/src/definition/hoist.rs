@@ -3,6 +3,8 @@
 
 use machinery::Value;
 
+use crate::shape;
+
 /// A v1 spec, looked at with hoisting. Nothing is copied.
 pub(super) struct Hoisted<'a> {
     pub(super) spec: &'a Value,
@@ -12,9 +14,16 @@ pub(super) struct Hoisted<'a> {
 
 const KEYS: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
 
-/// Empty lists and objects without members are as if absent to upstream's equality only inside; here absent counts.
-fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
-    a == b
+/// Upstream's semantic equality: empty lists and maps are as good as none.
+fn same(key: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
+    let blank = |v: Option<&Value>| v.and_then(Value::as_array).is_none_or(<[Value]>::is_empty);
+    match (a, b) {
+        _ if a == b => true,
+        (Some(a), Some(b)) if key == "schema" => {
+            shape::read(a, &shape::VALIDATION).value == shape::read(b, &shape::VALIDATION).value
+        }
+        _ => matches!(key, "additionalPrinterColumns" | "selectableFields") && blank(a) && blank(b),
+    }
 }
 
 impl<'a> Hoisted<'a> {
@@ -23,7 +32,7 @@ impl<'a> Hoisted<'a> {
         let first = versions.first();
         let shared = KEYS.map(|key| {
             let want = first.and_then(|v| v.get(key));
-            !versions.is_empty() && versions.iter().all(|v| same(v.get(key), want))
+            !versions.is_empty() && versions.iter().all(|v| same(key, v.get(key), want))
         });
         Hoisted { spec, versions, shared }
     }

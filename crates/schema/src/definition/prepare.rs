@@ -21,7 +21,7 @@ pub fn prepare_for_create(definition: &mut Value) {
 pub fn prepare_for_update(new: &mut Value, old: &Value) {
     new.set_at(&["status"], old.get("status").cloned().unwrap_or_else(empty_status));
     keep_generation(new, old);
-    if new.get("spec") != old.get("spec") {
+    if super::to_stored(new).get("spec") != super::to_stored(old).get("spec") {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         new.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }

@@ -34,7 +34,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
         let problem = "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined";
         return Some(problem.to_owned());
     }
-    if schema.get("items").is_some_and(|i| i.as_array().is_some()) {
+    if !list(schema, "items").is_empty() {
         return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
     }
     let properties = entries(schema, "properties").map(|(_, p)| p);
@@ -298,7 +298,8 @@ fn says_more_than_names(metadata: &Value) -> bool {
         "properties" => {
             value.as_object().is_some_and(|p| p.keys().any(|k| !matches!(k.as_str(), "name" | "generateName")))
         }
-        "items" => !value.is_null(),
+        "items" => value.as_object().is_some(),
+        "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_none_or(|items| !items.is_empty()),
         _ => true,
     })
 }

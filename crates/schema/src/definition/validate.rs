@@ -235,3 +235,71 @@ fn api_approval(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) 
         Approval::Approved | Approval::Bypassed => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use machinery::value::decode;
+
+    use super::super::{ApiVersion, decode as read, prepare_for_create, prepare_for_update, to_stored};
+    use super::*;
+
+    fn definition(schema: &str) -> Value {
+        let text = format!(
+            r#"{{"metadata":{{"name":"xs.g.io","resourceVersion":"1"}},"spec":{{"group":"g.io","scope":"Cluster",
+                "names":{{"plural":"xs","kind":"X"}},"versions":[{{"name":"v1","served":true,"storage":true,
+                "schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#
+        );
+        read(&decode(text.as_bytes()).unwrap(), ApiVersion::V1).unwrap().definition
+    }
+
+    fn check(schema: &str, want: &[&str]) {
+        let mut new = definition(schema);
+        prepare_for_create(&mut new);
+        let got: Vec<String> = validate_create(&new).iter().map(ToString::to_string).collect();
+        assert_eq!(got, want, "{schema}");
+    }
+
+    #[test]
+    fn schemas_are_validated() {
+        const ROOT: &str = "spec.validation.openAPIV3Schema";
+        check(r#"{"type":"object"}"#, &[]);
+        check(
+            r#"{"type":"array"}"#,
+            &[
+                &format!("{ROOT}.items: Required value: must be specified"),
+                &format!("{ROOT}.type: Invalid value: \"array\": must be object at the root"),
+            ],
+        );
+        check(
+            r#"{"type":"object","properties":{"a":{"type":"integer","default":"x"}}}"#,
+            &[&format!(
+                "{ROOT}.properties[a].default: Invalid value: \"string\":  in body must be of type integer: \"string\""
+            )],
+        );
+    }
+
+    #[test]
+    fn stored_violations_are_tolerated() {
+        let bad = r#"{"type":"object","properties":{"a":{"type":"strange"}}}"#;
+        let mut old = definition(bad);
+        prepare_for_create(&mut old);
+        assert_eq!(validate_create(&old).len(), 1);
+        let mut new = definition(bad);
+        prepare_for_update(&mut new, &old);
+        assert_eq!(validate_update(&new, &old), []);
+        assert_eq!(new.at(&["metadata", "generation"]), Some(&Value::Int(1)));
+        assert_eq!(to_stored(&new).get("spec"), to_stored(&old).get("spec"));
+    }
+
+    #[test]
+    fn deep_schemas_fit_a_stack() {
+        let run = || {
+            let mut schema = r#"{"type":"string","default":"x"}"#.to_owned();
+            for _ in 0..4_000 {
+                schema = format!(r#"{{"type":"array","items":{schema}}}"#);
+            }
+            check(&format!(r#"{{"type":"object","properties":{{"a":{schema}}}}}"#), &[]);
+        };
+        std::thread::Builder::new().stack_size(64 << 20).spawn(run).unwrap().join().unwrap();
+    }
+}

@@ -56,7 +56,9 @@ fn validate_version(
     let own = |key: &str| if spec.is_shared(key) { None } else { version.get(key) };
     let name = text(version, "name");
     if let Some(validation) = own("schema") {
-        let status = version.at(&["subresources", "status"]).is_some();
+        // Upstream looks the version up by its name, which another one may have too.
+        let named = spec.versions.iter().find(|v| text(v, "name") == name);
+        let status = named.is_some_and(|v| v.at(&["subresources", "status"]).is_some());
         schema::validate_version(validation, status, name, context, &path.child("schema"), errors);
     }
     if let Some(sub) = own("subresources") {

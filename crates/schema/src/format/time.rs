@@ -17,8 +17,7 @@ pub(super) fn date(text: &str) -> bool {
 
 /// Only the two parts around the first `t` are looked at.
 pub(super) fn date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
+    let mut parts = text.split(['t', 'T']);
     let (Some(day), Some(clock)) = (parts.next(), parts.next()) else { return false };
     text.len() >= 4 && date(day) && time_of_day(clock)
 }
@@ -44,7 +43,7 @@ fn time_of_day(text: &str) -> bool {
 }
 
 fn zone(text: &str) -> bool {
-    let Some(offset) = text.strip_prefix(['+', '-']) else { return text == "z" };
+    let Some(offset) = text.strip_prefix(['+', '-']) else { return matches!(text, "z" | "Z") };
     matches!(offset.split_once(':'), Some((h, m)) if number(h, 2).is_some() && number(m, 2).is_some())
 }
 

@@ -117,7 +117,8 @@ static COLUMN: Struct = Struct {
     ],
 };
 
-static VALIDATION: Struct = Struct { name: "CustomResourceValidation", fields: &[given("openAPIV3Schema", schema())] };
+pub static VALIDATION: Struct =
+    Struct { name: "CustomResourceValidation", fields: &[given("openAPIV3Schema", schema())] };
 
 static SUBRESOURCES: Struct = Struct {
     name: "CustomResourceSubresources",

@@ -1,6 +1,6 @@
 //! The shapes of typed API objects: which members they have, of which Go types, and when they are printed.
 //!
-//! [`read`] does to a tree what decoding into a Go struct and encoding it again does: it drops unknown members and tells
+//! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown members and tells
 //! their paths, refuses wrong types in the words of Go's decoder, and normalises what is left.
 //! Invariant: shapes are static data; reading is one recursive walk over (value, shape).
 
@@ -9,9 +9,9 @@ mod metadata;
 mod read;
 mod time;
 
-pub use definition::{DEFINITION, DEFINITION_BETA};
+pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use metadata::OBJECT_META;
-pub use read::read;
+pub use read::{Read, read, read_request, sees_duplicate};
 pub use time::{days_in, normal_time};
 
 /// The type of a member.

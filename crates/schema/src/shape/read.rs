@@ -13,13 +13,15 @@ pub struct Read {
     pub error: Option<String>,
 }
 
-/// Reads `value` as `shape`. Members that no JSON of the typed object can show but that validation sees - empty
-/// `dependencies`, `items` that are neither a schema nor a list of them - stay visible as `{}` and null.
+/// Reads `value` as `shape`.
 pub fn read(value: &Value, shape: &'static Struct) -> Read {
-    let mut reader =
-        Reader { unknown: Some(vec![]), error: None, fields: vec![], structs: vec![], path: String::new() };
-    let value = reader.structure(value, shape).unwrap_or_else(|| zero(shape));
-    Read { value, unknown: reader.unknown.unwrap_or_default(), error: reader.error }
+    Reader::new(Some(vec![]), false).read(value, shape)
+}
+
+/// As [`read`], but what the typed object holds and its JSON doesn't show stays visible, because validation sees it: empty
+/// lists and maps, and as null `items` that are neither a schema nor a list of them.
+pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
+    Reader::new(Some(vec![]), true).read(value, shape)
 }
 
 struct Reader {
@@ -30,13 +32,14 @@ struct Reader {
     fields: Vec<&'static str>,
     structs: Vec<&'static str>,
     path: String,
+    keep_empty: bool,
 }
 
 /// The object without any given member.
 fn zero(shape: &Struct) -> Value {
     let mut map = Map::new();
     for field in shape.fields {
-        put(&mut map, field, None);
+        put(&mut map, field, None, false);
     }
     Value::Object(map)
 }
@@ -51,12 +54,13 @@ fn zero_value(shape: &Shape) -> Value {
     }
 }
 
-fn put(map: &mut Map, field: &Field, value: Option<Value>) {
+fn put(map: &mut Map, field: &Field, value: Option<Value>, keep_empty: bool) {
+    let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {
         (Print::Always, None) => {
             map.insert(field.name, zero_value(&field.shape));
         }
-        (Print::NonEmpty, Some(value)) if is_empty(&value) && field.name != "dependencies" => {}
+        (Print::NonEmpty, Some(value)) if is_empty(&value) && !(keep_empty && container(&value)) => {}
         (_, Some(value)) => {
             map.insert(field.name, value);
         }
@@ -86,6 +90,15 @@ fn literal(value: &Value) -> String {
 }
 
 impl Reader {
+    fn new(unknown: Option<Vec<String>>, keep_empty: bool) -> Reader {
+        Reader { unknown, error: None, fields: vec![], structs: vec![], path: String::new(), keep_empty }
+    }
+
+    fn read(mut self, value: &Value, shape: &'static Struct) -> Read {
+        let value = self.structure(value, shape).unwrap_or_else(|| zero(shape));
+        Read { value, unknown: self.unknown.unwrap_or_default(), error: self.error }
+    }
+
     fn fail(&mut self, message: String) {
         self.error.get_or_insert(message);
     }
@@ -136,7 +149,7 @@ impl Reader {
                 self.fields.pop();
                 read
             });
-            put(&mut out, field, read);
+            put(&mut out, field, read, self.keep_empty);
         }
         self.structs.pop();
         Some(Value::Object(out))
@@ -151,7 +164,7 @@ impl Reader {
 
     /// Reads inside of something that decodes itself: the path of errors starts anew, unknown members stay untold.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
-        let mut inner = Reader { unknown: None, error: None, fields: vec![], structs: vec![], path: String::new() };
+        let mut inner = Reader::new(None, self.keep_empty);
         let read = inner.structure(value, shape);
         if let Some(error) = inner.error {
             self.fail(error);
@@ -173,13 +186,15 @@ impl Reader {
                     None
                 }
             },
-            Shape::OrList(inner) => Some(match value {
-                Value::Object(_) => self.apart(value, inner).unwrap_or_default(),
+            Shape::OrList(inner) => match value {
+                Value::Object(_) => self.apart(value, inner),
                 Value::Array(items) if !items.is_empty() => {
-                    items.iter().map(|item| self.apart(item, inner).unwrap_or_else(|| zero(inner))).collect()
+                    Some(items.iter().map(|item| self.apart(item, inner).unwrap_or_else(|| zero(inner))).collect())
                 }
-                _ => Value::Null,
-            }),
+                Value::Array(_) if self.keep_empty => Some(value.clone()),
+                _ if self.keep_empty => Some(Value::Null),
+                _ => None,
+            },
             Shape::OrTexts(inner) => Some(match value {
                 Value::Object(_) => self.apart(value, inner).unwrap_or_default(),
                 Value::Array(items) => items.iter().filter(|i| i.as_str().is_some()).cloned().collect(),
@@ -206,8 +221,7 @@ impl Reader {
                 }
             },
             (Shape::Time, other) => {
-                let mut inner =
-                    Reader { unknown: None, error: None, fields: vec![], structs: vec![], path: String::new() };
+                let mut inner = Reader::new(None, self.keep_empty);
                 inner.mismatch(other, "string");
                 self.fail(inner.error.unwrap_or_default());
                 None
@@ -260,6 +274,36 @@ impl Reader {
             out.push((key.clone(), read.unwrap_or_else(|| zero_value(item))));
         }
         Some(Value::Object(out.into_iter().collect()))
+    }
+}
+
+/// Whether the reference server notices that the member at `path` (as strict decoding prints it) comes twice: only known
+/// members are looked at, and not inside of what decodes itself.
+pub fn sees_duplicate(path: &str, shape: &'static Struct) -> bool {
+    let (name, rest) = path.split_once(['.', '[']).map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let Some(field) = find(shape, name).and_then(|i| shape.fields.get(i)) else { return false };
+    match rest {
+        None => true,
+        Some(rest) => sees_duplicate_below(rest, &field.shape),
+    }
+}
+
+/// `rest` follows a dot or an opening bracket.
+fn sees_duplicate_below(rest: &str, shape: &'static Shape) -> bool {
+    match shape {
+        Shape::Struct(inner) => sees_duplicate(rest, inner),
+        Shape::List(_, item) => match rest.split_once(']') {
+            Some((_, after)) => after.strip_prefix('.').is_some_and(|after| sees_duplicate_below(after, item)),
+            None => false,
+        },
+        Shape::Map(_, Shape::Struct(item)) => {
+            // Keys may have dots in them: the first known member of the struct ends the key.
+            let after = rest.match_indices('.').map(|(i, _)| &rest[i + 1..]);
+            let known = |after: &&str| find(item, after.split(['.', '[']).next().unwrap_or_default()).is_some();
+            after.into_iter().find(known).is_none_or(|after| sees_duplicate(after, item))
+        }
+        Shape::Map(..) => true,
+        _ => false,
     }
 }
 
@@ -322,6 +366,23 @@ mod tests {
             assert_eq!(read.value.to_json(), value, "{input}");
         }
         assert_eq!(read.unknown, unknown, "{input}");
+    }
+
+    #[test]
+    fn duplicates_are_seen_where_upstream_looks() {
+        let cases = [
+            ("spec.scope", true),
+            ("metadata.labels.a.b/c", true),
+            ("spec.versions[0].name", true),
+            ("spec.versions[0].schema.openAPIV3Schema.properties.spec.type", true),
+            ("spec.versions[0].schema.openAPIV3Schema.properties.a", true),
+            ("spec.versions[0].schema.openAPIV3Schema.properties.a.items.type", false),
+            ("spec.versions[0].schema.openAPIV3Schema.default.x", false),
+            ("spec.bogus", false),
+        ];
+        for (path, want) in cases {
+            assert_eq!(sees_duplicate(path, &crate::shape::DEFINITION), want, "{path}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::program::{Node, Schema};
 use crate::{embedded, lists};
 
 use report::Report;
+pub(crate) use report::with_value;
 
 /// What was found before: the errors of the object's metadata, or those of its type, which hide what the schema says.
 #[derive(Debug, Default)]

@@ -162,7 +162,7 @@ fn equal_after_conversion(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Int(v), Value::Float(a)) => *v as f64 == *a,
-        (Value::Float(v), Value::Int(a)) => *v as i64 == *a,
+        (Value::Float(v), Value::Int(a)) => number::truncated(*v) == *a,
         (Value::Int(v), Value::String(a)) => {
             let c = u32::try_from(*v).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
             let mut chars = a.chars();
@@ -184,8 +184,9 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
         }
     }
     additional(node, map, value, old, path, report);
+    let mut next = 0;
     for (name, inner) in map.iter() {
-        if let Some(field) = node.field(name) {
+        if let Some(field) = node.field_after(name, &mut next) {
             let type_meta = matches!(path, Path::Root) && matches!(name.as_str(), "kind" | "apiVersion");
             let old = if type_meta { None } else { ratchet::member(value, old, node, name) };
             check(field, inner, old, &Path::Field(path, name), report);

@@ -2,8 +2,9 @@
 //! values are truncated to integers.
 
 use machinery::Value;
+use machinery::patch::gotext::float;
 
-use super::report::{Report, go_float, shown};
+use super::report::{Report, shown};
 use crate::path::Path;
 use crate::program::Checks;
 
@@ -26,47 +27,52 @@ pub(crate) fn is_integral(f: f64) -> bool {
     difference / (f + whole) < 1e-9
 }
 
+/// Go's conversion of a float to an integer: towards zero, and the least integer for all that doesn't fit.
+pub(crate) fn truncated(f: f64) -> i64 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) { f as i64 } else { i64::MIN }
+}
+
 pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Report) {
     match value {
-        Value::Int(i) => integer(checks, *i, value, path, report),
-        Value::Float(f) => float(checks, *f, value, path, report),
+        Value::Int(i) => check_integer(checks, *i, value, path, report),
+        Value::Float(f) => check_float(checks, *f, value, path, report),
         _ => {}
     }
 }
 
-fn integer(checks: &Checks, value: i64, given: &Value, path: &Path<'_>, report: &mut Report) {
+fn check_integer(checks: &Checks, value: i64, given: &Value, path: &Path<'_>, report: &mut Report) {
     if let Some(factor) = checks.multiple_of {
-        let factor = factor as i64;
+        let factor = truncated(factor);
         if factor <= 0 {
             must_be_positive(path, factor.to_string(), report);
-        } else if value % factor != 0 {
+        } else if value.wrapping_rem(factor) != 0 {
             report.invalid(path, shown(given), &format!("should be a multiple of {factor}"));
         }
     }
     if let Some(min) = checks.minimum {
-        let min = min as i64;
+        let min = truncated(min);
         below(value < min, value == min, checks, min.to_string(), given, path, report);
     }
     if let Some(max) = checks.maximum {
-        let max = max as i64;
+        let max = truncated(max);
         above(value > max, value == max, checks, max.to_string(), given, path, report);
     }
 }
 
-fn float(checks: &Checks, value: f64, given: &Value, path: &Path<'_>, report: &mut Report) {
+fn check_float(checks: &Checks, value: f64, given: &Value, path: &Path<'_>, report: &mut Report) {
     if let Some(factor) = checks.multiple_of {
         let times = if factor < 1.0 { 1.0 / factor * value } else { value / factor };
         if factor <= 0.0 {
-            must_be_positive(path, go_float(factor), report);
+            must_be_positive(path, float(factor), report);
         } else if !is_integral(times) {
-            report.invalid(path, shown(given), &format!("should be a multiple of {}", go_float(factor)));
+            report.invalid(path, shown(given), &format!("should be a multiple of {}", float(factor)));
         }
     }
     if let Some(min) = checks.minimum {
-        below(value < min, value == min, checks, go_float(min), given, path, report);
+        below(value < min, value == min, checks, float(min), given, path, report);
     }
     if let Some(max) = checks.maximum {
-        above(value > max, value == max, checks, go_float(max), given, path, report);
+        above(value > max, value == max, checks, float(max), given, path, report);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Collected schema errors, as the reference engine words them.
 
 use machinery::field::FieldErrorKind;
-use machinery::value::{float_text, quote};
+use machinery::patch::gotext::float;
+use machinery::value::quote;
 use machinery::{FieldError, Value};
 
 use crate::path::Path;
@@ -22,27 +23,18 @@ pub(crate) struct Report {
     pub(crate) matches: u64,
 }
 
-/// A float as Go's `%v` prints it.
-pub(crate) fn go_float(f: f64) -> String {
-    let magnitude = f.abs();
-    if magnitude == 0.0 || (1e-4..1e21).contains(&magnitude) {
-        return float_text(f);
-    }
-    let text = format!("{f:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(e) => ('-', e),
-        None => ('+', exponent),
-    };
-    format!("{digits}e{sign}{exponent:0>2}")
-}
-
 /// A value as field errors print it: numbers by `%v`.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
-        Value::Float(f) => go_float(*f),
+        Value::Float(f) => float(*f),
         other => machinery::field::render(other),
     }
+}
+
+/// The error with its value printed by `%v`, if it is a number.
+pub(crate) fn with_value(mut error: FieldError, value: &Value) -> FieldError {
+    error.value = shown(value);
+    error
 }
 
 impl Report {
@@ -141,17 +133,5 @@ impl Failure {
             (prefix, name) => format!("{prefix}.{name}"),
         };
         FieldError { kind: self.kind, field, value: self.value, detail: self.detail }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn floats_print_as_by_go() {
-        for (f, want) in [(0.00001, "1e-05"), (0.0001, "0.0001"), (1e21, "1e+21"), (-0.0, "-0"), (2.5e-10, "2.5e-10")] {
-            assert_eq!(go_float(f), want);
-        }
     }
 }

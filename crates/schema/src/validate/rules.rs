@@ -1,17 +1,35 @@
 //! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
 
-use machinery::{FieldError, Value};
+use cel::rules::{Options, Rules as Compiled, Validation};
+use machinery::{FieldError, FieldPath, Value};
 
-/// The rules of a schema.
-pub(crate) struct Rules;
+/// The rules of a schema that is stored.
+pub(crate) struct Rules(Compiled);
 
 impl Rules {
     /// The rules of the schema, if it has any.
-    pub(crate) fn compile(_openapi: &Value) -> Option<Rules> {
-        None
+    pub(crate) fn compile(openapi: &Value) -> Option<Rules> {
+        let options = Options { all_stored: true, ..Options::default() };
+        Compiled::compile(openapi, &FieldPath::root(), &options).0.map(Rules)
     }
 
-    pub(crate) fn validate(&self, _new: &Value, _old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
-        (vec![], vec![])
+    /// The errors of an object, and the warnings about failures of what an update leaves as it was.
+    pub(crate) fn validate(&self, new: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
+        let verdict = self.0.validate(new, &Validation { old, ratcheting: old.is_some(), cost_max: None });
+        (verdict.errors, verdict.warnings)
+    }
+
+    /// The errors of a default, and what is left of `budget`: it must do as a value that stays, and as a new one.
+    pub(crate) fn validate_default(&self, default: &Value, budget: u64) -> (Vec<FieldError>, u64) {
+        let run = |old| {
+            let verdict = self.0.validate(default, &Validation { old, ratcheting: false, cost_max: Some(budget) });
+            (verdict.errors, budget.saturating_sub(verdict.cost))
+        };
+        let (errors, left) = run(Some(default));
+        if !errors.is_empty() {
+            return (errors, left);
+        }
+        let (errors, left_as_new) = run(None);
+        (errors, left.min(left_as_new))
     }
 }

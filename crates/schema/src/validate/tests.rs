@@ -41,3 +41,32 @@ fn junctors_show_the_best_branch() {
         ],
     );
 }
+
+/// A list in a list in a list …
+fn nested(levels: usize) -> String {
+    format!(r#"{{"free":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
+}
+
+#[test]
+fn deep_values_fit_a_stack() {
+    let run = || {
+        let free = r#"{"type":"object","properties":{"free":{"type":"array","items":{"type":"array",
+            "items":{"x-kubernetes-preserve-unknown-fields":true}}}}}"#;
+        let unknown = r#"{"type":"object","additionalProperties":true}"#;
+        let mut deep = r#"{"type":"string"}"#.to_owned();
+        for _ in 0..3_000 {
+            deep = format!(r#"{{"type":"array","items":{deep}}}"#);
+        }
+        let exact = format!(r#"{{"type":"object","properties":{{"free":{deep}}}}}"#);
+        for openapi in [free, unknown, &exact] {
+            let schema = Schema::compile(&decode(openapi.as_bytes()).unwrap(), &CompileOptions::default());
+            let mut value = decode(nested(9_000).as_bytes()).unwrap();
+            schema.prune(&mut value, &mut vec![]);
+            schema.default(&mut value);
+            let old = decode(nested(2_999).as_bytes()).unwrap();
+            schema.validate(&value, Some(&old));
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(run);
+    thread.unwrap().join().unwrap();
+}

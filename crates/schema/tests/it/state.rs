@@ -366,6 +366,7 @@ fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec
 fn through_storage(object: &mut Value, view: &View<'_>, version: &str) {
     let Some(storage) = view.storage_version().filter(|s| s.name != version) else { return };
     storage.compile(view.preserve_unknown_fields).prune(object, &mut vec![]);
+    read_stored(object, view, version);
 }
 
 fn read_stored(object: &mut Value, view: &View<'_>, version: &str) {

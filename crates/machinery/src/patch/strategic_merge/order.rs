@@ -1,8 +1,8 @@
 //! The order of merged lists: that of the patch for its items, and that of the object for the others.
 
 use super::{
-    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, drop_nulls, items_are_maps,
-    merge_list, no_merge_key, without_directives,
+    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, items_are_maps, merge_list,
+    no_merge_key, without_directives,
 };
 use crate::patch::gotext::plain;
 use crate::value::{Map, Text, Value};
@@ -47,14 +47,7 @@ fn ordered(
     let merged = match (original, patch) {
         (None, None) => return Ok(None),
         (Some(original), None) => original.to_vec(),
-        (None, Some(patch)) => {
-            let mut added = Value::Array(patch.to_vec());
-            drop_nulls(&mut added);
-            match without_directives(added) {
-                Some(Value::Array(items)) => items,
-                _ => vec![],
-            }
-        }
+        (None, Some(patch)) => patch.iter().cloned().filter_map(without_directives).collect(),
         (Some(original), Some(patch)) if field.merge => merge_list(original.to_vec(), patch.to_vec(), field, false)?,
         (Some(_), Some(patch)) => patch.to_vec(),
     };

@@ -1,0 +1,255 @@
+//! `format`: the clauses of format strings, checked and printed.
+
+use super::standard::{double_text, plain, type_name};
+use super::time;
+use crate::value::{Error, Result, Val};
+use machinery::value::quote;
+
+/// One clause of a format string.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clause {
+    pub verb: char,
+    pub precision: Option<usize>,
+}
+
+/// A part of a format string.
+#[derive(Debug)]
+pub(crate) enum Part<'t> {
+    Text(&'t str),
+    Clause(Clause),
+}
+
+/// Digits after the point that can be asked for; more make no sense and much memory.
+const PRECISION_MAX: usize = 1000;
+
+/// Walks over a format string. `arg` is asked whether the argument of that number exists.
+pub(crate) fn parts<'t>(
+    text: &'t str,
+    args: usize,
+    mut each: impl FnMut(Part<'t>, usize) -> std::result::Result<(), String>,
+) -> std::result::Result<usize, String> {
+    let mut rest = text;
+    let mut index = 0;
+    while !rest.is_empty() {
+        let Some(at) = rest.find('%') else {
+            each(Part::Text(rest), index)?;
+            break;
+        };
+        if at > 0 {
+            each(Part::Text(&rest[..at]), index)?;
+        }
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            each(Part::Text("%"), index)?;
+            rest = after;
+            continue;
+        }
+        if rest.is_empty() {
+            return Err("unexpected end of string".to_owned());
+        }
+        if index >= args {
+            return Err(format!("index {index} out of range"));
+        }
+        let (clause, after) = clause(rest).map_err(|e| format!("could not parse formatting clause: {e}"))?;
+        each(Part::Clause(clause), index)?;
+        rest = after;
+        index += 1;
+    }
+    Ok(index)
+}
+
+fn clause(text: &str) -> std::result::Result<(Clause, &str), String> {
+    let mut rest = text;
+    let mut precision = None;
+    if let Some(after) = rest.strip_prefix('.') {
+        let length = after.bytes().take_while(u8::is_ascii_digit).count();
+        if length == after.len() {
+            return Err("error while parsing precision: could not find end of precision specifier".to_owned());
+        }
+        let digits = &after[..length];
+        precision = Some(digits.parse::<usize>().map_err(|_| {
+            let why = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
+            let number = format!("strconv.Atoi: parsing {}: {why}", quote(digits));
+            format!("error while parsing precision: error while converting precision to integer: {number}")
+        })?);
+        rest = &after[length..];
+    }
+    match rest.chars().next() {
+        Some(verb @ ('s' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o')) => Ok((Clause { verb, precision }, &rest[1..])),
+        Some(other) => Err(format!("unrecognized formatting clause \"{other}\"")),
+        None => Err("unexpected end of string".to_owned()),
+    }
+}
+
+/// The message for an argument that a clause can't print.
+pub(crate) fn wrong_type(verb: char, name: &str) -> String {
+    let text = match verb {
+        's' => "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+        'd' => "decimal clause can only be used on integers",
+        'f' => "fixed-point clause can only be used on doubles",
+        'e' => "scientific clause can only be used on doubles",
+        'b' => "only integers and bools can be formatted as binary",
+        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        _ => "octal clause can only be used on integers",
+    };
+    format!("error during formatting: {text}, was given {name}")
+}
+
+pub fn format<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::String(text), Val::List(list)] = args else { return Err(Error::overload()) };
+    let mut out = String::new();
+    parts(text, list.len(), |part, index| {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Clause(clause) => {
+                let arg = list.get(index).unwrap_or_else(|| Err(Error::overload()));
+                let arg = arg.map_err(|e| e.text().to_owned())?;
+                let shown = print(clause, &arg).ok_or_else(|| wrong_type(clause.verb, &type_name(&arg)))?;
+                out.push_str(&shown);
+            }
+        }
+        Ok(())
+    })
+    .map_err(Error::new)?;
+    Ok(Val::string(out))
+}
+
+fn print(clause: Clause, value: &Val<'_>) -> Option<String> {
+    Some(match (clause.verb, value) {
+        ('s', value) => text(value)?,
+        ('d', Val::Int(_) | Val::Uint(_)) => plain(value),
+        ('f', value) => fixed(float(value)?, clause.precision.unwrap_or(6).min(PRECISION_MAX)),
+        ('e', value) => scientific(float(value)?, clause.precision.unwrap_or(6).min(PRECISION_MAX)),
+        ('b', Val::Bool(b)) => if *b { "1" } else { "0" }.to_owned(),
+        ('b', value) => signed(value, |n| format!("{n:b}"))?,
+        ('o', value) => signed(value, |n| format!("{n:o}"))?,
+        ('x' | 'X', value) => {
+            let hex: String = match value {
+                Val::String(s) => s.bytes().map(|b| format!("{b:02x}")).collect(),
+                Val::Bytes(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+                value => signed(value, |n| format!("{n:x}"))?,
+            };
+            if clause.verb == 'X' { hex.to_ascii_uppercase() } else { hex }
+        }
+        _ => return None,
+    })
+}
+
+fn signed(value: &Val<'_>, show: fn(u64) -> String) -> Option<String> {
+    match value {
+        Val::Int(i) if *i < 0 => Some(format!("-{}", show(i.unsigned_abs()))),
+        Val::Int(i) => Some(show(*i as u64)),
+        Val::Uint(u) => Some(show(*u)),
+        _ => None,
+    }
+}
+
+/// The number of a double or of the words that stand for special ones.
+fn float(value: &Val<'_>) -> Option<f64> {
+    match value {
+        Val::Double(d) => Some(*d),
+        Val::String(s) => match &**s {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn special(d: f64) -> Option<&'static str> {
+    if d.is_nan() {
+        Some("NaN")
+    } else if d == f64::INFINITY {
+        Some("∞")
+    } else if d == f64::NEG_INFINITY {
+        Some("-∞")
+    } else {
+        None
+    }
+}
+
+/// English digits: groups of three.
+fn fixed(d: f64, precision: usize) -> String {
+    if let Some(name) = special(d) {
+        return name.to_owned();
+    }
+    let text = format!("{d:.precision$}");
+    let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
+    let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
+    let mut out = sign.to_owned();
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// Upstream gives the precision as a width, so there are always six decimals.
+fn scientific(d: f64, width: usize) -> String {
+    let text = match special(d) {
+        Some(name) => name.to_owned(),
+        None => {
+            let text = format!("{d:.6e}");
+            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |rest| ("⁻", rest));
+            const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+            let raised: String =
+                format!("{digits:0>2}").bytes().filter_map(|b| RAISED.get(usize::from(b - b'0'))).collect();
+            format!("{mantissa}×10{sign}{raised}")
+        }
+    };
+    let missing = width.saturating_sub(text.chars().count());
+    format!("{}{text}", " ".repeat(missing))
+}
+
+/// `%s` of a value.
+fn text(value: &Val<'_>) -> Option<String> {
+    Some(match value {
+        Val::Null => "null".to_owned(),
+        Val::Double(d) => double_text(*d),
+        Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::String(_) => plain(value),
+        Val::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.to_owned(),
+        Val::Duration(d) => time::duration_text(*d),
+        Val::Timestamp(t) => time::timestamp_text(*t),
+        Val::Type(t) => t.runtime_name().to_string(),
+        Val::List(list) => {
+            let items: Option<Vec<String>> = list.iter().map(|item| nested(&item.ok()?)).collect();
+            format!("[{}]", items?.join(", "))
+        }
+        Val::Map(map) => {
+            let mut entries = vec![];
+            for key in map.keys() {
+                let value = nested(&map.get(&key)?.ok()?)?;
+                let name = plain(&key);
+                let shown = if matches!(key, Val::String(_)) { quote(&name) } else { name.clone() };
+                entries.push((name, format!("{shown}:{value}")));
+            }
+            entries.sort();
+            let entries: Vec<String> = entries.into_iter().map(|(_, entry)| entry).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Val::Optional(_) | Val::Opaque(_) | Val::Preserved(_) => return None,
+    })
+}
+
+/// A value inside a list or map.
+fn nested(value: &Val<'_>) -> Option<String> {
+    Some(match value {
+        Val::String(s) => quote(s),
+        Val::Bytes(bytes) => format!("b{}", quote(std::str::from_utf8(bytes).ok()?)),
+        Val::Double(d) if special(*d).is_some() => quote(&double_text(*d)),
+        Val::Double(d) => format!("{d:.6}"),
+        Val::Duration(d) => format!("duration({})", quote(&time::duration_text(*d))),
+        Val::Timestamp(t) => format!("timestamp({})", quote(&time::timestamp_text(*t))),
+        Val::Type(t) => format!("type({})", t.runtime_name()),
+        other => text(other)?,
+    })
+}

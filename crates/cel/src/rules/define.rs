@@ -1,0 +1,446 @@
+//! What happens to rules when a definition is written: checks, compilation, costs.
+
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Node, Options, Reason, Rule, Rules, path};
+use crate::check::Checked;
+use crate::cost::estimate::estimate;
+use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX};
+use crate::env::Environment;
+use crate::program::Program;
+use crate::types::Type;
+use machinery::field::FieldErrorKind;
+use machinery::value::write_json_string;
+use machinery::{FieldError, FieldPath, Text, Value};
+use std::sync::Arc;
+
+const VALIDATIONS: &str = "x-kubernetes-validations";
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+fn rules(schema: &Value) -> &[Value] {
+    schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// Schemas below a node, with their paths.
+fn children<'s>(schema: &'s Value, path: &FieldPath) -> Vec<(FieldPath, &'s Value)> {
+    let mut out = vec![];
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        let below = path.child("properties");
+        out.extend(properties.iter().map(|(name, property)| (below.key(name), property)));
+    }
+    out.extend(decl::additional(schema).map(|schema| (path.child("additionalProperties"), schema)));
+    out.extend(decl::items(schema).map(|schema| (path.child("items"), schema)));
+    out
+}
+
+fn has_rules(schema: &Value) -> bool {
+    !rules(schema).is_empty() || children(schema, &FieldPath::root()).iter().any(|(_, child)| has_rules(child))
+}
+
+/// Texts of all expressions of a schema.
+pub(super) fn expressions(schema: &Value, out: &mut Vec<Text>) {
+    for rule in rules(schema) {
+        for key in ["rule", "messageExpression"] {
+            out.extend(rule.get(key).and_then(Value::as_str).map(Text::new));
+        }
+    }
+    children(schema, &FieldPath::root()).iter().for_each(|(_, child)| expressions(child, out));
+}
+
+/// The checks of the fields of all rules.
+pub(super) fn check_all_fields(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    children(schema, path).iter().for_each(|(path, child)| check_all_fields(child, path, errors));
+    for (i, rule) in rules(schema).iter().enumerate() {
+        check_fields(schema, rule, &path.child(VALIDATIONS).index(i), errors);
+    }
+}
+
+fn has_newline(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let text = |key: &str| rule.str_at(&[key]);
+    let invalid = |key: &str, detail: &str| FieldError::invalid(&path.child(key), &Value::from(text(key)), detail);
+    let (expression, message) = (text("rule").trim(), text("message").trim());
+    if expression.is_empty() {
+        errors.push(FieldError::required(&path.child("rule"), "rule is not specified"));
+    } else if !text("message").is_empty() && message.is_empty() {
+        errors.push(invalid("message", "must be non-empty if specified"));
+    } else if has_newline(message) {
+        errors.push(invalid("message", "must not contain line breaks"));
+    } else if has_newline(expression) && message.is_empty() {
+        let detail = "message must be specified if rule contains line breaks";
+        errors.push(FieldError::required(&path.child("message"), detail));
+    }
+    if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
+        let detail = "messageExpression must be non-empty if specified";
+        errors.push(FieldError::required(&path.child("messageExpression"), detail));
+    }
+    if let Some(reason) = rule.get("reason").filter(|reason| !reason.is_null())
+        && !REASONS.contains(&reason.as_str().unwrap_or_default())
+    {
+        errors.push(FieldError::not_supported(&path.child("reason"), reason, &REASONS));
+    }
+    let field_path = text("fieldPath");
+    if !field_path.is_empty() {
+        if field_path.trim().is_empty() {
+            errors.push(invalid("fieldPath", "must be non-empty if specified"));
+        }
+        if has_newline(field_path) {
+            errors.push(invalid("fieldPath", "must not contain line breaks"));
+        }
+        if path::normalized(field_path, schema).is_none() {
+            errors.push(invalid("fieldPath", "must be a valid path"));
+        }
+    }
+}
+
+/// Where the walk stands.
+struct Place<'p> {
+    path: &'p FieldPath,
+    /// The declaration of this node, if a rule is here or above.
+    decl: Option<Arc<Decl>>,
+    /// The most values there can be; none if there is no bound.
+    cardinality: Option<u64>,
+    /// Within which part old values aren't found again.
+    uncorrelatable: Option<&'p FieldPath>,
+    root: bool,
+}
+
+struct Compiler<'o> {
+    options: &'o Options,
+    errors: Vec<FieldError>,
+    total: u64,
+    expensive: Vec<(FieldPath, u64)>,
+}
+
+pub(super) fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
+    let mut errors = vec![];
+    check_all_fields(schema, path, &mut errors);
+    if !has_rules(schema) {
+        return (None, errors);
+    }
+    let mut compiler = Compiler { options, errors, total: 0, expensive: vec![] };
+    let place = Place { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
+    let root = compiler.node(schema, &place);
+    compiler.finish(path);
+    (root.map(|root| Rules { root }), compiler.errors)
+}
+
+/// The declaration of a child of a declared node.
+fn child_decl(parent: &Decl, name: Option<&str>) -> Option<Arc<Decl>> {
+    match (&parent.kind, name) {
+        (DeclKind::Object(object), Some(name)) => {
+            object.named(name).filter(|field| field.escaped.is_some()).map(|field| field.decl.clone())
+        }
+        (DeclKind::List { item, .. }, None) => item.clone(),
+        (DeclKind::Map(value), None) => Some(value.clone()),
+        _ => None,
+    }
+}
+
+/// The most values a node may hold; none if there is no bound.
+fn elements_max(schema: &Value) -> Option<u64> {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_float).map(|n| n.max(0.0) as u64);
+    match schema.str_at(&["type"]) {
+        "object" if schema.get("additionalProperties").is_some() => bound("maxProperties"),
+        "array" => bound("maxItems"),
+        _ => Some(1),
+    }
+}
+
+fn multiplied(cost: u64, by: u64) -> u64 {
+    cost.saturating_mul(by)
+}
+
+fn exceeded(name: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{name} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+impl Compiler<'_> {
+    fn node(&mut self, schema: &Value, place: &Place<'_>) -> Option<Node> {
+        if !has_rules(schema) {
+            return None;
+        }
+        let own_rules = rules(schema);
+        let decl = place.decl.clone().or_else(|| {
+            let root = place.root || decl::is_embedded(schema);
+            (!own_rules.is_empty()).then(|| decl::from_schema(schema, root))
+        });
+        let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
+        let map_type = schema.str_at(&["x-kubernetes-map-type"]);
+        let correlatable_map = matches!(map_type, "" | "granular" | "atomic");
+        let list_type = schema.str_at(&["x-kubernetes-list-type"]);
+        let mut node = Node {
+            decl: decl.clone().unwrap_or_else(|| decl::json().clone()),
+            schema_type: Text::new(schema.str_at(&["type"])),
+            broken: None,
+            rules: vec![],
+            properties: vec![],
+            additional: None,
+            items: None,
+            list_keys: (list_type == "map").then(|| {
+                let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
+                keys.iter().filter_map(Value::as_str).map(Text::new).collect()
+            }),
+            correlatable_map,
+        };
+        let inside = |name: Option<&str>| decl.as_ref().and_then(|decl| child_decl(decl, name));
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties.iter() {
+                let path = place.path.child("properties").key(name);
+                let uncorrelatable =
+                    place.uncorrelatable.or(if correlatable_map { None } else { Some(place.path) });
+                let place =
+                    Place { path: &path, decl: inside(Some(name)), cardinality: below, uncorrelatable, root: false };
+                node.properties.extend(self.node(property, &place).map(|node| (name.clone(), node)));
+            }
+        }
+        if let Some(value) = decl::additional(schema) {
+            let path = place.path.child("additionalProperties");
+            let uncorrelatable = place.uncorrelatable;
+            let place = Place { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            node.additional = self.node(value, &place).map(Box::new);
+        }
+        if let Some(item) = decl::items(schema) {
+            let path = place.path.child("items");
+            let uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
+            let place = Place { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            node.items = self.node(item, &place).map(Box::new);
+        }
+        self.rules(schema, place, decl.as_ref(), &mut node);
+        Some(node)
+    }
+
+    fn rules(&mut self, schema: &Value, place: &Place<'_>, decl: Option<&Arc<Decl>>, node: &mut Node) {
+        let own_rules = rules(schema);
+        if own_rules.is_empty() {
+            return;
+        }
+        let path = place.path.child(VALIDATIONS);
+        let Some(decl) = decl.filter(|decl| decl.exposed.is_some()) else {
+            let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: \
+                          unable to convert structural schema to CEL declarations";
+            self.errors.push(FieldError::internal(&path, detail));
+            node.broken = Some("failed to convert to declType for CEL validation rules".to_owned());
+            return;
+        };
+        let mut fields = vec![];
+        check_all_fields(schema, place.path, &mut fields);
+        for (i, rule) in own_rules.iter().enumerate() {
+            let compiled = if fields.is_empty() {
+                self.rule(schema, rule, &path.index(i), place, decl)
+            } else {
+                compile_rule(schema, rule, decl, self.options).0
+            };
+            node.rules.extend(compiled);
+        }
+    }
+
+    fn observe(&mut self, path: FieldPath, cost: u64) {
+        self.total = self.total.saturating_add(cost);
+        if cost < DEFINITION_COST_MAX / 100 {
+            return;
+        }
+        self.expensive.push((path, cost));
+        self.expensive.sort_by(|a, b| b.1.cmp(&a.1));
+        self.expensive.truncate(4);
+    }
+
+    fn finish(&mut self, path: &FieldPath) {
+        if self.total <= DEFINITION_COST_MAX {
+            return;
+        }
+        for (path, _) in std::mem::take(&mut self.expensive) {
+            let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+            self.errors.push(FieldError::forbidden(&path, detail));
+        }
+        let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
+    }
+
+    fn cost(&mut self, path: FieldPath, name: &str, cost: u64) {
+        if !self.options.expensive_expressions && cost > EXPRESSION_COST_MAX {
+            self.errors.push(FieldError::forbidden(&path, exceeded(name, cost, EXPRESSION_COST_MAX)));
+        }
+        self.observe(path, cost);
+    }
+
+    fn rule(
+        &mut self,
+        schema: &Value,
+        rule: &Value,
+        path: &FieldPath,
+        place: &Place<'_>,
+        decl: &Arc<Decl>,
+    ) -> Option<Rule> {
+        let (compiled, problems) = compile_rule(schema, rule, decl, self.options);
+        let compiled = compiled?;
+        let cardinality = place
+            .cardinality
+            .unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
+        self.cost(path.child("rule"), "estimated rule cost", multiplied(problems.cost, cardinality));
+        if let Err(detail) = &compiled.program {
+            self.errors.push(invalid_rule(&path.child("rule"), rule, detail));
+        }
+        let message_path = path.child("messageExpression");
+        if let Some(detail) = &problems.message_error {
+            self.errors.push(invalid_rule(&message_path, rule, detail));
+        } else if compiled.message_program.is_some() {
+            let cost = multiplied(problems.message_cost, cardinality);
+            self.cost(message_path, "estimated messageExpression cost", cost);
+        }
+        if problems.uses_old_self {
+            if let Some(within) = place.uncorrelatable {
+                let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
+                let value = Value::from(rule.str_at(&["rule"]));
+                self.errors.push(FieldError::invalid(&path.child("rule"), &value, detail));
+            }
+        } else if let Some(optional) = rule.get("optionalOldSelf").filter(|v| !v.is_null()) {
+            let detail = "may not be set if oldSelf is not used in rule";
+            self.errors.push(FieldError::invalid(&path.child("optionalOldSelf"), optional, detail));
+        }
+        Some(compiled)
+    }
+}
+
+/// An error that shows the whole rule, as upstream's internal JSON.
+fn invalid_rule(path: &FieldPath, rule: &Value, detail: &str) -> FieldError {
+    let mut json = b"{".to_vec();
+    let fields = [
+        ("Rule", "rule"),
+        ("Message", "message"),
+        ("MessageExpression", "messageExpression"),
+        ("Reason", "reason"),
+        ("FieldPath", "fieldPath"),
+    ];
+    for (name, key) in fields {
+        json.extend_from_slice(format!("\"{name}\":").as_bytes());
+        match rule.get(key) {
+            Some(Value::String(text)) => write_json_string(text, &mut json),
+            _ if name == "Reason" => json.extend_from_slice(b"null"),
+            _ => json.extend_from_slice(b"\"\""),
+        }
+        json.push(b',');
+    }
+    let optional = rule.get("optionalOldSelf").unwrap_or(&Value::Null).to_json();
+    json.extend_from_slice(format!("\"OptionalOldSelf\":{optional}}}").as_bytes());
+    FieldError {
+        kind: FieldErrorKind::Invalid,
+        field: path.as_str().to_owned(),
+        value: String::from_utf8(json).unwrap_or_default(),
+        detail: detail.to_owned(),
+    }
+}
+
+#[derive(Default)]
+struct Problems {
+    cost: u64,
+    message_cost: u64,
+    message_error: Option<String>,
+    uses_old_self: bool,
+}
+
+fn environment(decl: &Arc<Decl>, optional: bool, text: &str, options: &Options) -> Environment {
+    let stored = options.all_stored || options.stored.iter().any(|known| known == text);
+    let minor = if stored { options.stored_minor } else { options.new_minor };
+    let mut env = Environment::kubernetes(minor).declared("self", decl);
+    env = if optional {
+        env.variable("oldSelf", Type::optional(decl.exposed.clone().unwrap_or(Type::Dyn)))
+    } else {
+        env.declared("oldSelf", decl)
+    };
+    if let DeclKind::Object(object) = &decl.kind {
+        env.scope = object.path.clone();
+    } else {
+        env.scope = scope(decl).unwrap_or_default();
+    }
+    env
+}
+
+/// The path of a list or map, told by the objects in it.
+fn scope(decl: &Decl) -> Option<Text> {
+    match &decl.kind {
+        DeclKind::Object(object) => Some(object.path.clone()),
+        DeclKind::List { item: Some(item), .. } => {
+            scope(item).map(|path| Text::new(path.strip_suffix(".@idx").unwrap_or(&path)))
+        }
+        DeclKind::Map(value) => scope(value).map(|path| Text::new(path.strip_suffix(".@elem").unwrap_or(&path))),
+        _ => None,
+    }
+}
+
+fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) -> Result<(Checked, Program), String> {
+    let (prefix, wrong) = match output {
+        Type::Bool => ("", "cel expression must evaluate to a bool"),
+        _ => ("messageExpression ", "messageExpression must evaluate to a string"),
+    };
+    let checked = env.check(text).map_err(|error| format!("{prefix}compilation failed: {error}"))?;
+    if checked.output_type() != output {
+        return Err(wrong.to_owned());
+    }
+    let program = Program::new(env, &checked).map_err(|error| format!("{what} instantiation failed: {error}"))?;
+    Ok((checked, program))
+}
+
+fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Options) -> (Option<Rule>, Problems) {
+    let text = |key: &str| rule.str_at(&[key]);
+    let expression = text("rule");
+    let mut problems = Problems::default();
+    if expression.trim().is_empty() {
+        return (None, problems);
+    }
+    let optional_old_self = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
+    let env = environment(decl, optional_old_self, expression, options);
+    let compiled = compile_expression(&env, expression, &Type::Bool, "program");
+    let mut message_program = None;
+    let program = match compiled {
+        Ok((checked, program)) => {
+            problems.uses_old_self = checked.uses("oldSelf");
+            problems.cost = estimate(&env, &checked).max;
+            let message = text("messageExpression");
+            if !message.is_empty() {
+                let env = environment(decl, optional_old_self, message, options);
+                match compile_expression(&env, message, &Type::String, "messageExpression") {
+                    Ok((checked, program)) => {
+                        problems.message_cost = estimate(&env, &checked).max;
+                        message_program = Some(program);
+                    }
+                    Err(error) => problems.message_error = Some(error),
+                }
+            }
+            Ok(program)
+        }
+        Err(error) => Err(error),
+    };
+    let message = text("message");
+    let reason = match text("reason") {
+        "FieldValueForbidden" => Reason::Forbidden,
+        "FieldValueRequired" => Reason::Required,
+        "FieldValueDuplicate" => Reason::Duplicate,
+        _ => Reason::Invalid,
+    };
+    let rule = Rule {
+        name: if message.is_empty() { expression.trim().to_owned() } else { message.trim().to_owned() },
+        message: (!message.is_empty()).then(|| message.trim().to_owned()),
+        expression: Text::new(text("messageExpression")),
+        reason,
+        field_path: path::normalized(text("fieldPath"), schema).unwrap_or_default(),
+        optional_old_self,
+        uses_old_self: problems.uses_old_self,
+        program,
+        message_program,
+    };
+    (Some(rule), problems)
+}

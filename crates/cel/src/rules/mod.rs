@@ -1,0 +1,138 @@
+//! Validation rules of custom resources: `x-kubernetes-validations` (crd.md 4.8, 12, 13).
+//!
+//! [`Rules::compile`] does what happens when a definition is written: it checks the rules of one version's schema,
+//! compiles them and estimates their cost; `define` holds it. [`Rules::validate`] does what happens when an object is
+//! written; `run` holds it. Texts, paths and numbers are those of upstream.
+
+mod define;
+mod path;
+mod run;
+
+use crate::decl::Decl;
+use crate::program::Program;
+use machinery::{FieldError, FieldPath, Text, Value};
+use std::sync::Arc;
+
+/// Cost of one evaluation.
+pub const CALL_COST_MAX: u64 = 1_000_000;
+/// Cost of all evaluations of one validation of an object.
+pub const OBJECT_COST_MAX: u64 = 10_000_000;
+/// Estimated cost of one expression, cardinality included.
+pub const EXPRESSION_COST_MAX: u64 = 10_000_000;
+/// Estimated cost of all expressions of one schema.
+pub const DEFINITION_COST_MAX: u64 = 100_000_000;
+/// Bytes of the result of a message expression.
+pub const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+
+/// How a definition's rules are compiled.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The release whose functions new expressions may use.
+    pub new_minor: u32,
+    /// The release whose functions stored expressions may use.
+    pub stored_minor: u32,
+    /// Texts of rules and message expressions that the stored definition has.
+    pub stored: Vec<Text>,
+    /// Whether single expressions may cost too much, as when the stored schema is unchanged.
+    pub expensive_expressions: bool,
+    /// Whether every expression is taken as stored: for definitions read from the store.
+    pub all_stored: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { new_minor: 34, stored_minor: 35, stored: vec![], expensive_expressions: false, all_stored: false }
+    }
+}
+
+impl Options {
+    /// Adds the expressions of a schema of the stored definition.
+    pub fn store(&mut self, schema: &Value) {
+        define::expressions(schema, &mut self.stored);
+    }
+}
+
+/// The rules of one version of a definition.
+#[derive(Debug)]
+pub struct Rules {
+    root: Node,
+}
+
+/// A schema node that has rules or something below that has.
+#[derive(Debug)]
+struct Node {
+    decl: Arc<Decl>,
+    schema_type: Text,
+    /// Why no rule can run here.
+    broken: Option<String>,
+    rules: Vec<Rule>,
+    properties: Vec<(Text, Node)>,
+    additional: Option<Box<Node>>,
+    items: Option<Box<Node>>,
+    /// The keys by which items of a list are found again.
+    list_keys: Option<Vec<Text>>,
+    correlatable_map: bool,
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// What messages call the rule: its message or its text.
+    name: String,
+    message: Option<String>,
+    expression: Text,
+    reason: Reason,
+    field_path: String,
+    optional_old_self: bool,
+    uses_old_self: bool,
+    program: Result<Program, String>,
+    message_program: Option<Program>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reason {
+    Invalid,
+    Forbidden,
+    Required,
+    Duplicate,
+}
+
+/// What is known of the value before an update, for the sake of unchanged parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Validation<'a> {
+    /// The object before an update.
+    pub old: Option<&'a Value>,
+    /// Whether failures of unchanged parts only warn.
+    pub ratcheting: bool,
+    /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
+    pub cost_max: Option<u64>,
+}
+
+/// What a validation told.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub errors: Vec<FieldError>,
+    /// Failures in unchanged parts, as `Warning` headers show them.
+    pub warnings: Vec<String>,
+    /// Cost that was spent.
+    pub cost: u64,
+}
+
+impl Rules {
+    /// Checks and compiles the rules of a schema. `path` is the schema's, such as `spec.validation.openAPIV3Schema`.
+    /// There are no rules if the schema has none.
+    pub fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
+        define::compile(schema, path, options)
+    }
+
+    /// The checks that need no compilation: whether the fields of rules are well formed.
+    pub fn check_fields(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
+        let mut errors = vec![];
+        define::check_all_fields(schema, path, &mut errors);
+        errors
+    }
+
+    /// Runs the rules on an object of a request.
+    pub fn validate(&self, object: &Value, validation: &Validation<'_>) -> Verdict {
+        run::validate(&self.root, object, validation)
+    }
+}

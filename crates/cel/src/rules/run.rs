@@ -1,0 +1,355 @@
+//! What happens to rules when an object is written.
+//!
+//! The walk goes node by node: the rules of a node, then what is below. The budget shrinks along the way; when it is
+//! used up nothing further runs.
+
+use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Reason, Rule, Validation, Verdict};
+use crate::value::{Val, from_json};
+use machinery::field::{FieldErrorKind, render};
+use machinery::value::quote;
+use machinery::{FieldError, FieldPath, Text, Value};
+
+/// How a value relates to the one before an update, for ratcheting.
+#[derive(Clone, Copy)]
+enum Correlation<'a> {
+    /// There is no ratcheting.
+    Off,
+    /// The old value of this very place.
+    Old(&'a Value),
+    /// The place has no old value that is known; whether the nearest part above that has is unchanged.
+    Above(bool),
+}
+
+struct Walk {
+    verdict: Verdict,
+    budget: i64,
+}
+
+pub(super) fn validate(root: &Node, object: &Value, validation: &Validation<'_>) -> Verdict {
+    let budget = i64::try_from(validation.cost_max.unwrap_or(OBJECT_COST_MAX)).unwrap_or(i64::MAX);
+    let mut walk = Walk { verdict: Verdict::default(), budget };
+    let correlation = match validation.old {
+        Some(old) if validation.ratcheting => Correlation::Old(old),
+        _ => Correlation::Off,
+    };
+    walk.node(root, &FieldPath::root(), object, validation.old, correlation);
+    walk.verdict
+}
+
+impl Correlation<'_> {
+    fn unchanged(self, value: &Value) -> bool {
+        match self {
+            Correlation::Off => false,
+            Correlation::Old(old) => same(old, value),
+            Correlation::Above(unchanged) => unchanged,
+        }
+    }
+}
+
+/// Equality of JSON values; numbers by value.
+fn same(a: &Value, b: &Value) -> bool {
+    a == b
+}
+
+fn field(path: &FieldPath) -> String {
+    if path.as_str().is_empty() { "<nil>".to_owned() } else { path.as_str().to_owned() }
+}
+
+fn invalid(path: &FieldPath, schema_type: &str, detail: String) -> FieldError {
+    FieldError { kind: FieldErrorKind::Invalid, field: field(path), value: quote(schema_type), detail }
+}
+
+/// A key of an item of a map list: a text that equal keys share.
+fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
+    let mut out = String::new();
+    for key in keys {
+        let value = item.get(key)?;
+        if matches!(value, Value::Null | Value::Array(_) | Value::Object(_)) {
+            return None;
+        }
+        out.push('\0');
+        out.push_str(&value.to_json());
+    }
+    Some(out)
+}
+
+impl Walk {
+    /// Tells whether to go on.
+    fn node(
+        &mut self,
+        node: &Node,
+        path: &FieldPath,
+        value: &Value,
+        old: Option<&Value>,
+        correlation: Correlation<'_>,
+    ) -> bool {
+        if value.is_null() {
+            return true;
+        }
+        let old = old.filter(|old| !old.is_null());
+        if !self.rules(node, path, value, old, correlation) {
+            return false;
+        }
+        match value {
+            Value::Array(items) => self.items(node, path, items, old, (value, correlation)),
+            Value::Object(members) => self.members(node, path, members, old, (value, correlation)),
+            _ => true,
+        }
+    }
+
+    fn members(
+        &mut self,
+        node: &Node,
+        path: &FieldPath,
+        members: &machinery::Map,
+        old: Option<&Value>,
+        (value, correlation): (&Value, Correlation<'_>),
+    ) -> bool {
+        let old = old.filter(|_| node.correlatable_map);
+        let below = |name: &str| match correlation {
+            Correlation::Old(_) if path.as_str().is_empty() && matches!(name, "apiVersion" | "kind") => {
+                Correlation::Off
+            }
+            Correlation::Old(parent) => match parent.get(name).filter(|_| node.correlatable_map) {
+                Some(old) => Correlation::Old(old),
+                None => Correlation::Above(same(parent, value)),
+            },
+            other => other,
+        };
+        if let Some(additional) = &node.additional {
+            for (name, member) in members.iter() {
+                let old = old.and_then(|old| old.get(name));
+                if !self.node(additional, &path.key(name), member, old, below(name)) {
+                    return false;
+                }
+            }
+        }
+        for (name, property) in &node.properties {
+            let Some(member) = members.get(name) else { continue };
+            let old = old.and_then(|old| old.get(name));
+            let place = if name.is_empty() { path.key(name) } else { path.child(name) };
+            if !self.node(property, &place, member, old, below(name)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn items(
+        &mut self,
+        node: &Node,
+        path: &FieldPath,
+        items: &[Value],
+        old: Option<&Value>,
+        (value, correlation): (&Value, Correlation<'_>),
+    ) -> bool {
+        let Some(item_node) = &node.items else { return true };
+        let keys = node.list_keys.as_deref();
+        let keyed = |old: Option<&'_ Value>| -> std::collections::BTreeMap<String, usize> {
+            let items = old.and_then(Value::as_array).unwrap_or_default();
+            let Some(keys) = keys else { return Default::default() };
+            let pairs = items.iter().enumerate().rev();
+            pairs.filter_map(|(i, item)| Some((item_key(item, keys)?, i))).collect()
+        };
+        let old_items = old.and_then(Value::as_array).unwrap_or_default();
+        let places = keyed(old);
+        let find = |item: &Value| places.get(&item_key(item, keys?)?).and_then(|i| old_items.get(*i));
+        for (i, item) in items.iter().enumerate() {
+            let old_item = find(item);
+            let below = match (correlation, old_item) {
+                (Correlation::Old(_), Some(old)) => Correlation::Old(old),
+                (Correlation::Old(parent), None) => Correlation::Above(same(parent, value)),
+                (other, _) => other,
+            };
+            if !self.node(item_node, &path.index(i), item, old_item, below) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn rules(
+        &mut self,
+        node: &Node,
+        path: &FieldPath,
+        value: &Value,
+        old: Option<&Value>,
+        correlation: Correlation<'_>,
+    ) -> bool {
+        if let Some(broken) = &node.broken {
+            let detail = format!("rule compiler initialization error: {broken}");
+            self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+            return true;
+        }
+        if node.rules.is_empty() {
+            return true;
+        }
+        if self.budget <= 0 {
+            self.out_of_budget(path, node);
+            return false;
+        }
+        let this = from_json(value, &node.decl);
+        let before = old.map(|old| from_json(old, &node.decl));
+        for rule in &node.rules {
+            let variables = Variables { this: &this, before: before.as_ref() };
+            if !self.rule(node, rule, path, value, &variables, correlation) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn out_of_budget(&mut self, path: &FieldPath, node: &Node) {
+        let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
+        self.verdict.errors.push(invalid(path, &node.schema_type, detail.to_owned()));
+    }
+
+    fn spend(&mut self, cost: u64) -> bool {
+        self.verdict.cost = self.verdict.cost.saturating_add(cost);
+        match i64::try_from(cost) {
+            Ok(cost) if cost <= self.budget => {
+                self.budget -= cost;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn rule<'a>(
+        &mut self,
+        node: &'a Node,
+        rule: &'a Rule,
+        path: &FieldPath,
+        value: &'a Value,
+        variables: &Variables<'_, 'a>,
+        correlation: Correlation<'_>,
+    ) -> bool {
+        let program = match &rule.program {
+            Ok(program) => program,
+            Err(error) => {
+                let detail = format!("rule compile error: {error}");
+                self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+                return true;
+            }
+        };
+        if rule.uses_old_self && variables.before.is_none() && !rule.optional_old_self {
+            return true;
+        }
+        let outcome = match variables.values(rule.optional_old_self) {
+            Ok(values) => program.eval(&values, CALL_COST_MAX),
+            Err(error) => crate::Outcome { result: Err(error), cost: 1 },
+        };
+        if !self.spend(outcome.cost) {
+            self.out_of_budget(path, node);
+            return false;
+        }
+        let detail = match &outcome.result {
+            Ok(Val::Bool(true)) => return true,
+            Ok(_) => {
+                return self.failed(node, rule, path, value, variables, correlation);
+            }
+            Err(error) if error.text().starts_with("no such overload") => format!(
+                "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {}",
+                rule.name
+            ),
+            Err(error) if error.fatal => format!(
+                "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                rule.name
+            ),
+            Err(error) => format!("{error} evaluating rule: {}", rule.name),
+        };
+        self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+        !matches!(&outcome.result, Err(error) if error.fatal)
+    }
+
+    fn failed<'a>(
+        &mut self,
+        node: &'a Node,
+        rule: &'a Rule,
+        path: &FieldPath,
+        value: &'a Value,
+        variables: &Variables<'_, 'a>,
+        correlation: Correlation<'_>,
+    ) -> bool {
+        let path = if rule.field_path.is_empty() { path.clone() } else { path.child(&rule.field_path) };
+        let ratcheted = !rule.uses_old_self && correlation.unchanged(value);
+        let message = match self.message(rule, variables) {
+            Ok(message) => message,
+            Err(detail) => {
+                self.tell(invalid(&path, &node.schema_type, detail), ratcheted);
+                return false;
+            }
+        };
+        let detail = message
+            .or_else(|| rule.message.clone())
+            .unwrap_or_else(|| format!("failed rule: {}", rule.name));
+        self.tell(failure(node, rule, &path, value, detail), ratcheted);
+        true
+    }
+
+    fn tell(&mut self, error: FieldError, ratcheted: bool) {
+        if ratcheted {
+            self.verdict.warnings.push(error.to_string());
+        } else {
+            self.verdict.errors.push(error);
+        }
+    }
+
+    /// The message of the message expression, if it has one to give; an error stops everything.
+    fn message<'a>(&mut self, rule: &'a Rule, variables: &Variables<'_, 'a>) -> Result<Option<String>, String> {
+        let Some(program) = &rule.message_program else { return Ok(None) };
+        let Ok(values) = variables.values(false) else { return Ok(None) };
+        let outcome = program.eval(&values, CALL_COST_MAX);
+        if !self.spend(outcome.cost) {
+            return Err("messageExpression evaluation failed due to running out of cost budget, no further validation \
+                        rules will be run"
+                .to_owned());
+        }
+        match outcome.result {
+            Err(error) if error.fatal => Err(format!(
+                "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                quote(&rule.expression)
+            )),
+            Ok(Val::String(text)) => {
+                let text = text.trim();
+                let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+                Ok(good.then(|| text.to_owned()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A failed rule as an error of the kind its reason asks for.
+fn failure(node: &Node, rule: &Rule, path: &FieldPath, value: &Value, detail: String) -> FieldError {
+    let field = field(path);
+    let shown = !matches!(node.schema_type.as_str(), "object" | "array");
+    let rendered = if shown { render(value) } else { String::new() };
+    match rule.reason {
+        Reason::Forbidden => FieldError { kind: FieldErrorKind::Forbidden, field, value: String::new(), detail },
+        Reason::Required => FieldError { kind: FieldErrorKind::Required, field, value: String::new(), detail },
+        Reason::Duplicate => {
+            FieldError { kind: FieldErrorKind::Duplicate, field, value: rendered, detail: String::new() }
+        }
+        // Where the value is left out the detail takes its place.
+        Reason::Invalid if !shown => {
+            FieldError { kind: FieldErrorKind::Invalid, field, value: detail, detail: String::new() }
+        }
+        Reason::Invalid => FieldError { kind: FieldErrorKind::Invalid, field, value: rendered, detail },
+    }
+}
+
+/// `self` and `oldSelf`.
+struct Variables<'v, 'a> {
+    this: &'v crate::value::Result<Val<'a>>,
+    before: Option<&'v crate::value::Result<Val<'a>>>,
+}
+
+impl<'a> Variables<'_, 'a> {
+    fn values(&self, optional: bool) -> crate::value::Result<[Option<Val<'a>>; 2]> {
+        let this = self.this.clone()?;
+        let before = self.before.cloned().transpose()?;
+        let before = if optional { Some(before.map_or(Val::Optional(None), Val::some)) } else { before };
+        Ok([Some(this), before])
+    }
+}

@@ -1,0 +1,3 @@
+//! Recorded exchanges with kube-apiserver, replayed on the rules of definitions and objects.
+
+mod replay;

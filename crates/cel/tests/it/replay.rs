@@ -1,0 +1,324 @@
+//! Definitions and objects of the recordings go through `Rules`; what it tells must be what was recorded.
+//!
+//! This is no server: objects aren't pruned, defaulted or checked against their schema, so only answers that come from
+//! rules are compared, and steps whose objects would have been changed first are left out by the recordings' nature.
+
+use cel::rules::{Options, Rules, Validation};
+use machinery::value::decode;
+use machinery::{FieldError, FieldPath, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Parts of messages that don't come from rules.
+const OTHERS: [&str; 8] = [
+    "some validation rules were not checked",
+    " in body ",
+    "Too long",
+    "Too many",
+    "Duplicate value: ",
+    "must be Gate",
+    "must validate one",
+    "regex used for validation is",
+];
+
+type Cause = (String, String, String);
+
+struct Definition {
+    versions: BTreeMap<String, (Option<Rules>, Value)>,
+    body: Value,
+    schemas: Vec<Value>,
+}
+
+#[derive(Default)]
+struct State {
+    definitions: BTreeMap<String, Definition>,
+    objects: BTreeMap<String, Value>,
+    compared: usize,
+    differences: Vec<String>,
+}
+
+fn transcripts() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts");
+    let Ok(files) = std::fs::read_dir(folder) else { return vec![] };
+    let mut paths: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    paths.retain(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("cel-")));
+    paths.sort();
+    paths
+}
+
+fn causes(answer: &Value) -> BTreeSet<Cause> {
+    let causes = answer.at(&["body", "details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    causes
+        .iter()
+        .map(|c| (c.str_at(&["field"]).into(), anonymous(c.str_at(&["message"])), c.str_at(&["reason"]).into()))
+        .collect()
+}
+
+/// The number in `selfType123` differs each time.
+fn anonymous(text: &str) -> String {
+    let mut parts = text.split("selfType");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("selfType");
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
+}
+
+fn told(errors: &[FieldError]) -> BTreeSet<Cause> {
+    let message = |e: &FieldError| anonymous(e.message().strip_suffix(": ").unwrap_or(&e.message()));
+    errors.iter().map(|e| (e.field.clone(), message(e), e.kind.reason().to_owned())).collect()
+}
+
+fn schemas(definition: &Value) -> Vec<(FieldPath, String, Value)> {
+    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let schema = |v: &Value| v.at(&["schema", "openAPIV3Schema"]).cloned().unwrap_or_default();
+    let same = versions.windows(2).all(|pair| schema(&pair[0]) == schema(&pair[1]));
+    let path = |i: usize| {
+        if same {
+            FieldPath::new("spec.validation.openAPIV3Schema")
+        } else {
+            FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"))
+        }
+    };
+    versions.iter().enumerate().map(|(i, v)| (path(i), v.str_at(&["name"]).to_owned(), schema(v))).collect()
+}
+
+impl State {
+    /// A stored definition with a patch applied.
+    fn patched(&self, step: &Value, patch: &Value) -> Option<Value> {
+        let name = step.str_at(&["path"]).split('?').next()?.rsplit('/').next()?;
+        let (plural, group) = name.split_once('.')?;
+        let mut body = self.definitions.get(&format!("{group}/{plural}"))?.body.clone();
+        if let Value::Array(operations) = patch {
+            operations.iter().for_each(|operation| operate(&mut body, operation));
+        } else {
+            merge(&mut body, patch);
+        }
+        Some(body)
+    }
+
+    fn compare(&mut self, name: &str, want: &BTreeSet<Cause>, got: &BTreeSet<Cause>) {
+        self.compared += 1;
+        if want != got {
+            let show = |set: &BTreeSet<Cause>, other: &BTreeSet<Cause>, sign: &str| {
+                set.difference(other).map(|c| format!("  {sign} {} | {} | {}\n", c.0, c.1, c.2)).collect::<String>()
+            };
+            self.differences.push(format!("{name}\n{}{}", show(want, got, "-"), show(got, want, "+")));
+        }
+    }
+
+    fn definition(&mut self, name: &str, step: &Value, body: &Value, dry: bool) {
+        let answer = step.get("answer").cloned().unwrap_or_default();
+        let status = answer.get("status").and_then(Value::as_int).unwrap_or(0);
+        if !matches!(status, 200 | 201 | 422) {
+            return;
+        }
+        let key = format!("{}/{}", body.str_at(&["spec", "group"]), body.str_at(&["spec", "names", "plural"]));
+        let mut options = Options::default();
+        let schemas = schemas(body);
+        if let Some(stored) = self.definitions.get(&key) {
+            stored.schemas.iter().for_each(|schema| options.store(schema));
+        }
+        let mut errors = vec![];
+        let mut versions = BTreeMap::new();
+        for (path, version, schema) in &schemas {
+            let unchanged = self.definitions.get(&key).is_some_and(|stored| stored.schemas.contains(schema));
+            let options = Options { expensive_expressions: unchanged, ..options.clone() };
+            let (rules, problems) = Rules::compile(schema, path, &options);
+            errors.extend(problems);
+            let v = body.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+            let v = v.iter().find(|v| v.str_at(&["name"]) == version).cloned().unwrap_or_default();
+            versions.insert(version.clone(), (rules, v));
+        }
+        let ours = |c: &Cause| c.0.contains("x-kubernetes-validations") || c.1.contains("estimated rule cost total");
+        let all = causes(&answer);
+        let want: BTreeSet<Cause> = all.iter().filter(|c| ours(c)).cloned().collect();
+        // Rules aren't compiled where the schema has other errors; where rules may stand is the schema's business.
+        let structural = want.iter().any(|c| c.1.contains("must be empty to be structural"));
+        if all.len() == want.len() && !structural {
+            self.compare(name, &want, &told(&errors));
+        }
+        if status != 422 && !dry {
+            let schemas = schemas.into_iter().map(|(_, _, schema)| schema).collect();
+            self.definitions.insert(key, Definition { versions, schemas, body: body.clone() });
+        }
+    }
+
+    fn object(&mut self, name: &str, step: &Value, body: &Value, dry: bool) {
+        let path = step.str_at(&["path"]).split('?').next().unwrap_or_default();
+        let parts: Vec<&str> = path.split('/').collect();
+        let ["", "apis", group, version, rest @ ..] = parts.as_slice() else { return };
+        let rest = if let ["namespaces", _, rest @ ..] = rest { rest } else { rest };
+        let (plural, item) = match rest {
+            [plural] => (*plural, body.str_at(&["metadata", "name"])),
+            [plural, item] => (*plural, *item),
+            _ => return,
+        };
+        let Some(definition) = self.definitions.get(&format!("{group}/{plural}")) else { return };
+        let Some((rules, version)) = definition.versions.get(*version) else { return };
+        let answer = step.get("answer").cloned().unwrap_or_default();
+        let status = answer.get("status").and_then(Value::as_int).unwrap_or(0);
+        if !matches!(status, 200 | 201 | 422) {
+            return;
+        }
+        let key = format!("{group}/{plural}/{item}");
+        let old = if step.str_at(&["method"]) == "POST" { None } else { self.objects.get(&key).cloned() };
+        let mut object = match step.str_at(&["method"]) {
+            "POST" | "PUT" => named(body, &answer),
+            "PATCH" if step.str_at(&["headers", "content-type"]).contains("merge-patch") => {
+                let mut merged = old.clone().unwrap_or_default();
+                merge(&mut merged, body);
+                merged
+            }
+            _ => return,
+        };
+        if version.at(&["subresources", "status"]).is_some() {
+            match old.as_ref().and_then(|old| old.get("status")) {
+                Some(status) => object.set_at(&["status"], status.clone()),
+                None => drop(object.remove_at(&["status"])),
+            }
+        }
+        default(&mut object, version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
+        let verdict = rules.as_ref().map(|rules| {
+            let validation = Validation { old: old.as_ref(), ratcheting: true, cost_max: None };
+            rules.validate(&object, &validation)
+        });
+        let got = verdict.map(|verdict| told(&verdict.errors)).unwrap_or_default();
+        let want = causes(&answer);
+        if !want.iter().any(|cause| OTHERS.iter().any(|other| cause.1.contains(other) && !cause.1.contains("=<"))) {
+            self.compare(name, &want, &got);
+        }
+        if status != 422 && !dry {
+            let stored = answer.get("body").filter(|b| b.get("spec").is_some() || b.get("kind").is_some());
+            let ignored = step.get("ignore").and_then(Value::as_array).unwrap_or_default();
+            let partial = ignored.iter().any(|i| i.as_str() == Some("spec"));
+            let stored = stored.filter(|_| !partial).cloned().unwrap_or(object);
+            self.objects.insert(key, stored);
+        }
+    }
+}
+
+/// The object with the name that the server made for it.
+fn named(body: &Value, answer: &Value) -> Value {
+    let mut object = body.clone();
+    let name = answer.get("body").map(|b| if b.get("spec").is_some() { b.str_at(&["metadata", "name"]) } else { b.str_at(&["details", "name"]) });
+    if object.at(&["metadata", "name"]).is_none()
+        && let Some(name) = name.filter(|name| !name.is_empty())
+    {
+        object.set_at(&["metadata", "name"], Value::from(name));
+    }
+    object
+}
+
+/// Fills in defaults, as far as the recordings need it.
+fn default(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(members) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, property) in properties.into_iter().flat_map(machinery::Map::iter) {
+                let nullable = property.get("nullable").and_then(Value::as_bool).unwrap_or(false);
+                if members.get(name).is_some_and(Value::is_null) && !nullable {
+                    members.remove(name);
+                }
+                if let (None, Some(default)) = (members.get(name), property.get("default")) {
+                    members.insert(name.clone(), default.clone());
+                }
+                if let Some(member) = members.get_mut(name) {
+                    default(member, property);
+                }
+            }
+            if let Some(additional) = schema.get("additionalProperties") {
+                members.values_mut().for_each(|member| default(member, additional));
+            }
+        }
+        Value::Array(items) => {
+            let schema = schema.get("items").unwrap_or(&Value::Null);
+            items.iter_mut().for_each(|item| default(item, schema));
+        }
+        _ => {}
+    }
+}
+
+/// One operation of a JSON patch.
+fn operate(body: &mut Value, operation: &Value) {
+    let path = operation.str_at(&["path"]);
+    let mut keys: Vec<String> = path.split('/').skip(1).map(|k| k.replace("~1", "/").replace("~0", "~")).collect();
+    let Some(last) = keys.pop() else { return };
+    let mut node = body;
+    for key in &keys {
+        let next = match node {
+            Value::Object(members) => members.get_mut(key),
+            Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get_mut(i)),
+            _ => None,
+        };
+        let Some(next) = next else { return };
+        node = next;
+    }
+    let value = operation.get("value").cloned().unwrap_or_default();
+    match (node, operation.str_at(&["op"])) {
+        (Value::Object(members), "remove") => drop(members.remove(&last)),
+        (Value::Object(members), "add" | "replace") => drop(members.insert(last.as_str(), value)),
+        (Value::Array(items), op) => match (op, last.parse::<usize>()) {
+            ("add", Err(_)) => items.push(value),
+            ("add", Ok(i)) => items.insert(i.min(items.len()), value),
+            ("replace", Ok(i)) if i < items.len() => items[i] = value,
+            ("remove", Ok(i)) if i < items.len() => drop(items.remove(i)),
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(members) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !matches!(target, Value::Object(_)) {
+        *target = Value::object();
+    }
+    let Value::Object(map) = target else { return };
+    for (key, value) in members.iter() {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key), value);
+        }
+    }
+}
+
+#[test]
+fn recorded_answers_are_ours() {
+    let mut total = 0;
+    let mut failures = vec![];
+    for path in transcripts() {
+        let text = std::fs::read(&path).unwrap();
+        let transcript = decode(&text).unwrap();
+        let file = transcript.str_at(&["name"]).to_owned();
+        let mut state = State::default();
+        for step in transcript.get("steps").and_then(Value::as_array).unwrap_or_default() {
+            let method = step.str_at(&["method"]);
+            let Some(body) = step.get("body").filter(|_| matches!(method, "POST" | "PUT" | "PATCH")) else {
+                if method == "DELETE" {
+                    let path = step.str_at(&["path"]);
+                    let item = path.rsplit('/').next().unwrap_or_default().to_owned();
+                    state.objects.retain(|key, _| !key.ends_with(&format!("/{item}")));
+                }
+                continue;
+            };
+            let name = format!("{file}: {}", step.str_at(&["id"]));
+            let dry = step.str_at(&["path"]).contains("dryRun");
+            let path = step.str_at(&["path"]);
+            if path.contains("/customresourcedefinitions") && !path.contains("/status") {
+                let body = if method == "PATCH" { state.patched(step, body) } else { Some(body.clone()) };
+                body.iter().for_each(|body| state.definition(&name, step, body, dry));
+            } else {
+                state.object(&name, step, body, dry);
+            }
+        }
+        total += state.compared;
+        failures.extend(state.differences);
+    }
+    assert!(failures.is_empty(), "{} of {total} differ:\n{}", failures.len(), failures.join("\n"));
+}
