@@ -4,9 +4,11 @@
 
 use crate::cost::runtime::CallCost;
 use crate::library::registry;
-use crate::program::{Attribute, Base, Bind, Call, Fold, Node, Qualifier, QualifierKind, RegexCall, RegexKind};
+use crate::program::{
+    Attribute, Base, Bind, Call, Const, Fold, Node, Order, Qualifier, QualifierKind, Quantifier, RegexCall, RegexKind,
+};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Map, Result, Val, equal};
+use crate::value::{Error, Key, List, Map, Result, Val, compare, equal};
 use std::rc::Rc;
 
 /// The implementation of a function.
@@ -35,6 +37,7 @@ impl<'a> Frame<'a> {
         Frame { slots: vec![], cost: 0, cost_max: u64::MAX }.eval(node)
     }
 
+    #[inline]
     fn charge(&mut self, cost: u64) -> Result<()> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.cost_max { Err(Error::cancelled()) } else { Ok(()) }
@@ -53,6 +56,7 @@ impl<'a> Frame<'a> {
                 _ => Err(Error::overload()),
             },
             Node::Equal { sides, negated } => self.equal(sides, *negated),
+            Node::Order { sides, order, cost } => self.order(sides, *order, *cost),
             Node::Call(call) => self.call(call),
             Node::Regex(call) => self.regex(call),
             Node::InConstants(parts) => {
@@ -67,6 +71,7 @@ impl<'a> Frame<'a> {
             Node::List { items, optional } => self.list(items, optional),
             Node::Map(entries) => self.map(entries),
             Node::Fold(fold) => self.fold(fold),
+            Node::Quantifier(quantifier) => self.quantifier(quantifier),
             Node::Bind(bind) => self.bind(bind),
             Node::Append { accu, item, made } => self.append(*accu, item, *made),
             Node::Insert { accu, parts } => self.insert(*accu, parts),
@@ -106,6 +111,13 @@ impl<'a> Frame<'a> {
     fn attribute(&mut self, attribute: &'a Attribute) -> Result<Val<'a>> {
         let cost = u64::from(!attribute.free);
         let result = self.base(&attribute.base);
+        if let ([Qualifier { kind: QualifierKind::Field(name), optional: false }], Ok(Val::Map(map))) =
+            (attribute.qualifiers.as_slice(), &result)
+            && let Some(found) = map.get_str(name)
+        {
+            self.charge(cost + 1)?;
+            return found;
+        }
         if attribute.qualifiers.is_empty() {
             self.charge(cost)?;
             return result;
@@ -192,13 +204,13 @@ impl<'a> Frame<'a> {
         let left = self.eval(&sides[0]);
         match &left {
             Ok(Val::Bool(b)) if *b == decisive => return left,
-            Err(error) if error.fatal => return left,
+            Err(error) if error.is_fatal() => return left,
             _ => {}
         }
         let right = self.eval(&sides[1]);
         match (&left, &right) {
             (_, Ok(Val::Bool(b))) if *b == decisive => right,
-            (_, Err(error)) if error.fatal => right,
+            (_, Err(error)) if error.is_fatal() => right,
             (Err(_), _) => left,
             (_, Err(_)) => right,
             (Ok(Val::Bool(_)), Ok(Val::Bool(_))) => right,
@@ -221,10 +233,36 @@ impl<'a> Frame<'a> {
         same.map(|same| Val::Bool(same != negated))
     }
 
+    fn order(&mut self, sides: &'a [Node; 2], order: Order, cost: CallCost) -> Result<Val<'a>> {
+        let left = self.eval(&sides[0]);
+        if let Ok(Val::Int(left)) = left
+            && let Node::Const(Const::Int(right)) = &sides[1]
+        {
+            self.charge(cost.of_error())?;
+            return Ok(Val::Bool(order.holds(left.cmp(right))));
+        }
+        let left = match left {
+            Err(error) if error.is_fatal() => return Err(error),
+            other => other,
+        };
+        let right = self.settled(&sides[1])?;
+        match (left, right) {
+            (Ok(left), Ok(right)) => {
+                let found = compare(&left, &right);
+                self.charge(cost.of_call(&[left, right], None))?;
+                found.map(|found| Val::Bool(order.holds(found)))
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                self.charge(cost.of_error())?;
+                Err(error)
+            }
+        }
+    }
+
     /// A value or an error that isn't fatal.
     fn settled(&mut self, node: &'a Node) -> Result<Result<Val<'a>>> {
         match self.eval(node) {
-            Err(error) if error.fatal => Err(error),
+            Err(error) if error.is_fatal() => Err(error),
             other => Ok(other),
         }
     }
@@ -394,12 +432,67 @@ impl<'a> Frame<'a> {
                     }
                 }
             }
-            (other, None) => return Err(Error::new(format!("got '{}', expected iterable type", other.go_type()))),
-            (other, Some(_)) => {
-                return Err(Error::new(format!("unsupported comprehension range type: {}", other.go_type())));
-            }
+            (other, second) => return Err(not_iterable(&other, second.is_some())),
         }
         self.eval(&fold.result)
+    }
+
+    /// `all` and `exists`: a fold of `&&` or `||`, charged like one.
+    fn quantifier(&mut self, quantifier: &'a Quantifier) -> Result<Val<'a>> {
+        let range = self.eval(&quantifier.range)?;
+        let decisive = quantifier.decisive;
+        // What the condition costs, and the accumulator on the left of the operator.
+        let round = if decisive { 3 } else { 2 };
+        let mut accu: Result<bool> = Ok(!decisive);
+        let mut step = |frame: &mut Self| -> Result<bool> {
+            frame.charge(round)?;
+            if accu == Ok(decisive) {
+                return Ok(false);
+            }
+            frame.charge(1)?;
+            let found = frame.eval(&quantifier.predicate);
+            match found {
+                Ok(Val::Bool(b)) if b == decisive => accu = Ok(decisive),
+                Ok(Val::Bool(_)) => {}
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) if accu.is_ok() => accu = Err(error),
+                Ok(_) if accu.is_ok() => accu = Err(Error::overload()),
+                _ => {}
+            }
+            Ok(true)
+        };
+        match (range, quantifier.var2) {
+            (Val::List(list), second) => {
+                for i in 0..list.len() {
+                    let Some(item) = list.get(i) else { break };
+                    match second {
+                        None => self.set(quantifier.var, item),
+                        Some(second) => {
+                            self.set(quantifier.var, Ok(Val::Int(i as i64)));
+                            self.set(second, item);
+                        }
+                    }
+                    if !step(self)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), second) => {
+                for key in map.keys() {
+                    if let Some(second) = second {
+                        let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
+                        self.set(second, value);
+                    }
+                    self.set(quantifier.var, Ok(key));
+                    if !step(self)? {
+                        break;
+                    }
+                }
+            }
+            (other, second) => return Err(not_iterable(&other, second.is_some())),
+        }
+        self.charge(1)?;
+        accu.map(Val::Bool)
     }
 
     /// One round; tells whether to go on.
@@ -473,6 +566,15 @@ impl<'a> Frame<'a> {
             other @ Val::Optional(_) => Ok(other),
             _ => Err(Error::overload()),
         }
+    }
+}
+
+fn not_iterable(value: &Val<'_>, two: bool) -> Error {
+    let name = value.go_type();
+    if two {
+        Error::new(format!("unsupported comprehension range type: {name}"))
+    } else {
+        Error::new(format!("got '{name}', expected iterable type"))
     }
 }
 

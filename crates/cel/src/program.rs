@@ -42,6 +42,7 @@ pub(crate) enum Node {
     Or(Box<[Node; 2]>),
     Conditional(Box<[Node; 3]>),
     Equal { sides: Box<[Node; 2]>, negated: bool },
+    Order { sides: Box<[Node; 2]>, order: Order, cost: CallCost },
     Call(Box<Call>),
     Regex(Box<RegexCall>),
     /// Membership in a list of constants.
@@ -49,6 +50,7 @@ pub(crate) enum Node {
     List { items: Box<[Node]>, optional: Box<[bool]> },
     Map(Box<[(Node, Node, bool)]>),
     Fold(Box<Fold>),
+    Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),
     /// `accumulator + [item]`; the last tells whether the list counts as made at run time.
     Append { accu: u32, item: Box<Node>, made: bool },
@@ -121,6 +123,46 @@ pub(crate) struct Fold {
     pub condition: Node,
     pub step: Node,
     pub result: Node,
+}
+
+/// `all` (decisive: false) or `exists` (decisive: true).
+#[derive(Debug)]
+pub(crate) struct Quantifier {
+    pub range: Node,
+    pub var: u32,
+    pub var2: Option<u32>,
+    pub predicate: Node,
+    pub decisive: bool,
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    Less,
+    LessEquals,
+    Greater,
+    GreaterEquals,
+}
+
+impl Order {
+    fn of(function: &str) -> Option<Order> {
+        Some(match function {
+            "_<_" => Order::Less,
+            "_<=_" => Order::LessEquals,
+            "_>_" => Order::Greater,
+            "_>=_" => Order::GreaterEquals,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn holds(self, found: std::cmp::Ordering) -> bool {
+        match self {
+            Order::Less => found.is_lt(),
+            Order::LessEquals => found.is_le(),
+            Order::Greater => found.is_gt(),
+            Order::GreaterEquals => found.is_ge(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -357,6 +399,10 @@ impl Lowering<'_> {
             _ => {}
         }
         let cost = CallCost::of(function, id);
+        if let Some(order) = Order::of(function) {
+            let sides = <[Node; 2]>::try_from(nodes).map_err(|_| Error::overload())?;
+            return Ok(Node::Order { sides: Box::new(sides), order, cost });
+        }
         if let Some(node) = regex_call(function, &mut nodes, cost)? {
             return Ok(node);
         }
@@ -403,6 +449,11 @@ impl Lowering<'_> {
         let accu = self.declare(&fold.accu);
         let var = self.declare(&fold.var);
         let var2 = fold.var2.as_ref().map(|name| self.declare(name));
+        if let Some((decisive, predicate)) = quantified(fold) {
+            let predicate = self.expr(predicate)?;
+            [Some(accu), Some(var), var2].into_iter().flatten().for_each(|slot| self.forget(slot));
+            return Ok(Node::Quantifier(Box::new(Quantifier { range, var, var2, predicate, decisive })));
+        }
         let condition = self.expr(&fold.condition)?;
         let step = self.step(&fold.step, accu)?;
         self.forget(var);
@@ -433,6 +484,20 @@ impl Lowering<'_> {
             }
             _ => self.expr(step),
         }
+    }
+}
+
+/// The predicate of `all` and `exists`, and which answer of it decides.
+fn quantified(fold: &Comprehension) -> Option<(bool, &Expr)> {
+    let Kind::Call { function, target: None, args } = &fold.step.kind else { return None };
+    let decisive = match (function.as_str(), &fold.init.kind) {
+        ("_&&_", Kind::Literal(Literal::Bool(true))) => false,
+        ("_||_", Kind::Literal(Literal::Bool(false))) => true,
+        _ => return None,
+    };
+    match args.as_slice() {
+        [Expr { kind: Kind::Ident(name), .. }, predicate] if name == ACCUMULATOR => Some((decisive, predicate)),
+        _ => None,
     }
 }
 

@@ -16,37 +16,48 @@ use std::rc::Rc;
 pub use convert::{from_json, to_json};
 pub(crate) use equal::{compare, equal, item_key, scalar_text};
 
-/// Why an evaluation failed.
+/// Why an evaluation failed. One word, as it is part of every result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(std::sync::Arc<Failure>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Failure {
     text: Text,
-    /// The budget is used up: not to be absorbed by `&&` and `||`.
-    pub(crate) fatal: bool,
+    fatal: bool,
 }
 
 impl Error {
+    #[cold]
     pub(crate) fn new(text: impl Into<Text>) -> Error {
-        Error { text: text.into(), fatal: false }
+        Error(std::sync::Arc::new(Failure { text: text.into(), fatal: false }))
     }
 
     /// The error of a function that doesn't take such values.
+    #[cold]
     pub(crate) fn overload() -> Error {
         Error::new(Text::new_static("no such overload"))
     }
 
+    #[cold]
     pub(crate) fn cancelled() -> Error {
-        Error { text: Text::new_static("operation cancelled: actual cost limit exceeded"), fatal: true }
+        let text = Text::new_static("operation cancelled: actual cost limit exceeded");
+        Error(std::sync::Arc::new(Failure { text, fatal: true }))
+    }
+
+    /// Whether the budget is used up: not to be absorbed by `&&` and `||`.
+    pub(crate) fn is_fatal(&self) -> bool {
+        self.0.fatal
     }
 
     /// The message.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.text())
     }
 }
 

@@ -173,7 +173,7 @@ impl FieldError {
     /// The message of the cause: the error without its path.
     pub fn message(&self) -> String {
         let mut text = self.kind.text().to_owned();
-        if self.kind.shows_value() {
+        if self.kind.shows_value() && !self.value.is_empty() {
             text.push_str(": ");
             text.push_str(&self.value);
         }

@@ -7,6 +7,7 @@ pub mod field;
 pub mod jsonpath;
 pub mod names;
 pub mod patch;
+pub mod protobuf;
 pub mod selector;
 pub mod time;
 pub mod yaml;

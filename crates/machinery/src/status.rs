@@ -1,7 +1,7 @@
 //! `Status`: the one error at the edge (api-machinery 2).
 
 use crate::field::FieldError;
-use crate::value::{Map, Text, Value};
+use crate::value::{Map, Text, Value, quote};
 
 /// Why a request failed, as clients test it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Status {
     }
 
     pub fn not_found(group: &str, resource: &str, name: &str) -> Status {
-        let message = format!("{} \"{name}\" not found", group_resource(group, resource));
+        let message = format!("{} {} not found", group_resource(group, resource), quote(name));
         Self::about(Reason::NotFound, message, group, resource, name)
     }
 
@@ -186,13 +186,13 @@ impl Status {
     }
 
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Status {
-        let message = format!("{} \"{name}\" already exists", group_resource(group, resource));
+        let message = format!("{} {} already exists", group_resource(group, resource), quote(name));
         Self::about(Reason::AlreadyExists, message, group, resource, name)
     }
 
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message =
-            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", group_resource(group, resource));
+            format!("Operation cannot be fulfilled on {} {}: {why}", group_resource(group, resource), quote(name));
         Self::about(Reason::Conflict, message, group, resource, name)
     }
 
@@ -200,7 +200,7 @@ impl Status {
         let message = match (resource, name) {
             ("", _) => format!("forbidden: {why}"),
             (_, "") => format!("{} is forbidden: {why}", group_resource(group, resource)),
-            _ => format!("{} \"{name}\" is forbidden: {why}", group_resource(group, resource)),
+            _ => format!("{} {} is forbidden: {why}", group_resource(group, resource), quote(name)),
         };
         Self::about(Reason::Forbidden, message, group, resource, name)
     }
@@ -219,7 +219,7 @@ impl Status {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let message = format!("{} \"{name}\" is invalid: {list}", group_resource(group, kind));
+        let message = format!("{} {} is invalid: {list}", group_resource(group, kind), quote(name));
         let mut status = Self::about(Reason::Invalid, message, group, kind, name);
         if let Some(details) = &mut status.details {
             details.causes = errors

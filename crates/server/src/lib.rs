@@ -31,6 +31,12 @@ use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
 
+/// A short name for bytes: the first half of their SHA-256.
+fn short_hash(bytes: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(bytes).iter().take(16).map(|b| format!("{b:02x}")).collect()
+}
+
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
 

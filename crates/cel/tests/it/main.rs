@@ -1,3 +1,4 @@
 //! Recorded exchanges with kube-apiserver, replayed on the rules of definitions and objects.
 
+mod measured;
 mod replay;

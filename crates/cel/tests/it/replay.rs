@@ -152,7 +152,7 @@ impl State {
         let rest = if let ["namespaces", _, rest @ ..] = rest { rest } else { rest };
         let (plural, item) = match rest {
             [plural] => (*plural, body.str_at(&["metadata", "name"])),
-            [plural, item] => (*plural, *item),
+            [plural, item] | [plural, item, "status"] => (*plural, *item),
             _ => return,
         };
         let Some(definition) = self.definitions.get(&format!("{group}/{plural}")) else { return };
@@ -166,14 +166,23 @@ impl State {
         let old = if step.str_at(&["method"]) == "POST" { None } else { self.objects.get(&key).cloned() };
         let mut object = match step.str_at(&["method"]) {
             "POST" | "PUT" => named(body, &answer),
-            "PATCH" if step.str_at(&["headers", "content-type"]).contains("merge-patch") => {
-                let mut merged = old.clone().unwrap_or_default();
-                merge(&mut merged, body);
-                merged
+            "PATCH" => {
+                let kind = step.str_at(&["headers", "Content-Type"]);
+                let mut patched = old.clone().unwrap_or_default();
+                match body {
+                    Value::Array(operations) => operations.iter().for_each(|operation| operate(&mut patched, operation)),
+                    _ if kind.is_empty() || kind.contains("merge-patch") => merge(&mut patched, body),
+                    _ => return,
+                }
+                patched
             }
             _ => return,
         };
-        if version.at(&["subresources", "status"]).is_some() {
+        if rest.last() == Some(&"status") {
+            let status = object.get("status").cloned();
+            object = old.clone().unwrap_or_default();
+            status.into_iter().for_each(|status| object.set_at(&["status"], status));
+        } else if version.at(&["subresources", "status"]).is_some() {
             match old.as_ref().and_then(|old| old.get("status")) {
                 Some(status) => object.set_at(&["status"], status.clone()),
                 None => drop(object.remove_at(&["status"])),
@@ -203,9 +212,9 @@ impl State {
 fn named(body: &Value, answer: &Value) -> Value {
     let mut object = body.clone();
     let name = answer.get("body").map(|b| if b.get("spec").is_some() { b.str_at(&["metadata", "name"]) } else { b.str_at(&["details", "name"]) });
-    if object.at(&["metadata", "name"]).is_none()
-        && let Some(name) = name.filter(|name| !name.is_empty())
-    {
+    if object.at(&["metadata", "name"]).is_none() {
+        let made = format!("{}x1y2z", object.str_at(&["metadata", "generateName"]));
+        let name = name.filter(|name| !name.is_empty()).map_or(made, str::to_owned);
         object.set_at(&["metadata", "name"], Value::from(name));
     }
     object

@@ -34,7 +34,6 @@ impl<'a> Parser<'a> {
     }
 
     fn single(&mut self) -> Option<()> {
-        self.skip_comments()?;
         let found = self.address()?;
         self.skip_comments()?;
         (self.rest.is_empty() && found == 1).then_some(())
@@ -167,13 +166,20 @@ impl<'a> Parser<'a> {
                 self.skip_comments()?;
             }
             self.space();
-            let word =
-                if self.rest.starts_with('"') { self.quoted().map(|_| ()) } else { self.atom(true, true).map(|_| ()) };
-            match word {
-                Some(()) => words += 1,
-                None if words > 0 => return Some(()),
-                None => return None,
+            let quoted = self.rest.starts_with('"');
+            let good = if quoted { self.quoted().is_some() } else { self.plain_word()? };
+            if !good {
+                return (words > 0).then_some(());
             }
+            words += 1;
+        }
+    }
+
+    /// Whether there is a word without quotes; `None` if it is encoded in a way that is not read.
+    fn plain_word(&mut self) -> Option<bool> {
+        match self.atom(true, true) {
+            Some(word) if has_unknown_charset(word) => None,
+            word => Some(word.is_some()),
         }
     }
 }
@@ -181,4 +187,21 @@ impl<'a> Parser<'a> {
 /// Visible characters and blanks.
 fn is_quotable(c: char) -> bool {
     (' '..='~').contains(&c) || c == '\t' || !c.is_ascii()
+}
+
+/// An encoded word (RFC 2047) in a character set that is not read.
+fn has_unknown_charset(word: &str) -> bool {
+    let Some(inner) = word.strip_prefix("=?").and_then(|w| w.strip_suffix("?=")) else { return false };
+    let parts: Vec<&str> = inner.split('?').collect();
+    let [charset, encoding, text] = parts[..] else { return false };
+    let known = ["utf-8", "iso-8859-1", "us-ascii"].iter().any(|k| charset.eq_ignore_ascii_case(k));
+    let readable = match encoding {
+        "q" | "Q" => text
+            .split('=')
+            .skip(1)
+            .all(|rest| rest.get(..2).is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))),
+        "b" | "B" => text.is_empty() || super::is_base64(text),
+        _ => false,
+    };
+    !charset.is_empty() && !known && readable
 }

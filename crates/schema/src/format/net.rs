@@ -33,7 +33,7 @@ fn v4(text: &str, sloppy: bool) -> bool {
     text.split('.').count() == 4 && text.split('.').all(part)
 }
 
-fn v6(text: &str, sloppy: bool) -> bool {
+pub(super) fn v6(text: &str, sloppy: bool) -> bool {
     let groups = |t: &str, last: bool| -> Option<usize> {
         if t.is_empty() {
             return Some(0);

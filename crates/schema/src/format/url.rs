@@ -104,16 +104,17 @@ fn port(text: &str) -> Result<(), String> {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    if text.starts_with('[') {
+    if let Some(open) = text.rfind('[') {
         let end = text.rfind(']').ok_or("missing ']' in host")?;
         port(&text[end + 1..])?;
-        return Ok(text.to_owned());
+        let inner = text.get(open + 1..end).ok_or("missing ']' in host")?;
+        return if open == 0 && literal(inner)? { Ok(text.to_owned()) } else { Err("invalid IP-literal".to_owned()) };
     }
     if let Some(colon) = text.rfind(':') {
         port(&text[colon..])?;
     }
     for (i, c) in text.char_indices() {
-        if c.is_ascii_alphanumeric() || !c.is_ascii() || "-_.~!$&'()*+,;=:[]<>\"".contains(c) {
+        if is_host_char(c) {
             continue;
         }
         if c == '%' {
@@ -123,6 +124,25 @@ fn host(text: &str) -> Result<String, String> {
         return Err(format!("invalid character {} in host name", machinery::value::quote(&c.to_string())));
     }
     Ok(text.to_owned())
+}
+
+fn is_host_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || !c.is_ascii() || "-_.~!$&'()*+,;=:[]<>\"".contains(c)
+}
+
+/// Whether the text in brackets is an IPv6 address, with a zone or without.
+fn literal(text: &str) -> Result<bool, String> {
+    let (address, zone) = match text.split_once("%25") {
+        Some((address, zone)) => (address, Some(zone)),
+        None => (text, None),
+    };
+    if let Some(zone) = zone {
+        unescape(zone)?;
+        if !zone.chars().all(|c| c == '%' || is_host_char(c)) {
+            return Ok(false);
+        }
+    }
+    Ok(super::net::v6(address, false) && zone.is_none_or(|z| !z.is_empty()))
 }
 
 fn unescape(text: &str) -> Result<String, String> {

@@ -173,7 +173,11 @@ impl Edge {
         let route = match self.route(&authorized.info) {
             Ok(route) => route,
             Err(NotServed::Plain) => return respond::text(404, "404 page not found\n"),
-            Err(NotServed::Status(status)) => return reply.status(&status),
+            Err(NotServed::Status(status, warning)) => {
+                let mut response = reply.status(&status);
+                append_warnings(warning.as_slice(), response.headers_mut());
+                return response;
+            }
         };
         let deprecation = route.version.deprecation.clone();
         let request = Arc::new(Request {
@@ -196,8 +200,12 @@ impl Edge {
     /// What is not a resource: discovery, OpenAPI, health, version, metrics.
     fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> Answer {
         let path = info.path.trim_end_matches('/');
+        match info.path.as_str() {
+            path @ ("/healthz" | "/livez" | "/readyz") => return self.health.answer(path, &info.query),
+            "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
+            _ => {}
+        }
         match path {
-            "/healthz" | "/livez" | "/readyz" => return self.health.answer(path, &info.query),
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
@@ -213,10 +221,15 @@ impl Edge {
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
             return openapi(self.openapi.answer(&info.path, &info.query, accept, etag), reply);
         }
+        if info.path.starts_with("//") {
+            return respond::text(404, "404 page not found\n");
+        }
         if let Some(found) = self.discovery.answer(path, accept, etag, reply) {
             return found;
         }
-        if info.path.starts_with("/api/") {
+        let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
+        let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
+        if info.path.starts_with("/api/") || in_shipped {
             return reply.status(&Status::no_such_resource());
         }
         respond::text(404, "404 page not found\n")
@@ -244,8 +257,8 @@ impl Edge {
     /// The resource of a path (api-machinery 14.1, crd.md 7.1).
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
-        let unknown = || if shipped_group { NotServed::Status(Status::no_such_resource()) } else { NotServed::Plain };
-        if info.malformed || info.rest > 0 {
+        let unknown = || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        if info.malformed || (shipped_group && info.rest > 0) {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
@@ -264,9 +277,15 @@ impl Edge {
             "status" if version.status => Subresource::Status,
             "scale" if version.scale.is_some() => Subresource::Scale,
             "finalize" if info.resource == "namespaces" => Subresource::Finalize,
-            _ if resource.is_custom() => return Err(NotServed::Status(resource.not_found(&info.name))),
-            _ => return Err(NotServed::Status(Status::no_such_resource())),
+            _ if resource.is_custom() => {
+                let deprecation = version.deprecation.clone();
+                return Err(NotServed::Status(resource.not_found(&info.name), deprecation));
+            }
+            _ => return Err(NotServed::Status(Status::no_such_resource(), None)),
         };
+        if info.rest > 0 {
+            return Err(NotServed::Status(resource.not_found(&info.name), version.deprecation.clone()));
+        }
         Ok(Route { resource, version, subresource })
     }
 
@@ -319,6 +338,9 @@ impl Edge {
         if accepted.media == Media::Yaml {
             return Err(negotiate::not_acceptable(true));
         }
+        if accepted.shape == negotiate::Shape::Table {
+            super::table::Table::new(&request, &accepted)?;
+        }
         let accepted = reply
             .accepted
             .iter()
@@ -368,8 +390,10 @@ impl crate::discovery::Render for Reply {
     type Answer = Answer;
 
     fn json(&self, value: &machinery::Value) -> Answer {
-        let accepted = self.accepted.iter().find(|a| a.media != Media::Protobuf).copied().unwrap_or(Accepted::JSON);
-        self.tree(StatusCode::OK, value, &accepted)
+        match self.plain.iter().find(|a| a.media != Media::Protobuf) {
+            Some(accepted) => self.tree(StatusCode::OK, value, accepted),
+            None => self.status(&negotiate::not_acceptable(false)),
+        }
     }
 
     fn raw(&self, content_type: &str, body: Bytes, etag: &str) -> Answer {
@@ -407,7 +431,8 @@ struct Route {
 
 enum NotServed {
     Plain,
-    Status(Status),
+    /// With the warning of a deprecated version.
+    Status(Status, Option<Text>),
 }
 
 fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
@@ -422,6 +447,7 @@ fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
     };
     Reply {
         accepted: negotiate::negotiate(&accept.join(","), true),
+        plain: negotiate::negotiate(&accept.join(","), false),
         pretty,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim().split(';').next() == Some("gzip")),
     }
@@ -429,12 +455,17 @@ fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
 
 fn add_warnings(request: &Request, headers: &mut HeaderMap) {
     let warnings = request.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    append_warnings(&warnings, headers);
+}
+
+fn append_warnings<T: AsRef<str>>(warnings: &[T], headers: &mut HeaderMap) {
+    let warnings: Vec<&str> = warnings.iter().map(AsRef::as_ref).collect();
     let runes: usize = warnings.iter().map(|w| w.chars().count()).sum();
     let mut left = limits::WARNING_RUNES_MAX;
     for warning in warnings.iter() {
         let cut: String = match runes > limits::WARNING_RUNES_MAX {
             true => warning.chars().take(limits::WARNING_RUNES_EACH).collect(),
-            false => warning.clone(),
+            false => (*warning).to_owned(),
         };
         let count = cut.chars().count();
         if count > left {
@@ -477,6 +508,13 @@ fn verb_of(request: &Request) -> Result<Verb, Status> {
     let verb = info.verb;
     let named = !info.name.is_empty();
     let refused = || not_allowed(request, verb);
+    if named && !matches!(verb, Verb::Proxy | Verb::None | Verb::Create) {
+        let messages = machinery::names::path_segment(&info.name);
+        if let Some(why) = messages.first() {
+            let quoted = machinery::value::quote(&info.name);
+            return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
+        }
+    }
     if request.subresource != Subresource::None {
         return match verb {
             Verb::Get | Verb::Update | Verb::Patch => Ok(verb),

@@ -16,6 +16,8 @@ use crate::verbs::{ListOutcome, Outcome, Request, Shown};
 /// How this request wants its answer.
 pub struct Reply {
     pub accepted: Vec<Accepted>,
+    /// The same for what has no other shape: statuses, documents.
+    pub plain: Vec<Accepted>,
     pub pretty: bool,
     pub gzip: bool,
 }
@@ -33,9 +35,11 @@ impl Reply {
     /// A Status; shapes don't apply to it.
     pub fn status(&self, status: &Status) -> Response<Body> {
         let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let accepted = self.text().unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
-        let plain = Accepted { shape: Shape::Whole, ..accepted };
-        let mut response = self.tree(code, &status.to_value(), &plain);
+        let plain = self.plain.first().copied().unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
+        let mut response = match plain.media {
+            Media::Protobuf => self.bytes(code, Media::Protobuf.as_str(), machinery::protobuf::status(status)),
+            _ => self.tree(code, &status.to_value(), &plain),
+        };
         if status.retry_after_seconds() > 0 {
             set(response.headers_mut(), "retry-after", &status.retry_after_seconds().to_string());
         }

@@ -1,15 +1,15 @@
 //! Tables and partial objects (api-machinery 15, crd.md 15).
 
+use machinery::jsonpath::{self, JsonPath};
 use machinery::{Status, Value};
 
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::verbs::Request;
+use crate::resource::builtin::{AGE_DESCRIPTION, ShippedColumn};
+use crate::verbs::{Request, Subresource};
 
 const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-const AGE_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-
 /// `PartialObjectMetadata` of an object.
 pub fn partial(object: &Value, accepted: &Accepted) -> Value {
     [
@@ -27,11 +27,104 @@ enum Include {
     Object,
 }
 
+/// A column and where its cells come from.
+struct Cells {
+    name: String,
+    kind: String,
+    format: String,
+    description: String,
+    priority: i64,
+    source: Source,
+}
+
+enum Source {
+    Path(JsonPath),
+    Function(fn(&Value, i64) -> Value),
+}
+
+impl Cells {
+    fn of_column(column: &Column) -> Option<Cells> {
+        let description = match column.description.as_str() {
+            "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
+            given => given.to_owned(),
+        };
+        Some(Cells {
+            name: column.name.to_string(),
+            kind: column.kind.to_string(),
+            format: column.format.to_string(),
+            description,
+            priority: column.priority,
+            source: Source::Path(JsonPath::parse(&column.json_path).ok()?),
+        })
+    }
+
+    fn computed(name: &str, kind: &str, description: &str, cell: fn(&Value, i64) -> Value) -> Cells {
+        Cells {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            format: String::new(),
+            description: description.to_owned(),
+            priority: 0,
+            source: Source::Function(cell),
+        }
+    }
+
+    fn definition(&self) -> Value {
+        [
+            ("name", Value::from(&self.name)),
+            ("type", Value::from(&self.kind)),
+            ("format", Value::from(&self.format)),
+            ("description", Value::from(&self.description)),
+            ("priority", Value::Int(self.priority)),
+        ]
+        .into()
+    }
+
+    fn cell(&self, object: &Value, now: i64) -> Value {
+        match &self.source {
+            Source::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now),
+            Source::Function(cell) => cell(object, now),
+        }
+    }
+}
+
+/// The columns behind Name.
+fn cells(request: &Request) -> Vec<Cells> {
+    if request.subresource == Subresource::Scale {
+        return vec![
+            Cells::computed("Desired", "integer", "Number of desired replicas", |o, _| count(o, "spec")),
+            Cells::computed("Available", "integer", "Number of actual replicas", |o, _| count(o, "status")),
+            Cells::age("date"),
+        ];
+    }
+    if let Some(shipped) = request.resource.shipped() {
+        let computed = |c: &ShippedColumn| Cells::computed(c.name, c.kind, c.description, c.cell);
+        return shipped.columns.iter().map(computed).collect();
+    }
+    if request.version.columns.is_empty() {
+        return vec![Cells::age("date")];
+    }
+    // a path that can't be parsed cuts the table
+    request.version.columns.iter().map_while(Cells::of_column).collect()
+}
+
+fn count(object: &Value, part: &str) -> Value {
+    object.at(&[part, "replicas"]).cloned().unwrap_or(Value::Int(0))
+}
+
+impl Cells {
+    fn age(kind: &str) -> Cells {
+        let age = |object: &Value, now| {
+            Value::from(jsonpath::columns::age(object.str_at(&["metadata", "creationTimestamp"]), now))
+        };
+        Cells::computed("Age", kind, AGE_DESCRIPTION, age)
+    }
+}
+
 /// A table that is about to be filled.
 pub struct Table<'a> {
     accepted: &'a Accepted,
-    columns: Vec<Column>,
-    paths: Vec<machinery::jsonpath::JsonPath>,
+    columns: Vec<Cells>,
     include: Include,
 }
 
@@ -48,51 +141,31 @@ impl<'a> Table<'a> {
                 )));
             }
         };
-        let mut columns = vec![];
-        let mut paths = vec![];
-        for column in declared(request) {
-            // a path that can't be parsed cuts the table
-            let Ok(path) = machinery::jsonpath::JsonPath::parse(&column.json_path) else { break };
-            columns.push(column);
-            paths.push(path);
-        }
-        Ok(Table { accepted, columns, paths, include })
+        Ok(Table { accepted, columns: cells(request), include })
     }
 
     fn definitions(&self) -> Value {
-        let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| -> Value {
-            [
-                ("name", Value::from(name)),
-                ("type", Value::from(kind)),
-                ("format", Value::from(format)),
-                ("description", Value::from(description)),
-                ("priority", Value::Int(priority)),
-            ]
-            .into()
-        };
-        let mut out = vec![definition("Name", "string", "name", NAME_DESCRIPTION, 0)];
-        for column in &self.columns {
-            let description = match column.description.as_str() {
-                "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
-                given => given.to_owned(),
-            };
-            out.push(definition(&column.name, &column.kind, &column.format, &description, column.priority));
-        }
-        Value::Array(out)
+        let name: Value = [
+            ("name", Value::from("Name")),
+            ("type", Value::from("string")),
+            ("format", Value::from("name")),
+            ("description", Value::from(NAME_DESCRIPTION)),
+            ("priority", Value::Int(0)),
+        ]
+        .into();
+        std::iter::once(name).chain(self.columns.iter().map(Cells::definition)).collect()
     }
 
     fn row(&self, object: &Value) -> Value {
-        let now = clock::now_seconds();
-        let mut cells = vec![Value::from(object.str_at(&["metadata", "name"]))];
-        for (column, path) in self.columns.iter().zip(&self.paths) {
-            cells.push(machinery::jsonpath::columns::cell(&column.kind, path, object, now));
-        }
+        let now = clock::now_micros();
+        let name = Value::from(object.str_at(&["metadata", "name"]));
+        let cells: Value = std::iter::once(name).chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
             Include::None => Value::Null,
             Include::Metadata => partial(object, self.accepted),
             Include::Object => object.clone(),
         };
-        [("cells", Value::Array(cells)), ("object", shown)].into()
+        [("cells", cells), ("object", shown)].into()
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
@@ -127,19 +200,4 @@ impl<'a> Table<'a> {
     pub fn of_list(&self, objects: &[Value], metadata: Value) -> Value {
         self.table(metadata, self.definitions(), objects.iter().map(|object| self.row(object)).collect())
     }
-}
-
-/// The columns behind Name; Age where none are declared.
-fn declared(request: &Request) -> Vec<Column> {
-    if !request.version.columns.is_empty() {
-        return request.version.columns.clone();
-    }
-    vec![Column {
-        name: "Age".into(),
-        kind: "date".into(),
-        format: Default::default(),
-        description: AGE_DESCRIPTION.into(),
-        priority: 0,
-        json_path: ".metadata.creationTimestamp".into(),
-    }]
 }

@@ -63,7 +63,7 @@ pub struct RequestInfo {
     pub rest: usize,
     /// The deprecated `/watch/` form.
     pub watch_path: bool,
-    /// The path has an empty segment that no route knows.
+    /// The path starts with two slashes, which no route knows.
     pub malformed: bool,
 }
 
@@ -87,6 +87,7 @@ impl RequestInfo {
             malformed: false,
         };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        info.malformed = path.starts_with("//");
         info.parse_parts(&parts);
         if info.is_resource {
             info.verb = info.verb_of();
@@ -130,7 +131,7 @@ impl RequestInfo {
         let text = |i: usize| rest.get(i).map_or(Text::default(), |s| Text::from(*s));
         (self.resource, self.name, self.subresource) = (text(0), text(1), text(2));
         self.rest = rest.len().saturating_sub(3);
-        self.malformed = self.version.is_empty() || rest.iter().any(|part| part.is_empty());
+
     }
 
     fn verb_of(&self) -> Verb {

@@ -66,8 +66,16 @@ pub fn from_definition(definition: &Value, objects: &Objects) -> Option<Resource
         rules: Rules::Custom,
         established,
         terminating: terminating(definition, deleting),
-        retired: tokio::sync::watch::Sender::new(false),
+        fingerprint: fingerprint(definition),
+        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
     })
+}
+
+/// The parts of a definition that are served: its spec and accepted names, and that it is the same definition.
+fn fingerprint(definition: &Value) -> String {
+    let part = |path: &[&str]| definition.at(path).map(Value::to_json).unwrap_or_default();
+    let (spec, names) = (part(&["spec"]), part(&["status", "acceptedNames"]));
+    crate::short_hash(format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).as_bytes())
 }
 
 /// Creating is refused while instances are to be deleted (corrections crd 9: not any more once they are).

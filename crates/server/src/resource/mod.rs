@@ -54,8 +54,10 @@ pub struct Resource {
     /// Its definition is being deleted: nothing can be created.
     pub terminating: bool,
     pub collection: Arc<Collection>,
-    /// Becomes true when a newer generation of the definition takes over, or the definition is gone.
-    pub retired: tokio::sync::watch::Sender<bool>,
+    /// What is served besides the versions, as text: watches end when it changes.
+    pub fingerprint: String,
+    /// Becomes true when another form of the resource takes over, or the resource is gone.
+    pub retired: Arc<tokio::sync::watch::Sender<bool>>,
 }
 
 impl std::fmt::Debug for Resource {

@@ -67,8 +67,15 @@ impl Resource {
                 self.kind
             )));
         };
-        object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
+        let converted = self.convert_only(object, to)?;
+        object = converted;
         to.program().schema.prune(&mut object, &mut vec![]);
+        Ok(object)
+    }
+
+    /// What the converter alone does: nothing is pruned, as the field manager sees it.
+    pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
+        object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
         Ok(object)
     }
 

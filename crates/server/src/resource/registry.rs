@@ -35,8 +35,18 @@ impl Registry {
     /// Puts a resource in the place of the one that has been served so far, or takes that away.
     pub fn replace(&self, group: &Text, plural: &Text, resource: Option<Resource>) {
         let key = (group.clone(), plural.clone());
-        let resource = resource.map(Arc::new);
         let old = self.snapshot.load().get(&key).cloned();
+        let unchanged = |resource: &Resource| {
+            old.as_ref().filter(|old| !resource.is_custom() || old.fingerprint == resource.fingerprint).cloned()
+        };
+        let resource = resource.map(|mut resource| {
+            if let Some(old) = unchanged(&resource) {
+                // the same to its users: programs and watches go on
+                resource.versions = old.versions.clone();
+                resource.retired = old.retired.clone();
+            }
+            Arc::new(resource)
+        });
         self.snapshot.rcu(|snapshot| {
             let mut next = Snapshot::clone(snapshot);
             match &resource {
@@ -46,7 +56,10 @@ impl Registry {
             next
         });
         self.generation.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
-        if let Some(old) = old {
+        let continued = |old: &Resource| resource.as_ref().is_some_and(|new| Arc::ptr_eq(&new.retired, &old.retired));
+        if let Some(old) = old
+            && !continued(&old)
+        {
             old.retired.send_replace(true);
         }
     }

@@ -239,19 +239,15 @@ impl Request {
     fn default_type(&self, object: &mut Value) -> Result<(), Status> {
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let expected = self.api_version();
-        if !kind.is_empty() && kind != self.resource.kind {
+        let other = !api_version.is_empty() && api_version != expected;
+        if !kind.is_empty() && (kind != self.resource.kind || other) {
             let version = api_version.rsplit('/').next().unwrap_or_default();
             let why = format!(
-                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
             );
             return Err(Status::bad_request(format!(
                 "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
                 self.resource.kind
-            )));
-        }
-        if !api_version.is_empty() && api_version != expected {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             )));
         }
         if !matches!(object, Value::Object(_)) {

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use machinery::{Status, Value, value};
 
 /// Where a list goes on.
@@ -12,6 +13,14 @@ pub struct Continue {
     /// The path after which the next page starts.
     pub after: String,
 }
+
+/// Go's decoder does not look at the bits behind the last byte.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone),
+);
 
 fn invalid(why: &str) -> Status {
     Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
@@ -29,7 +38,7 @@ impl Continue {
     }
 
     pub fn decode(token: &str) -> Result<Continue, Status> {
-        let bytes = URL_SAFE_NO_PAD
+        let bytes = LENIENT
             .decode(token.trim_end_matches('='))
             .map_err(|_| invalid(&base64_error(token)))?;
         let token = value::decode(&bytes).map_err(|error| invalid(&error.message))?;

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Value, names};
 
-use super::Request;
+use super::{Request, definitions};
 use crate::clock;
 use crate::resource::builtin::NameRule;
 
@@ -98,6 +98,10 @@ fn name_errors(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>
 
 /// The errors of the metadata of a new object.
 pub fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
+    if definitions::is_definition(&request.resource) {
+        // definitions have rules for their names, and check all of it themselves
+        return vec![];
+    }
     let empty = Value::object();
     let metadata = object.get("metadata").unwrap_or(&empty);
     let mut errors = vec![];
@@ -106,57 +110,14 @@ pub fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of the metadata of an update. The reference server looks three times at what any object must obey and
-/// twice at what updates must, and tells all it finds (corrections crud 20).
-pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
+/// The errors of the metadata of an update: what any update is checked for, then what the kind checks once more; the
+/// reference server tells all it finds (corrections crud 20).
+pub fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<FieldError> {
     let empty = Value::object();
     let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-    let path = FieldPath::new("metadata");
-    let mut common = vec![];
-    schema::metadata::validate_common(new, &path, &mut common);
-    let update = update_errors(new, old, &path);
-    let mut errors = update.clone();
-    errors.extend(common.clone());
-    errors.extend(common.clone());
-    errors.extend(update);
-    errors.extend(common);
-    errors
-}
-
-fn update_errors(new: &Value, old: &Value, path: &FieldPath) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let deleting = old.get("deletionTimestamp").is_some_and(|t| !t.is_null());
-    if deleting {
-        let list = |m: &Value| -> Vec<String> {
-            let items = m.get("finalizers").and_then(Value::as_array).unwrap_or_default();
-            items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let known = list(old);
-        let mut added: Vec<String> = list(new).into_iter().filter(|f| !known.contains(f)).collect();
-        added.sort();
-        added.dedup();
-        if !added.is_empty() {
-            let shown: Vec<String> = added.iter().map(|f| machinery::value::quote(f)).collect();
-            errors.push(FieldError::forbidden(
-                &path.child("finalizers"),
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    shown.join(", ")
-                ),
-            ));
-        }
-    }
-    if let Some(generation @ Value::Int(i)) = new.get("generation")
-        && *i < old.get("generation").and_then(Value::as_int).unwrap_or_default()
-    {
-        errors.push(FieldError::invalid(&path.child("generation"), generation, "must not be decremented"));
-    }
-    let immutable = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
-    for key in immutable {
-        let (now, before) = (new.get(key), old.get(key));
-        if now.unwrap_or(&Value::Null) != before.unwrap_or(&Value::Null) {
-            errors.push(FieldError::invalid(&path.child(key), now.unwrap_or(&Value::Null), "field is immutable"));
-        }
+    let mut errors = schema::metadata::validate_before_update(new, old, request.resource.namespaced);
+    if !definitions::is_definition(&request.resource) {
+        schema::metadata::validate_update(new, old, &FieldPath::new("metadata"), &mut errors);
     }
     errors
 }

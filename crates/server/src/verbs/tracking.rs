@@ -21,10 +21,9 @@ impl Versions for Tracked<'_> {
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
-        let from = self.version(object.str_at(&["apiVersion"])).ok_or(ConvertError::MissingVersion)?;
         let to = self.version(api_version).ok_or(ConvertError::MissingVersion)?;
         self.resource
-            .convert(object.clone(), from, to)
+            .convert_only(object.clone(), to)
             .map_err(|status| ConvertError::Failed(status.message.clone()))
     }
 

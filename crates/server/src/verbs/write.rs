@@ -52,7 +52,7 @@ async fn create_prepared(
         }
         context.admission.namespace_lifecycle(&context.objects, request, &name)?;
         prepare_for_create(request, &mut object);
-        meta::warn_finalizers(request, &object, None);
+        warn(request, &object, None);
         let errors = validate_create(request, &object);
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
@@ -150,10 +150,13 @@ fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
 }
 
 fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<FieldError> {
-    let metadata = meta::validate_update(object, old);
+    let metadata = meta::validate_update(request, object, old);
     if let Some(shipped) = request.resource.shipped() {
         let mut errors = metadata;
-        errors.extend((shipped.validate)(object, Some(old)));
+        errors.extend(match request.subresource {
+            Subresource::Status => (shipped.validate_status)(object, old),
+            _ => (shipped.validate)(object, Some(old)),
+        });
         return errors;
     }
     let types = schema::type_meta_errors(object, &request.api_version(), &request.resource.kind);
@@ -250,7 +253,12 @@ async fn absent(
     create_prepared(context, request, object, options).await
 }
 
+/// Applied objects are defaulted; nulls and undeclared fields stay until they are validated and stored.
 fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+    if request.resource.is_custom() {
+        request.version.program().schema.default(object);
+        return Ok(());
+    }
     let mut strict = super::body::Strict::default();
     super::body::normalise(&request.resource, &request.version, object, &mut strict)
         .map_err(|why| Status::untyped(500, why))
@@ -268,12 +276,16 @@ async fn attempt(
     let old = resource.read(&current, &request.version)?;
     let object = changed(request, change, options, &old)?;
     check_preconditions(request, change, &object, &old, current.revision)?;
+    let mut object = object;
+    if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
+        object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
+    }
     let (object, errors) = prepared_and_checked(request, object, &old);
     if !errors.is_empty() {
         return Err(invalid(request, &object, &errors));
     }
     if request.subresource == Subresource::None {
-        meta::warn_finalizers(request, &object, Some(&old));
+        warn(request, &object, Some(&old));
     }
     commit_update(context, request, change, options, object, current).await
 }
@@ -358,9 +370,10 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
             let status = object.remove_at(&["status"]);
             let tracked = object.remove_at(&["metadata", "managedFields"]);
             let metadata = object.get("metadata").cloned();
-            let typed = !request.resource.is_custom();
             let mut next = old.clone();
-            if typed && let Some(metadata) = metadata {
+            if !request.resource.is_custom()
+                && let Some(metadata) = metadata
+            {
                 next.set_at(&["metadata"], metadata);
                 meta::restore_system_fields(&mut next, old);
             }
@@ -380,24 +393,21 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
     meta::restore_system_fields(&mut object, old);
     if let Some(shipped) = request.resource.shipped() {
         (shipped.prepare)(&mut object, Some(old));
-        if !shipped.generation {
-            return object;
-        }
+        return object;
     }
-    let typed = !request.resource.is_custom();
-    let same = |a: &Value, b: &Value| -> bool {
-        let without = |v: &Value| -> Vec<(Text, Value)> {
-            let members = v.as_object().into_iter().flat_map(machinery::Map::iter);
-            let kept = members.filter(|(k, _)| k.as_str() != "metadata" && !(typed && k.as_str() == "status"));
-            kept.map(|(k, v)| (k.clone(), v.clone())).collect()
-        };
-        without(a) == without(b)
-    };
-    if !same(&object, old) {
+    if !same_outside_metadata(&object, old) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
     object
+}
+
+fn same_outside_metadata(a: &Value, b: &Value) -> bool {
+    let rest = |v: &'_ Value| -> Vec<(Text, Value)> {
+        let all = v.as_object().into_iter().flat_map(machinery::Map::iter);
+        all.filter(|(key, _)| key.as_str() != "metadata").map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    rest(a) == rest(b)
 }
 
 fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
@@ -491,6 +501,14 @@ pub async fn store(
         }
         Err(Refused::Conflict(_)) => Ok(Err(())),
         Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+    }
+}
+
+/// Warnings about what is accepted and not advised.
+fn warn(request: &Request, object: &Value, old: Option<&Value>) {
+    match request.resource.shipped() {
+        None => meta::warn_finalizers(request, object, old),
+        Some(shipped) => (shipped.warnings)(object, old).into_iter().for_each(|warning| request.warn(warning)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Shipped kinds: a table of definitions, and the few extra rules (layer 2).
 
+mod columns;
 mod rules;
 mod shapes;
 
+pub use columns::{AGE_DESCRIPTION, ShippedColumn};
 pub use rules::NAMESPACE_FINALIZER;
 
 use std::sync::Arc;
@@ -59,6 +61,12 @@ pub struct Shipped {
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     pub validate: fn(&Value, Option<&Value>) -> Vec<machinery::FieldError>,
+    /// The errors of a write to the status subresource.
+    pub validate_status: fn(&Value, &Value) -> Vec<machinery::FieldError>,
+    /// Warnings about what is accepted and not advised.
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What tables show besides the name.
+    pub columns: &'static [ShippedColumn],
     /// The form that is stored and shown.
     pub to_stored: fn(Value) -> Value,
 }
@@ -122,6 +130,9 @@ const BASE: Shipped = Shipped {
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| vec![],
+    validate_status: |_, _| vec![],
+    warnings: |_, _| vec![],
+    columns: &[columns::AGE],
     to_stored: |object| object,
 };
 
@@ -134,6 +145,7 @@ pub static SHIPPED: [Shipped; 4] = [
         short_names: &["cm"],
         shape: shapes::config_map,
         validate: rules::validate_config_map,
+        columns: &[columns::DATA, columns::AGE],
         ..BASE
     },
     Shipped {
@@ -148,6 +160,7 @@ pub static SHIPPED: [Shipped; 4] = [
         selectable: &["status.phase", "name"],
         shape: shapes::namespace,
         zero: || shapes::namespace(&Value::object()).value,
+        columns: &[columns::PHASE, columns::AGE],
         prepare: rules::prepare_namespace,
         ..BASE
     },
@@ -160,6 +173,7 @@ pub static SHIPPED: [Shipped; 4] = [
         default: rules::default_secret,
         prepare: rules::prepare_secret,
         validate: rules::validate_secret,
+        columns: &[columns::TYPE, columns::DATA, columns::AGE],
         ..BASE
     },
     Shipped {
@@ -177,6 +191,9 @@ pub static SHIPPED: [Shipped; 4] = [
         zero: shapes::zero_definition,
         prepare: rules::prepare_definition,
         validate: rules::validate_definition,
+        validate_status: schema::definition::validate_status_update,
+        warnings: rules::definition_warnings,
+        columns: &[columns::CREATED_AT],
         to_stored: |object| schema::definition::to_stored(&object),
         ..BASE
     },
@@ -207,7 +224,8 @@ pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
         rules: Rules::Shipped(shipped),
         established: true,
         terminating: false,
-        retired: tokio::sync::watch::Sender::new(false),
+        fingerprint: String::new(),
+        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
     }
 }
 

@@ -146,3 +146,11 @@ pub fn validate_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> 
         Some(old) => schema::definition::validate_update(new, old),
     }
 }
+
+/// Formats that are not enforced, told once when they appear.
+pub fn definition_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    match old {
+        None => schema::definition::warnings_on_create(new),
+        Some(old) => schema::definition::warnings_on_update(new, old),
+    }
+}

@@ -1,0 +1,64 @@
+//! Estimates, run-time costs, results and error texts measured with upstream's own code, for many expressions.
+//!
+//! `tests/measured` holds a schema, an object and a line for each expression: what apiextensions-apiserver 0.35.3 says
+//! of it.
+
+use cel::value::{Val, from_json};
+use cel::{Environment, Program, estimate};
+use machinery::Value;
+use machinery::value::decode;
+
+fn told(env: &Environment, decl: &cel::decl::Decl, object: &Value, rule: &str) -> Value {
+    let error = |text: String| Value::from([("rule", Value::from(rule)), ("error", Value::from(text))]);
+    let checked = match env.check(rule) {
+        Ok(checked) => checked,
+        Err(issues) => return error(format!("compilation failed: {issues}")),
+    };
+    if *checked.output_type() != cel::types::Type::Bool {
+        return error("cel expression must evaluate to a bool".to_owned());
+    }
+    let program = match Program::new(env, &checked) {
+        Ok(program) => program,
+        Err(issue) => return error(format!("program instantiation failed: {issue}")),
+    };
+    let outcome = program.eval(&[from_json(object, decl).ok()], 1_000_000);
+    let result = match &outcome.result {
+        Ok(Val::Bool(b)) => b.to_string(),
+        Ok(_) => "no bool".to_owned(),
+        Err(error) => error.text().to_owned(),
+    };
+    Value::from([
+        ("rule", Value::from(rule)),
+        ("estimate", Value::from(estimate(env, &checked).max.to_string())),
+        ("cost", Value::from(outcome.cost as i64)),
+        ("result", Value::from(result)),
+    ])
+}
+
+/// The number in `selfType123` differs each time.
+fn anonymous(text: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in text.split("selfType").enumerate() {
+        out.push_str(if i > 0 { "selfType" } else { "" });
+        out.push_str(if i > 0 { part.trim_start_matches(|c: char| c.is_ascii_digit()) } else { part });
+    }
+    out
+}
+
+#[test]
+fn measured_numbers_and_texts_are_ours() {
+    let schema = decode(include_bytes!("../measured/schema.json")).unwrap();
+    let object = decode(include_bytes!("../measured/object.json")).unwrap();
+    let decl = cel::decl::from_schema(&schema, false);
+    let env = Environment::kubernetes(34).declared("self", &decl).declared("oldSelf", &decl);
+    let mut differences = vec![];
+    let lines: Vec<&str> = include_str!("../measured/costs.jsonl").lines().collect();
+    for line in &lines {
+        let want = decode(line.as_bytes()).unwrap();
+        let got = told(&env, &decl, &object, want.str_at(&["rule"]));
+        if anonymous(&want.to_json()) != anonymous(&got.to_json()) {
+            differences.push(format!("- {want}\n+ {got}"));
+        }
+    }
+    assert!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), lines.len(), differences.join("\n"));
+}
