@@ -56,5 +56,8 @@ fn main() {
     let Some(rules) = rules else { return };
     let validation = Validation::default();
     println!("Rules::validate: {:?}", best(|| drop(rules.validate(&object, &validation)), 10_000));
-    println!("Rules::compile: {:?}", best(|| drop(Rules::compile(&definition, &FieldPath::root(), &Options::default())), 200));
+    println!(
+        "Rules::compile: {:?}",
+        best(|| drop(Rules::compile(&definition, &FieldPath::root(), &Options::default())), 200)
+    );
 }

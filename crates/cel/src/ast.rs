@@ -34,11 +34,25 @@ pub enum Kind {
     Error,
     Literal(Literal),
     Ident(Text),
-    Select { operand: Box<Expr>, field: Text, test_only: bool },
-    Call { function: Text, target: Option<Box<Expr>>, args: Vec<Expr> },
-    List { items: Vec<Expr>, optional: Vec<u32> },
+    Select {
+        operand: Box<Expr>,
+        field: Text,
+        test_only: bool,
+    },
+    Call {
+        function: Text,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
+    List {
+        items: Vec<Expr>,
+        optional: Vec<u32>,
+    },
     Map(Vec<Entry>),
-    Struct { name: Text, fields: Vec<Field> },
+    Struct {
+        name: Text,
+        fields: Vec<Field>,
+    },
     Comprehension(Box<Comprehension>),
 }
 

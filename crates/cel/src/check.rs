@@ -7,7 +7,7 @@ mod unify;
 
 use crate::ast::{Ast, Comprehension, Entry, Expr, Id, Issue, Kind, Literal, Offset, Source};
 use crate::env::Environment;
-use crate::library::{OverloadIndex, Overload, registry};
+use crate::library::{Overload, OverloadIndex, registry};
 use crate::types::Type;
 use machinery::Text;
 use unify::Solver;
@@ -128,7 +128,11 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
         "google.protobuf.Timestamp" => Type::Timestamp,
         "google.protobuf.Duration" => Type::Duration,
         "optional_type" => Type::optional(Type::Dyn),
-        "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.URL" | "kubernetes.Semver"
+        "net.IP"
+        | "net.CIDR"
+        | "kubernetes.Quantity"
+        | "kubernetes.URL"
+        | "kubernetes.Semver"
         | "kubernetes.NamedFormat" => {
             const NAMES: [&str; 6] = [
                 "net.IP",

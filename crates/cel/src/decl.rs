@@ -37,7 +37,10 @@ pub enum DeclKind {
     Date,
     DateTime,
     Duration,
-    List { item: Option<Arc<Decl>>, kind: ListKind },
+    List {
+        item: Option<Arc<Decl>>,
+        kind: ListKind,
+    },
     Map(Arc<Decl>),
     Object(Arc<ObjectType>),
     /// Data of unknown shape.
@@ -219,9 +222,11 @@ fn string(schema: &Value, length: Option<i64>) -> Decl {
         "date" => Decl::simple(DeclKind::Date, Type::Timestamp, 12, 12),
         "date-time" => Decl::simple(DeclKind::DateTime, Type::Timestamp, 32, 21),
         _ => {
-            let longest = schema.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty()).map(|values| {
-                values.iter().filter_map(Value::as_str).map(|s| s.len() as i64).max().unwrap_or(0)
-            });
+            let longest = schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .filter(|values| !values.is_empty())
+                .map(|values| values.iter().filter_map(Value::as_str).map(|s| s.len() as i64).max().unwrap_or(0));
             let elements = length.map(|n| n.saturating_mul(4)).or(longest).unwrap_or(unbounded);
             Decl::simple(DeclKind::String, Type::String, elements, 2)
         }
@@ -247,8 +252,7 @@ fn list(schema: &Value, path: &str) -> Decl {
 
 fn object(schema: &Value, root: bool, path: &str) -> Decl {
     let properties = schema.get("properties").and_then(Value::as_object);
-    if let Some(value) = additional(schema)
-    {
+    if let Some(value) = additional(schema) {
         let value = Arc::new(build(value, is_embedded(value), &format!("{path}.@elem")));
         let elements = limit(schema, "maxProperties").unwrap_or((REQUEST_BYTES_MAX - 2) / (value.bytes_min + 6));
         let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
@@ -301,8 +305,27 @@ fn with_type_and_object_meta(properties: Option<&machinery::Map>) -> Option<mach
 }
 
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The name of a field in expressions, if it can have one.

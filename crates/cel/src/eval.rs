@@ -224,7 +224,7 @@ impl<'a> Frame<'a> {
         let (a, b) = match (left, right) {
             (Ok(a), Ok(b)) => (a, b),
             (a, b) => {
-                self.charge(1)?;
+                self.charge(CallCost::Equality.of_call(&[sizeless(&a), sizeless(&b)], None))?;
                 return a.and(b);
             }
         };
@@ -252,9 +252,9 @@ impl<'a> Frame<'a> {
                 self.charge(cost.of_call(&[left, right], None))?;
                 found.map(|found| Val::Bool(order.holds(found)))
             }
-            (Err(error), _) | (_, Err(error)) => {
-                self.charge(cost.of_error())?;
-                Err(error)
+            (left, right) => {
+                self.charge(cost.of_call(&[sizeless(&left), sizeless(&right)], None))?;
+                left.and(right)
             }
         }
     }
@@ -272,7 +272,6 @@ impl<'a> Frame<'a> {
             [] => self.finish(call, &[]),
             [arg] => match self.settled(arg)? {
                 Ok(value) => self.finish(call, &[value]),
-                // The size of an error is 1.
                 Err(_) if call.function == "@not_strictly_false" => {
                     self.charge(1)?;
                     Ok(Val::Bool(true))
@@ -287,9 +286,9 @@ impl<'a> Frame<'a> {
                 let right = self.settled(right)?;
                 match (left, right) {
                     (Ok(left), Ok(right)) => self.finish(call, &[left, right]),
-                    (Err(error), _) | (_, Err(error)) => {
-                        self.charge(call.cost.of_error())?;
-                        Err(error)
+                    (left, right) => {
+                        self.charge(call.cost.of_call(&[sizeless(&left), sizeless(&right)], None))?;
+                        left.and(right)
                     }
                 }
             }
@@ -358,7 +357,9 @@ impl<'a> Frame<'a> {
                 Val::Optional(Some(value)) => values.push((*value).clone()),
                 other => {
                     let name = other.type_of().runtime_name();
-                    return Err(Error::new(format!("cannot initialize optional list element from non-optional value {name}")));
+                    return Err(Error::new(format!(
+                        "cannot initialize optional list element from non-optional value {name}"
+                    )));
                 }
             }
         }
@@ -497,9 +498,8 @@ impl<'a> Frame<'a> {
 
     /// One round; tells whether to go on.
     fn iterate(&mut self, fold: &'a Fold) -> Result<bool> {
-        match self.settled(&fold.condition)? {
-            Ok(Val::Bool(false)) => return Ok(false),
-            _ => {}
+        if let Ok(Val::Bool(false)) = self.settled(&fold.condition)? {
+            return Ok(false);
         }
         let step = self.settled(&fold.step)?;
         self.set(fold.accu, step);
@@ -567,6 +567,11 @@ impl<'a> Frame<'a> {
             _ => Err(Error::overload()),
         }
     }
+}
+
+/// What stands for an error where costs are counted: its size is 1.
+fn sizeless<'a>(value: &Result<Val<'a>>) -> Val<'a> {
+    value.clone().unwrap_or(Val::Null)
 }
 
 fn not_iterable(value: &Val<'_>, two: bool) -> Error {

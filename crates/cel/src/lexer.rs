@@ -48,9 +48,44 @@ pub(crate) mod kind {
 /// How messages name a kind.
 pub(crate) fn kind_name(kind: u8) -> &'static str {
     const NAMES: [&str; 38] = [
-        "<EOF>", "'=='", "'!='", "'in'", "'<'", "'<='", "'>='", "'>'", "'&&'", "'||'", "'['", "']'", "'{'", "'}'", "'('",
-        "')'", "'.'", "','", "'-'", "'!'", "'?'", "':'", "'+'", "'*'", "'/'", "'%'", "'true'", "'false'", "'null'",
-        "WHITESPACE", "COMMENT", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER",
+        "<EOF>",
+        "'=='",
+        "'!='",
+        "'in'",
+        "'<'",
+        "'<='",
+        "'>='",
+        "'>'",
+        "'&&'",
+        "'||'",
+        "'['",
+        "']'",
+        "'{'",
+        "'}'",
+        "'('",
+        "')'",
+        "'.'",
+        "','",
+        "'-'",
+        "'!'",
+        "'?'",
+        "':'",
+        "'+'",
+        "'*'",
+        "'/'",
+        "'%'",
+        "'true'",
+        "'false'",
+        "'null'",
+        "WHITESPACE",
+        "COMMENT",
+        "NUM_FLOAT",
+        "NUM_INT",
+        "NUM_UINT",
+        "STRING",
+        "BYTES",
+        "IDENTIFIER",
+        "ESC_IDENTIFIER",
     ];
     NAMES.get(usize::from(kind)).copied().unwrap_or("")
 }
@@ -76,7 +111,14 @@ struct Lexer<'a> {
 
 /// The tokens of a text, EOF last, and what could not be read, as problems and as byte ranges.
 pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Issue>, Vec<(usize, usize)>) {
-    let mut lexer = Lexer { text, at: 0, offset: 0, tokens: Vec::with_capacity(text.len() / 3 + 2), issues: vec![], unread: vec![] };
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        offset: 0,
+        tokens: Vec::with_capacity(text.len() / 3 + 2),
+        issues: vec![],
+        unread: vec![],
+    };
     while lexer.at < text.len() {
         lexer.next();
     }

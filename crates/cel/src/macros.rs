@@ -209,13 +209,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    fn quantifier(
-        &mut self,
-        function: &str,
-        range: Expr,
-        vars: (Text, Option<Text>),
-        predicate: Option<Expr>,
-    ) -> Made {
+    fn quantifier(&mut self, function: &str, range: Expr, vars: (Text, Option<Text>), predicate: Option<Expr>) -> Made {
         let predicate = predicate.ok_or((self.offset, "missing predicate"))?;
         let parts = match function {
             "all" => {
@@ -298,11 +292,8 @@ impl Maker<'_, '_> {
                 let init = self.node(Kind::Map(vec![]));
                 let condition = self.literal(Literal::Bool(true));
                 let accu = self.accu();
-                let insert = if function == "transformMap" {
-                    vec![accu, self.name(&first), last]
-                } else {
-                    vec![accu, last]
-                };
+                let insert =
+                    if function == "transformMap" { vec![accu, self.name(&first), last] } else { vec![accu, last] };
                 let step = self.call("cel.@mapInsert", insert);
                 let step = self.filtered(filter, step);
                 let result = self.accu();

@@ -5,9 +5,13 @@
 //! a token that some open rule can go on with. The names of rules and the sets follow the grammar (`CEL.g4`).
 //! Depth is bounded as in cel-go by [`DEPTH_MAX`], counted for each rule.
 
+mod literal;
+mod recover;
+
 use crate::ast::{Ast, Entry, Expr, Field, Id, Issue, Kind, Literal, NOWHERE, Offset, Source};
-use crate::lexer::{self, Token, escape_blanks, kind, kind_name};
+use crate::lexer::{self, Token, kind};
 use crate::macros;
+use literal::literal_value;
 use machinery::Text;
 
 /// How deep one rule may nest.
@@ -128,215 +132,6 @@ pub fn parse(text: &str, syntax: Syntax) -> Result<Ast, (Source, Vec<Issue>)> {
     }
 }
 
-fn set_text(set: Set) -> String {
-    let names: Vec<&str> = (0..38).filter(|k| set & (1 << k) != 0).map(kind_name).collect();
-    if names.len() == 1 { names[0].to_owned() } else { format!("{{{}}}", names.join(", ")) }
-}
-
-// Tokens, errors and recovery.
-impl<'a> Parser<'a> {
-    fn token(&self) -> Token {
-        self.ahead(0)
-    }
-
-    fn ahead(&self, count: usize) -> Token {
-        self.tokens[(self.at + count).min(self.tokens.len() - 1)]
-    }
-
-    fn la(&self) -> u8 {
-        self.token().kind
-    }
-
-    fn is(&self, set: Set) -> bool {
-        set & (1 << self.la()) != 0
-    }
-
-    fn text_of(&self, token: Token) -> &'a str {
-        &self.text[token.start..token.end]
-    }
-
-    fn shown(&self, token: Token) -> String {
-        if token.kind == EOF { "'<EOF>'".to_owned() } else { format!("'{}'", escape_blanks(self.text_of(token))) }
-    }
-
-    fn consume(&mut self) -> Token {
-        let token = self.token();
-        self.at = (self.at + 1).min(self.tokens.len() - 1);
-        token
-    }
-
-    fn syntax_error(&mut self, token: Token, message: String) -> Parsed<()> {
-        if self.syntax_errors < ERRORS_MAX {
-            self.syntax_errors += 1;
-            self.issues.push(Issue::new(token.offset, format!("Syntax error: {message}")));
-            return Ok(());
-        }
-        self.issues.push(Issue::new(token.offset, format!("Syntax error: More than {ERRORS_MAX} syntax errors")));
-        Err(Stop::Abort)
-    }
-
-    /// What may come where the rule expects `set`, seen with all open rules.
-    fn expected(&self, set: Set) -> Set {
-        let mut out = set;
-        for follow in self.follow.iter().rev() {
-            if out & EPSILON == 0 {
-                return out;
-            }
-            out = (out & !EPSILON) | follow;
-        }
-        if out & EPSILON != 0 { (out & !EPSILON) | 1 } else { out }
-    }
-
-    fn attempt(&mut self) -> Parsed<()> {
-        if self.recoveries == RECOVERIES_MAX {
-            self.recoveries += 1;
-            let token = self.token();
-            self.syntax_error(token, format!("error recovery attempt limit exceeded: {RECOVERIES_MAX}"))?;
-            return Err(Stop::Abort);
-        }
-        self.recoveries += 1;
-        Ok(())
-    }
-
-    fn delete_one(&mut self, set: Set) -> Parsed<bool> {
-        if self.expected(set) & (1 << self.ahead(1).kind) == 0 {
-            return Ok(false);
-        }
-        self.unwanted(set)?;
-        self.consume();
-        self.matched();
-        Ok(true)
-    }
-
-    fn unwanted(&mut self, set: Set) -> Parsed<()> {
-        if self.recovering {
-            return Ok(());
-        }
-        self.recovering = true;
-        let token = self.token();
-        let message = format!("extraneous input {} expecting {}", self.shown(token), set_text(self.expected(set)));
-        self.syntax_error(token, message)
-    }
-
-    fn matched(&mut self) {
-        self.recovering = false;
-        self.last_error = None;
-    }
-
-    fn mismatch(&mut self, set: Set) -> Stop {
-        let token = self.token();
-        if !self.recovering {
-            self.recovering = true;
-            let message = format!("mismatched input {} expecting {}", self.shown(token), set_text(self.expected(set)));
-            if let Err(stop) = self.syntax_error(token, message) {
-                return stop;
-            }
-        }
-        Stop::Mismatch
-    }
-
-    /// Before a choice between the tokens of `set`.
-    fn sync(&mut self, set: Set) -> Parsed<()> {
-        if self.is(set) || self.recovering || self.delete_one(set)? {
-            return Ok(());
-        }
-        Err(self.mismatch(set))
-    }
-
-    /// Reads one token. `after` is what may follow it. `None`: it had to be invented.
-    fn expect(&mut self, want: u8, after: Set) -> Parsed<Option<Token>> {
-        if self.la() == want {
-            self.matched();
-            return Ok(Some(self.consume()));
-        }
-        self.attempt()?;
-        if self.delete_one(1 << want)? {
-            return Ok(Some(self.consume()));
-        }
-        let token = self.token();
-        if self.expected(after) & (1 << token.kind) != 0 {
-            if !self.recovering {
-                self.recovering = true;
-                let message = format!("missing {} at {}", kind_name(want), self.shown(token));
-                self.syntax_error(token, message)?;
-            }
-            return Ok(None);
-        }
-        Err(self.mismatch(1 << want))
-    }
-
-    /// Ends a rule that `stop` broke: tells the error and skips to what an open rule can go on with.
-    fn recover(&mut self, stop: Stop, rule: u64) -> Parsed<()> {
-        match stop {
-            Stop::Abort => return Err(Stop::Abort),
-            Stop::Mismatch => {}
-            Stop::NoViable(start, offending) => self.no_viable(start, offending)?,
-        }
-        self.attempt()?;
-        let mut skipped = 0;
-        let states = match self.last_error {
-            Some((at, states)) if at == self.at => states,
-            _ => 0,
-        };
-        if states & (1 << rule) != 0 {
-            self.consume();
-            skipped += 1;
-        }
-        self.last_error = Some((self.at, states | 1 << rule));
-        let follow = self.follow.iter().fold(0, |all, set| all | set) & !EPSILON;
-        while self.la() != EOF && !self.is(follow) {
-            if skipped >= SKIPPED_TOKENS_MAX {
-                let message = format!("error recovery token lookahead limit exceeded: {SKIPPED_TOKENS_MAX}");
-                self.issues.push(Issue::new(NOWHERE, message));
-                return Err(Stop::Abort);
-            }
-            skipped += 1;
-            self.consume();
-        }
-        Ok(())
-    }
-
-    fn no_viable(&mut self, start: usize, offending: usize) -> Parsed<()> {
-        if self.recovering {
-            return Ok(());
-        }
-        self.recovering = true;
-        let last = self.tokens.len() - 1;
-        let (first, token) = (self.tokens[start.min(last)], self.tokens[offending.min(last)]);
-        if first.kind == EOF {
-            return self.syntax_error(token, "no viable alternative at input '<EOF>'".to_owned());
-        }
-        let end = if token.kind == EOF { self.tokens[last.saturating_sub(1)].end } else { token.end };
-        let mut input = String::new();
-        let mut at = first.start;
-        for &(start, stop) in self.unread.iter().filter(|(start, _)| *start >= first.start && *start < end) {
-            input.push_str(&self.text[at..start]);
-            at = stop;
-        }
-        input.push_str(&self.text[at..end.max(first.end).max(at)]);
-        let input = escape_blanks(&input);
-        if matches!(token.kind, TRUE | FALSE | NULL) && input.ends_with(self.text_of(token)) {
-            // cel-go keeps the wording of older parsers for words used as names.
-            let word = self.text_of(token);
-            if input.len() == word.len() + 1 {
-                return self.syntax_error(token, format!("mismatched input '{word}' expecting IDENTIFIER"));
-            }
-        }
-        self.syntax_error(token, format!("no viable alternative at input '{input}'"))
-    }
-
-    fn deepen(&mut self, count: fn(&mut Depths) -> &mut u32) -> Parsed<()> {
-        let depth = count(&mut self.depths);
-        *depth += 1;
-        if *depth > DEPTH_MAX {
-            let message = format!("expression recursion limit exceeded: {DEPTH_MAX}");
-            self.issues.push(Issue::new(NOWHERE, message));
-            return Err(Stop::Abort);
-        }
-        Ok(())
-    }
-}
-
 // Nodes.
 impl Parser<'_> {
     pub(crate) fn id(&mut self, offset: Offset) -> Id {
@@ -416,40 +211,58 @@ impl Parser<'_> {
         result
     }
 
+    /// A `conditionalOr` that `follow` comes after.
+    fn operand(&mut self, follow: Set) -> Parsed<Expr> {
+        self.follow.push(follow);
+        let expr = self.binary()?;
+        self.follow.pop();
+        Ok(expr)
+    }
+
     fn expr(&mut self) -> Parsed<Expr> {
-        self.deepen(|d| &mut d.expr)?;
-        let condition = self.rule(set(&[QUESTION]) | EPSILON, 2, |p| p.logical(OR))?;
+        self.depths.expr += 1;
+        self.check_depths()?;
+        let condition = self.operand(set(&[QUESTION]) | EPSILON)?;
         if self.la() != QUESTION {
             return Ok(condition);
         }
         self.matched();
         let operator = self.consume();
-        let yes = self.rule(set(&[COLON]), 2, |p| p.logical(OR))?;
+        let yes = self.operand(set(&[COLON]))?;
         self.expect(COLON, EXPR)?;
         let no = self.rule(EPSILON, 1, Self::expr)?;
         self.operation(operator, "_?_:_", vec![condition, yes, no])
     }
 
-    /// `conditionalOr` and `conditionalAnd`.
-    fn logical(&mut self, operator: u8) -> Parsed<Expr> {
-        let follow = set(&[operator]) | EPSILON;
-        let term = |p: &mut Self| {
-            if operator == OR { p.rule(follow, 3, |p| p.logical(AND)) } else { p.rule(follow, 4, |p| p.relation(0)) }
-        };
-        let first = term(self)?;
-        if self.la() != operator {
-            return Ok(first);
-        }
-        let mut operators = vec![];
-        let mut terms = vec![Some(first)];
-        while self.la() == operator {
+    /// `conditionalOr` down to `calc`, in one frame: these rules can't fail by themselves, so all they leave behind
+    /// is what may follow.
+    fn binary(&mut self) -> Parsed<Expr> {
+        let base = self.follow.len();
+        let depths = self.depths;
+        self.follow.extend([set(&[OR]), set(&[AND]), RELATIONS, FACTORS | TERMS].map(|follow| follow | EPSILON));
+        let (mut or_terms, mut or_operators) = (vec![], vec![]);
+        let (mut and_terms, mut and_operators) = (vec![], vec![]);
+        loop {
+            and_terms.push(Some(self.relation()?));
+            self.depths = depths;
+            let operator = self.la();
+            if operator == AND {
+                self.matched();
+                let token = self.consume();
+                and_operators.push(self.id(token.offset));
+                continue;
+            }
+            let term = self.balanced("_&&_", &mut and_terms, &and_operators);
+            (and_terms, and_operators) = (vec![], vec![]);
+            or_terms.push(Some(term));
+            if operator != OR {
+                self.follow.truncate(base);
+                return Ok(self.balanced("_||_", &mut or_terms, &or_operators));
+            }
             self.matched();
             let token = self.consume();
-            terms.push(Some(term(self)?));
-            operators.push(self.id(token.offset));
+            or_operators.push(self.id(token.offset));
         }
-        let function = if operator == OR { "_||_" } else { "_&&_" };
-        Ok(self.balanced(function, &mut terms, &operators))
     }
 
     /// A tree of equal depth everywhere, as cel-go builds it.
@@ -469,14 +282,55 @@ impl Parser<'_> {
         Expr { id, kind: Kind::Call { function: Text::new(function), target: None, args: vec![left, right] } }
     }
 
-    fn relation(&mut self, level: u32) -> Parsed<Expr> {
-        self.deepen(|d| &mut d.relation)?;
-        let mut left = self.rule(RELATIONS | EPSILON, 5, |p| p.calc(0))?;
-        while level < 2 && self.is(RELATIONS) {
-            self.deepen(|d| &mut d.relation)?;
+    /// Comparisons, sums and products. Operators wait on a stack; depths are counted as if each operand of a level
+    /// were a rule of its own.
+    fn relation(&mut self) -> Parsed<Expr> {
+        let before = self.depths;
+        let mut operands: Vec<Expr> = Vec::with_capacity(2);
+        let mut waiting: Vec<(Token, u8)> = vec![];
+        let mut relations = 1;
+        // Open invocations of `calc`: for sums, for operands of sums, for operands of products.
+        let mut calcs = [1, 0, 0];
+        loop {
+            self.depths.relation = before.relation + relations;
+            self.depths.calc = before.calc + calcs.iter().sum::<u32>();
+            self.check_depths()?;
+            operands.push(self.rule(EPSILON, 6, Self::unary)?);
+            let Some(level) = self.operator_level() else { break };
+            self.reduce(&mut operands, &mut waiting, level)?;
             self.matched();
             let operator = self.consume();
-            let right = self.rule(RELATIONS | EPSILON, 4, |p| p.relation(2))?;
+            let in_right_side = waiting.iter().any(|(_, level)| *level == 0);
+            waiting.push((operator, level));
+            match level {
+                0 => {
+                    relations = if in_right_side { relations + 1 } else { relations + 2 };
+                    calcs = [1, 0, 0];
+                }
+                1 => calcs = [calcs[0] + 1, 1, 0],
+                _ if calcs[1] > 0 => calcs = [calcs[0], calcs[1] + 1, 1],
+                _ => calcs = [calcs[0] + 1, 0, 1],
+            }
+        }
+        self.reduce(&mut operands, &mut waiting, 0)?;
+        operands.pop().ok_or(Stop::Mismatch)
+    }
+
+    /// 0 for comparisons, 1 for sums, 2 for products.
+    fn operator_level(&self) -> Option<u8> {
+        if self.is(RELATIONS) {
+            Some(0)
+        } else if self.is(TERMS) {
+            Some(1)
+        } else {
+            self.is(FACTORS).then_some(2)
+        }
+    }
+
+    /// Makes nodes of all waiting operators that bind at least as tight as `level`.
+    fn reduce(&mut self, operands: &mut Vec<Expr>, waiting: &mut Vec<(Token, u8)>, level: u8) -> Parsed<()> {
+        while let Some((operator, _)) = waiting.pop_if(|(_, tight)| *tight >= level) {
+            let (Some(right), Some(left)) = (operands.pop(), operands.pop()) else { return Err(Stop::Mismatch) };
             let function = match operator.kind {
                 EQUALS => "_==_",
                 NOT_EQUALS => "_!=_",
@@ -484,33 +338,17 @@ impl Parser<'_> {
                 LESS => "_<_",
                 LESS_EQUALS => "_<=_",
                 GREATER_EQUALS => "_>=_",
-                _ => "_>_",
+                GREATER => "_>_",
+                STAR => "_*_",
+                SLASH => "_/_",
+                PERCENT => "_%_",
+                PLUS => "_+_",
+                _ => "_-_",
             };
-            left = self.operation(operator, function, vec![left, right])?;
+            let node = self.operation(operator, function, vec![left, right])?;
+            operands.push(node);
         }
-        Ok(left)
-    }
-
-    /// `level` 0: sums and products; 2: products; 3: neither.
-    fn calc(&mut self, level: u32) -> Parsed<Expr> {
-        self.deepen(|d| &mut d.calc)?;
-        let follow = FACTORS | TERMS | EPSILON;
-        let mut left = self.rule(follow, 6, Self::unary)?;
-        while level <= 2 && self.is(FACTORS) || level <= 1 && self.is(TERMS) {
-            self.deepen(|d| &mut d.calc)?;
-            self.matched();
-            let operator = self.consume();
-            let (function, above) = match operator.kind {
-                STAR => ("_*_", 3),
-                SLASH => ("_/_", 3),
-                PERCENT => ("_%_", 3),
-                PLUS => ("_+_", 2),
-                _ => ("_-_", 2),
-            };
-            let right = self.rule(follow, 5, |p| p.calc(above))?;
-            left = self.operation(operator, function, vec![left, right])?;
-        }
-        Ok(left)
+        Ok(())
     }
 
     fn unary(&mut self) -> Parsed<Expr> {
@@ -548,10 +386,12 @@ impl Parser<'_> {
     }
 
     fn member(&mut self) -> Parsed<Expr> {
-        self.deepen(|d| &mut d.member)?;
+        self.depths.member += 1;
+        self.check_depths()?;
         let mut operand = self.rule(MEMBERS | EPSILON, 8, Self::primary)?;
         while self.is(MEMBERS) {
-            self.deepen(|d| &mut d.member)?;
+            self.depths.member += 1;
+            self.check_depths()?;
             operand = self.qualified(operand)?;
         }
         Ok(operand)
@@ -890,88 +730,25 @@ impl Parser<'_> {
 }
 
 const RESERVED: [&str; 21] = [
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
-    "package", "namespace", "null", "return", "true", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
 ];
-
-fn literal_value(kind: u8, sign: &str, text: &str) -> Result<Literal, &'static str> {
-    match kind {
-        INT => {
-            let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
-            let value = i64::from_str_radix(&format!("{sign}{digits}"), radix);
-            value.map(Literal::Int).map_err(|_| "invalid int literal")
-        }
-        UINT => {
-            let text = &text[..text.len() - 1];
-            let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
-            u64::from_str_radix(digits, radix).map(Literal::Uint).map_err(|_| "invalid uint literal")
-        }
-        FLOAT => match format!("{sign}{text}").parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(Literal::Double(value)),
-            _ => Err("invalid double literal"),
-        },
-        STRING => {
-            let bytes = unescape(text, false)?;
-            String::from_utf8(bytes).map(|s| Literal::String(s.into())).map_err(|_| "unable to unescape string")
-        }
-        BYTES => unescape(&text[1..], true).map(|bytes| Literal::Bytes(bytes.into())),
-        TRUE => Ok(Literal::Bool(true)),
-        FALSE => Ok(Literal::Bool(false)),
-        _ => Ok(Literal::Null),
-    }
-}
-
-/// The content of a string or bytes literal, quotes and prefix `r` given.
-fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
-    let raw = literal.starts_with(['r', 'R']);
-    let literal = if raw { &literal[1..] } else { literal };
-    let triple = literal.len() >= 6 && (literal.starts_with("'''") || literal.starts_with("\"\"\""));
-    let quote = if triple { 3 } else { 1 };
-    let body = &literal[quote..literal.len() - quote];
-    if raw || !body.contains('\\') {
-        return Ok(body.as_bytes().to_vec());
-    }
-    let mut out = Vec::with_capacity(body.len());
-    let mut chars = body.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            continue;
-        }
-        let escape = chars.next().ok_or("unable to unescape string, found '\\' as last character")?;
-        let (digits, radix) = match escape {
-            'a' => (None, 7),
-            'b' => (None, 8),
-            'f' => (None, 12),
-            'n' => (None, 10),
-            'r' => (None, 13),
-            't' => (None, 9),
-            'v' => (None, 11),
-            '\\' | '\'' | '"' | '`' | '?' => (None, u32::from(escape)),
-            'x' | 'X' => (Some(2), 16),
-            'u' | 'U' if is_bytes => return Err("unable to unescape string"),
-            'u' => (Some(4), 16),
-            'U' => (Some(8), 16),
-            '0'..='3' => (Some(2), 8),
-            _ => return Err("unable to unescape string"),
-        };
-        let code = match digits {
-            None => radix,
-            Some(count) => {
-                let mut code = if radix == 8 { u32::from(escape) - u32::from('0') } else { 0 };
-                for _ in 0..count {
-                    let digit = chars.next().and_then(|c| c.to_digit(radix)).ok_or("unable to unescape string")?;
-                    code = code.wrapping_mul(radix).wrapping_add(digit);
-                }
-                code
-            }
-        };
-        if is_bytes {
-            out.push(code as u8);
-        } else {
-            let c = char::from_u32(code).ok_or("invalid unicode code point")?;
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
-    Ok(out)
-}

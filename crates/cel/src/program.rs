@@ -41,22 +41,42 @@ pub(crate) enum Node {
     And(Box<[Node; 2]>),
     Or(Box<[Node; 2]>),
     Conditional(Box<[Node; 3]>),
-    Equal { sides: Box<[Node; 2]>, negated: bool },
-    Order { sides: Box<[Node; 2]>, order: Order, cost: CallCost },
+    Equal {
+        sides: Box<[Node; 2]>,
+        negated: bool,
+    },
+    Order {
+        sides: Box<[Node; 2]>,
+        order: Order,
+        cost: CallCost,
+    },
     Call(Box<Call>),
     Regex(Box<RegexCall>),
     /// Membership in a list of constants.
     InConstants(Box<(Node, Vec<Const>)>),
-    List { items: Box<[Node]>, optional: Box<[bool]> },
+    List {
+        items: Box<[Node]>,
+        optional: Box<[bool]>,
+    },
     Map(Box<[(Node, Node, bool)]>),
     Fold(Box<Fold>),
     Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),
     /// `accumulator + [item]`; the last tells whether the list counts as made at run time.
-    Append { accu: u32, item: Box<Node>, made: bool },
-    Insert { accu: u32, parts: Box<[Node]> },
+    Append {
+        accu: u32,
+        item: Box<Node>,
+        made: bool,
+    },
+    Insert {
+        accu: u32,
+        parts: Box<[Node]>,
+    },
     /// `or` and `orValue`, which evaluate their argument only if needed.
-    OptionalOr { sides: Box<[Node; 2]>, value: bool },
+    OptionalOr {
+        sides: Box<[Node; 2]>,
+        value: bool,
+    },
 }
 
 /// A variable or value and what is selected from it.

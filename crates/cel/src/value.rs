@@ -167,9 +167,16 @@ impl Opaque {
 /// A list.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    Json { items: &'a [Value], item: &'a Decl, kind: &'a ListKind },
+    Json {
+        items: &'a [Value],
+        item: &'a Decl,
+        kind: &'a ListKind,
+    },
     /// Made of other lists, one of which had a declaration.
-    Typed { items: Rc<Vec<Val<'a>>>, kind: &'a ListKind },
+    Typed {
+        items: Rc<Vec<Val<'a>>>,
+        kind: &'a ListKind,
+    },
     Owned(Rc<Vec<Val<'a>>>),
 }
 
@@ -314,7 +321,13 @@ impl<'a> Val<'a> {
     /// The size that costs are counted by: 1 for what has none.
     pub(crate) fn cost_size(&self) -> u64 {
         match self {
-            Val::String(s) => if s.is_ascii() { s.len() as u64 } else { s.chars().count() as u64 },
+            Val::String(s) => {
+                if s.is_ascii() {
+                    s.len() as u64
+                } else {
+                    s.chars().count() as u64
+                }
+            }
             Val::Bytes(b) => b.len() as u64,
             Val::List(list) => list.len() as u64,
             Val::Map(map) => map.len() as u64,

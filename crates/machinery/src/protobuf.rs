@@ -3,6 +3,7 @@
 //! As in the reference server's generated code, scalars that are no pointers are written even when they are zero.
 
 use crate::status::{Cause, Details, Status};
+use crate::value::Value;
 
 /// What every message starts with.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
@@ -89,6 +90,113 @@ fn write_details(details: &Details, out: &mut Writer) {
         });
     }
     out.int(5, i64::from(details.retry_after_seconds)).text(6, &details.uid);
+}
+
+/// One field of a message: its number and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'a> {
+    Int(u32, u64),
+    Bytes(u32, &'a [u8]),
+}
+
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The fields of a message; `None` if it is malformed.
+pub fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
+    let mut out = vec![];
+    while !bytes.is_empty() {
+        let tag = read_varint(&mut bytes)?;
+        let number = u32::try_from(tag >> 3).ok()?;
+        match tag & 7 {
+            0 => out.push(Field::Int(number, read_varint(&mut bytes)?)),
+            2 => {
+                let length = usize::try_from(read_varint(&mut bytes)?).ok()?;
+                let (value, rest) = bytes.split_at_checked(length)?;
+                bytes = rest;
+                out.push(Field::Bytes(number, value));
+            }
+            1 => bytes = bytes.get(8..)?,
+            5 => bytes = bytes.get(4..)?,
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+/// What an envelope holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    pub api_version: String,
+    pub kind: String,
+    pub raw: &'a [u8],
+}
+
+/// Opens an envelope. The error is upstream's text.
+pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, String> {
+    let Some(message) = bytes.strip_prefix(&MAGIC) else {
+        let expected = "expected prefix [107 56 115 0]";
+        return Err(format!("provided data does not appear to be a protobuf message, {expected}"));
+    };
+    let malformed = || "proto: illegal wireType".to_owned();
+    let mut envelope = Envelope::default();
+    for field in fields(message).ok_or_else(malformed)? {
+        match field {
+            Field::Bytes(1, meta) => {
+                for field in fields(meta).ok_or_else(malformed)? {
+                    match field {
+                        Field::Bytes(1, text) => envelope.api_version = String::from_utf8_lossy(text).into_owned(),
+                        Field::Bytes(2, text) => envelope.kind = String::from_utf8_lossy(text).into_owned(),
+                        _ => {}
+                    }
+                }
+            }
+            Field::Bytes(2, raw) => envelope.raw = raw,
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+/// `DeleteOptions` as the JSON object that it stands for; `None` if it is malformed.
+pub fn delete_options(envelope: &Envelope<'_>) -> Option<Value> {
+    let mut out = Value::object();
+    let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
+    let mut dry_run = vec![];
+    for field in fields(envelope.raw)? {
+        match field {
+            Field::Int(1, seconds) => out.set_at(&["gracePeriodSeconds"], Value::Int(seconds as i64)),
+            Field::Bytes(2, preconditions) => {
+                for field in fields(preconditions)? {
+                    match field {
+                        Field::Bytes(1, uid) => out.set_at(&["preconditions", "uid"], text(uid)),
+                        Field::Bytes(2, version) => out.set_at(&["preconditions", "resourceVersion"], text(version)),
+                        _ => {}
+                    }
+                }
+            }
+            Field::Int(3, orphan) => out.set_at(&["orphanDependents"], Value::Bool(orphan != 0)),
+            Field::Bytes(4, policy) => out.set_at(&["propagationPolicy"], text(policy)),
+            Field::Bytes(5, value) => dry_run.push(text(value)),
+            _ => {}
+        }
+    }
+    if !dry_run.is_empty() {
+        out.set_at(&["dryRun"], Value::Array(dry_run));
+    }
+    out.set_at(&["kind"], Value::from(&envelope.kind));
+    out.set_at(&["apiVersion"], Value::from(&envelope.api_version));
+    Some(out)
 }
 
 #[cfg(test)]

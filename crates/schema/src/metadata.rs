@@ -185,10 +185,22 @@ fn owner_references(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                errors.push(FieldError::invalid(path, &Value::Array(references.to_vec()), detail));
+                let mut error = FieldError::invalid(path, &Value::Null, detail);
+                error.value = references_text(references);
+                errors.push(error);
             }
         }
     }
+}
+
+/// Owner references with their members in the order of the type, as messages show them.
+fn references_text(references: &[Value]) -> String {
+    const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let one = |reference: &Value| {
+        let member = |key: &&str| reference.get(key).map(|value| format!("\"{key}\":{}", value.to_json()));
+        format!("{{{}}}", MEMBERS.iter().filter_map(member).collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", references.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
 fn owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

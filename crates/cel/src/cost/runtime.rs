@@ -18,8 +18,12 @@ pub(crate) enum CallCost {
     /// Every scalar inside the first argument.
     Traversal,
     Join,
-    ContainsIp { text: bool },
-    ContainsCidr { text: bool },
+    ContainsIp {
+        text: bool,
+    },
+    ContainsCidr {
+        text: bool,
+    },
     Validate,
     Sets(u64),
     /// A list as large as the result.
@@ -66,10 +70,18 @@ impl CallCost {
     fn of_overload(overload: &str) -> Option<CallCost> {
         Some(match overload {
             "starts_with_string" | "ends_with_string" => CallCost::Size(0, STRING_FACTOR),
-            "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => CallCost::Size(0, STRING_FACTOR),
+            "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => {
+                CallCost::Size(0, STRING_FACTOR)
+            }
             "in_list" => CallCost::Members,
-            "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string" | "less_bytes"
-            | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes" => CallCost::Equality,
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes" => CallCost::Equality,
             "add_string" | "add_bytes" => CallCost::Concatenation,
             "matches_string" => CallCost::Matches,
             "contains_string" => CallCost::Contains,
@@ -108,9 +120,7 @@ impl CallCost {
                 tenth(size(0).min(size(1)))
             }
             CallCost::Concatenation => tenth(size(0) + size(1)),
-            CallCost::Matches => {
-                tenth(size(0) + 1).saturating_mul(factor(size(1), REGEX_FACTOR))
-            }
+            CallCost::Matches => tenth(size(0) + 1).saturating_mul(factor(size(1), REGEX_FACTOR)),
             CallCost::Contains => tenth(size(0)).saturating_mul(tenth(size(1))),
             CallCost::Traversal => args.first().map_or(1, traversal),
             CallCost::Join => factor(result.map_or(1, Val::cost_size), 2.0 * STRING_FACTOR),

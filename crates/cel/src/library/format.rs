@@ -18,8 +18,8 @@ impl PartialEq for Format {
     }
 }
 
-const DATE_TIME_SIZE: u64 = 114;
-const UUID_SIZE: u64 = 68;
+const DATE_TIME_SIZE: u64 = 71;
+const UUID_SIZE: u64 = 70;
 
 static FORMATS: [Format; 13] = [
     Format { name: "dns1123Label", regex_size: 30, validate: |s| dns1123_label(s, 63) },

@@ -113,7 +113,11 @@ pub fn sort_by<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::List(items), Val::List(keys)] = args else { return Err(Error::overload()) };
     let (items, keys) = (items.to_vec()?, keys.to_vec()?);
     if items.len() != keys.len() {
-        let text = format!("@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively", items.len(), keys.len());
+        let text = format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively",
+            items.len(),
+            keys.len()
+        );
         return Err(Error::new(text));
     }
     sorted(keys.into_iter().zip(items).collect())

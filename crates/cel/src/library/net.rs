@@ -226,9 +226,8 @@ fn parse_prefix(text: &str) -> Parsed<Cidr> {
 }
 
 fn parse_cidr(text: &str) -> Result<Cidr> {
-    let cidr = parse_prefix(text).map_err(|error| {
-        Error::new(format!("network address parse error during conversion from string: {error}"))
-    })?;
+    let cidr = parse_prefix(text)
+        .map_err(|error| Error::new(format!("network address parse error during conversion from string: {error}")))?;
     if is_mapped(cidr.address) {
         return Err(Error::new(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
     }

@@ -178,7 +178,7 @@ fn magnitude(whole: &str, fraction: &str, scale: &Scale) -> i128 {
     (digits + i128::from(inexact)).min(most)
 }
 
-fn get<'v>(value: Option<&'v Val<'_>>) -> Result<Quantity> {
+fn get(value: Option<&Val<'_>>) -> Result<Quantity> {
     match value {
         Some(Val::Opaque(opaque)) => match &**opaque {
             Opaque::Quantity(quantity) => Ok(*quantity),

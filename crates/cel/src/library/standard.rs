@@ -1,9 +1,9 @@
 //! Operators and conversions of the language.
 
+use crate::decl::ListKind;
 use crate::library::time;
 use crate::types::Type;
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
-use crate::decl::ListKind;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -178,7 +178,9 @@ pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
-        [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => Ok(Val::Int(value.cost_size() as i64)),
+        [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => {
+            Ok(Val::Int(value.cost_size() as i64))
+        }
         _ => Err(Error::new("no such overload: size")),
     }
 }

@@ -84,7 +84,9 @@ fn clause(text: &str) -> std::result::Result<(Clause, &str), String> {
 /// The message for an argument that a clause can't print.
 pub(crate) fn wrong_type(verb: char, name: &str) -> String {
     let text = match verb {
-        's' => "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+        's' => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+        }
         'd' => "decimal clause can only be used on integers",
         'f' => "fixed-point clause can only be used on doubles",
         'e' => "scientific clause can only be used on doubles",

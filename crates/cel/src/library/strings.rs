@@ -339,4 +339,3 @@ pub fn base64_decode<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         None => Err(Error::new("illegal base64 data")),
     }
 }
-

@@ -255,10 +255,8 @@ pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
 pub(crate) fn timestamp_text(t: Timestamp) -> String {
     let moment = civil(t, t.offset.into());
     let (hour, minute, second) = moment.clock();
-    let mut text = format!(
-        "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
-        moment.year, moment.month, moment.day
-    );
+    let mut text =
+        format!("{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}", moment.year, moment.month, moment.day);
     if t.nanoseconds != 0 {
         let digits = format!("{:09}", t.nanoseconds);
         text.push('.');
@@ -283,9 +281,8 @@ impl Civil {
 /// How far a zone is east of Greenwich at a moment: a name of the database, `UTC`, or an offset such as `-08:00`.
 fn zone_offset(t: Timestamp, zone: &str) -> Result<i64> {
     if let Some((hours, minutes)) = zone.split_once(':') {
-        let bad = |part: &str| {
-            Error::new(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(part)))
-        };
+        let bad =
+            |part: &str| Error::new(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(part)));
         let hour: i64 = hours.parse().map_err(|_| bad(hours))?;
         let minute: i64 = minutes.parse().map_err(|_| bad(minutes))?;
         let minute = if hours.starts_with('-') { minute.saturating_neg() } else { minute };

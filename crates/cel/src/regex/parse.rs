@@ -170,7 +170,7 @@ impl<'p> Parser<'p> {
     }
 
     fn literal(&mut self, c: char) -> Result<()> {
-        if self.flags.fold && c.is_alphabetic() || self.flags.fold && !c.is_ascii() {
+        if self.flags.fold && (c.is_alphabetic() || !c.is_ascii()) {
             let folded = class::fold(class::of(&[(c, c)]));
             return self.push(Hir::class(Class::Unicode(folded)), true);
         }

@@ -13,8 +13,7 @@ use machinery::{FieldError, FieldPath, Text, Value};
 use std::sync::Arc;
 
 const VALIDATIONS: &str = "x-kubernetes-validations";
-const REASONS: [&str; 4] =
-    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 fn rules(schema: &Value) -> &[Value] {
     schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default()
@@ -200,8 +199,7 @@ impl Compiler<'_> {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties.iter() {
                 let path = place.path.child("properties").key(name);
-                let uncorrelatable =
-                    place.uncorrelatable.or(if correlatable_map { None } else { Some(place.path) });
+                let uncorrelatable = place.uncorrelatable.or(if correlatable_map { None } else { Some(place.path) });
                 let place =
                     Place { path: &path, decl: inside(Some(name)), cardinality: below, uncorrelatable, root: false };
                 node.properties.extend(self.node(property, &place).map(|node| (name.clone(), node)));
@@ -254,7 +252,7 @@ impl Compiler<'_> {
             return;
         }
         self.expensive.push((path, cost));
-        self.expensive.sort_by(|a, b| b.1.cmp(&a.1));
+        self.expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
         self.expensive.truncate(4);
     }
 
@@ -287,9 +285,7 @@ impl Compiler<'_> {
     ) -> Option<Rule> {
         let (compiled, problems) = compile_rule(schema, rule, decl, self.options);
         let compiled = compiled?;
-        let cardinality = place
-            .cardinality
-            .unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
+        let cardinality = place.cardinality.unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
         self.cost(path.child("rule"), "estimated rule cost", multiplied(problems.cost, cardinality));
         if let Err(detail) = &compiled.program {
             self.errors.push(invalid_rule(&path.child("rule"), rule, detail));
@@ -303,7 +299,8 @@ impl Compiler<'_> {
         }
         if problems.uses_old_self {
             if let Some(within) = place.uncorrelatable {
-                let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
+                let detail =
+                    format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
                 let value = Value::from(rule.str_at(&["rule"]));
                 self.errors.push(FieldError::invalid(&path.child("rule"), &value, detail));
             }

@@ -280,9 +280,7 @@ impl Walk {
                 return false;
             }
         };
-        let detail = message
-            .or_else(|| rule.message.clone())
-            .unwrap_or_else(|| format!("failed rule: {}", rule.name));
+        let detail = message.or_else(|| rule.message.clone()).unwrap_or_else(|| format!("failed rule: {}", rule.name));
         self.tell(failure(node, rule, &path, value, detail), ratcheted);
         true
     }
@@ -301,9 +299,11 @@ impl Walk {
         let Ok(values) = variables.values(false) else { return Ok(None) };
         let outcome = program.eval(&values, CALL_COST_MAX);
         if !self.spend(outcome.cost) {
-            return Err("messageExpression evaluation failed due to running out of cost budget, no further validation \
+            return Err(
+                "messageExpression evaluation failed due to running out of cost budget, no further validation \
                         rules will be run"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         match outcome.result {
             Err(error) if error.is_fatal() => Err(format!(

@@ -70,15 +70,16 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
 /// The text that stands for a scalar in sets of scalars.
 pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
     match value {
-        Val::Map(_) => Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}")),
+        Val::Map(_) => {
+            Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}"))
+        }
         Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
         other => Ok(to_json(other).map_or_else(|| format!("{other:?}"), |json| json.to_json())),
     }
 }
 
 fn sets<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
-    let known: std::collections::BTreeSet<String> =
-        a.iter().map(|item| scalar_text(&item?)).collect::<Result<_>>()?;
+    let known: std::collections::BTreeSet<String> = a.iter().map(|item| scalar_text(&item?)).collect::<Result<_>>()?;
     for item in b.iter() {
         if !known.contains(&scalar_text(&item?)?) {
             return Ok(false);

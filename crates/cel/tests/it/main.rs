@@ -2,3 +2,4 @@
 
 mod measured;
 mod replay;
+mod robust;

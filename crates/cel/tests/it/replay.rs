@@ -170,7 +170,9 @@ impl State {
                 let kind = step.str_at(&["headers", "Content-Type"]);
                 let mut patched = old.clone().unwrap_or_default();
                 match body {
-                    Value::Array(operations) => operations.iter().for_each(|operation| operate(&mut patched, operation)),
+                    Value::Array(operations) => {
+                        operations.iter().for_each(|operation| operate(&mut patched, operation))
+                    }
                     _ if kind.is_empty() || kind.contains("merge-patch") => merge(&mut patched, body),
                     _ => return,
                 }
@@ -211,7 +213,9 @@ impl State {
 /// The object with the name that the server made for it.
 fn named(body: &Value, answer: &Value) -> Value {
     let mut object = body.clone();
-    let name = answer.get("body").map(|b| if b.get("spec").is_some() { b.str_at(&["metadata", "name"]) } else { b.str_at(&["details", "name"]) });
+    let name = answer.get("body").map(|b| {
+        if b.get("spec").is_some() { b.str_at(&["metadata", "name"]) } else { b.str_at(&["details", "name"]) }
+    });
     if object.at(&["metadata", "name"]).is_none() {
         let made = format!("{}x1y2z", object.str_at(&["metadata", "generateName"]));
         let name = name.filter(|name| !name.is_empty()).map_or(made, str::to_owned);

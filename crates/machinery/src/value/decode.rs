@@ -39,13 +39,28 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
 
 /// Decodes one JSON document and reports duplicate keys.
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicates: vec![] };
-    let value = decoder.value(&Path::Root)?;
-    decoder.space();
-    match decoder.peek() {
-        None => Ok(Decoded { value, duplicates: decoder.duplicates }),
-        Some(c) => Err(unexpected(c, "after top-level value")),
-    }
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, trace: None };
+    let value = decoder.document()?;
+    let duplicates = if decoder.duplicated { trace(bytes).duplicates } else { vec![] };
+    Ok(Decoded { value, duplicates })
+}
+
+/// The paths of all keys of a document in the order in which they stand there; none if it is no JSON.
+pub fn key_paths(bytes: &[u8]) -> Vec<String> {
+    trace(bytes).paths
+}
+
+/// What the second, slower walk finds.
+#[derive(Default)]
+struct Trace {
+    paths: Vec<String>,
+    duplicates: Vec<String>,
+}
+
+fn trace(bytes: &[u8]) -> Trace {
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, trace: Some(Trace::default()) };
+    let _ = decoder.document();
+    decoder.trace.unwrap_or_default()
 }
 
 /// Where the decoder stands, as a chain on the stack; made into text only for duplicates.
@@ -74,11 +89,24 @@ impl Path<'_> {
     }
 }
 
+impl Trace {
+    fn key(&mut self, parent: &Path<'_>, key: &str, again: bool) {
+        let mut text = String::new();
+        Path::Key(parent, key).write(&mut text);
+        if again && self.duplicates.len() < DUPLICATES_MAX && !self.duplicates.contains(&text) {
+            self.duplicates.push(text.clone());
+        }
+        self.paths.push(text);
+    }
+}
+
 struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: usize,
-    duplicates: Vec<String>,
+    /// Some object has a key twice.
+    duplicated: bool,
+    trace: Option<Trace>,
 }
 
 fn error(message: impl Into<String>) -> JsonError {
@@ -102,6 +130,15 @@ fn quote_char(c: u8) -> String {
 }
 
 impl<'a> Decoder<'a> {
+    fn document(&mut self) -> Result<Value, JsonError> {
+        let value = self.value(&Path::Root)?;
+        self.space();
+        match self.peek() {
+            None => Ok(value),
+            Some(c) => Err(unexpected(c, "after top-level value")),
+        }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -148,6 +185,7 @@ impl<'a> Decoder<'a> {
 
     fn object(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {
         let mut entries: Vec<(Text, Value)> = vec![];
+        let mut seen = std::collections::HashSet::new();
         self.space();
         let mut c = self.next()?;
         while c != b'}' || !entries.is_empty() {
@@ -160,6 +198,9 @@ impl<'a> Decoder<'a> {
                 b':' => {}
                 c => return Err(unexpected(c, "after object key")),
             }
+            if let Some(trace) = &mut self.trace {
+                trace.key(path, &key, !seen.insert(key.clone()));
+            }
             let value = self.value(&Path::Key(path, &key))?;
             entries.push((key, value));
             self.space();
@@ -171,16 +212,8 @@ impl<'a> Decoder<'a> {
             self.space();
             c = self.next()?;
         }
-        let duplicates = &mut self.duplicates;
-        Ok(Value::Object(Map::from_entries(entries, |key| {
-            if duplicates.len() < DUPLICATES_MAX {
-                let mut text = String::new();
-                Path::Key(path, key).write(&mut text);
-                if !duplicates.contains(&text) {
-                    duplicates.push(text);
-                }
-            }
-        })))
+        let duplicated = &mut self.duplicated;
+        Ok(Value::Object(Map::from_entries(entries, |_| *duplicated = true)))
     }
 
     fn array(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {

@@ -7,7 +7,7 @@ mod decode;
 mod encode;
 mod map;
 
-pub use decode::{Decoded, JsonError, decode, decode_strict};
+pub use decode::{Decoded, JsonError, decode, decode_strict, key_paths};
 pub use encode::{float_text, quote, write_json, write_json_string};
 pub use map::Map;
 

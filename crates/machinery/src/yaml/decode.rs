@@ -18,6 +18,9 @@ pub fn decode(text: &[u8]) -> Result<Decoded, JsonError> {
         Ok(text) => text,
         Err(_) => return Err(fail("yaml: invalid leading UTF-8 octet")),
     };
+    if text.contains('"') && text.contains("\\/") {
+        return Err(fail("yaml: found unknown escape character"));
+    }
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|e| scan_error(text, &e))?;
@@ -54,6 +57,9 @@ fn scan_error(text: &str, error: &ScanError) -> JsonError {
             return fail(format!("yaml: {words}"));
         }
     }
+    if info.contains("mapping values") {
+        return fail("yaml: mapping values are not allowed in this context");
+    }
     let (line, words) = if info.contains("tab") {
         (line, "found character that cannot start any token")
     } else if info.contains("',' or '}'") || info.contains("',' or ']'") || info.contains("flow") {
@@ -77,6 +83,8 @@ enum Frame {
 enum Key {
     Plain(Text),
     Merge,
+    /// Only told when its value is known.
+    Null,
 }
 
 #[derive(Default)]
@@ -151,7 +159,12 @@ impl Builder {
             Some(Frame::Sequence { items, .. }) => items.push(value),
             Some(Frame::Mapping { entries, merged, key, .. }) => match key.take() {
                 None if merge => *key = Some(Key::Merge),
+                None if value.is_null() => *key = Some(Key::Null),
                 None => *key = Some(Key::Plain(key_text(value)?)),
+                Some(Key::Null) => {
+                    let shown = go_syntax(&value);
+                    return Err(fail(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")));
+                }
                 Some(Key::Merge) => merge_into(merged, value)?,
                 Some(Key::Plain(name)) => {
                     if entries.iter().any(|(k, _)| *k == name) || merged.iter().any(|(k, _)| *k == name) {
@@ -196,7 +209,7 @@ fn key_text(value: Value) -> Result<Text, JsonError> {
         Value::Bool(b) => Ok(if b { "true".into() } else { "false".into() }),
         Value::Int(i) => Ok(Text::from(i.to_string())),
         Value::Float(f) => Ok(Text::from(crate::value::float_text(f))),
-        Value::Null => Err(fail("unsupported map key of type: %!s(<nil>), key: <nil>, value: \"\"")),
+        Value::Null => Ok("null".into()),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(go_syntax).collect();
             Err(fail(format!("yaml: invalid map key: []interface {{}}{{{}}}", items.join(", "))))

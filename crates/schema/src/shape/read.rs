@@ -221,9 +221,7 @@ impl Reader {
                 }
             },
             (Shape::Time, other) => {
-                let mut inner = Reader::new(None, self.keep_empty);
-                inner.mismatch(other, "string");
-                self.fail(inner.error.unwrap_or_default());
+                self.mismatch(other, "string");
                 None
             }
             (shape, other) => {

@@ -227,6 +227,9 @@ impl Edge {
         if let Some(found) = self.discovery.answer(path, accept, etag, reply) {
             return found;
         }
+        if info.path.starts_with("/apis//") {
+            return respond::text(404, "404 page not found\n");
+        }
         let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
         let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
         if info.path.starts_with("/api/") || in_shipped {
@@ -269,6 +272,12 @@ impl Edge {
             (false, true) => false,
             _ => true,
         };
+        if !scoped && !resource.is_custom() && resource.namespaced && info.name.is_empty() {
+            // the path lists all namespaces, so it exists
+            let message = "the server does not allow this method on the requested resource";
+            let status = Status::new(Reason::MethodNotAllowed, message).with_details(Default::default());
+            return Err(NotServed::Status(status, None));
+        }
         if !scoped {
             return Err(unknown());
         }
@@ -283,9 +292,6 @@ impl Edge {
             }
             _ => return Err(NotServed::Status(Status::no_such_resource(), None)),
         };
-        if info.rest > 0 {
-            return Err(NotServed::Status(resource.not_found(&info.name), version.deprecation.clone()));
-        }
         Ok(Route { resource, version, subresource })
     }
 
@@ -297,6 +303,10 @@ impl Edge {
         reply: &Reply,
     ) -> Result<Answer, Status> {
         let verb = verb_of(&request)?;
+        let patch = match verb {
+            Verb::Patch => Some(patch_kind(&request, headers)?),
+            _ => None,
+        };
         check_accept(&request, verb, reply)?;
         let context = &*self.context;
         let outcome = match verb {
@@ -315,7 +325,7 @@ impl Edge {
                 verbs::update(context, &request, &document).await?
             }
             Verb::Patch => {
-                let kind = patch_kind(&request, headers)?;
+                let kind = patch.ok_or_else(negotiate::unsupported_media_type)?;
                 let format = if kind == PatchKind::Apply { Format::Yaml } else { Format::Json };
                 let document = read(headers, body, format).await?;
                 verbs::patch(context, &request, kind, &document).await?
@@ -515,6 +525,12 @@ fn verb_of(request: &Request) -> Result<Verb, Status> {
             return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
         }
     }
+    if request.subresource == Subresource::Finalize && verb != Verb::Update {
+        return Err(refused());
+    }
+    if verb == Verb::DeleteCollection && request.resource.shipped().is_some_and(|s| s.kind == "Namespace") {
+        return Err(refused());
+    }
     if request.subresource != Subresource::None {
         return match verb {
             Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
@@ -535,6 +551,11 @@ fn verb_of(request: &Request) -> Result<Verb, Status> {
 }
 
 fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
+    let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
+    let unsayable = request.resource.is_custom() && request.subresource != Subresource::Scale;
+    if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) && verb != Verb::Delete {
+        return Err(negotiate::not_acceptable(false));
+    }
     if !reply.accepted.is_empty() {
         return Ok(());
     }
@@ -551,7 +572,9 @@ fn content_type(headers: &HeaderMap) -> &str {
 }
 
 fn body_format(headers: &HeaderMap) -> Result<Format, Status> {
-    match Media::of_content_type(content_type(headers)) {
+    let given = content_type(headers).to_ascii_lowercase();
+    let malformed = given.split(';').skip(1).any(|param| !param.trim().is_empty() && !param.contains('='));
+    match Media::of_content_type(&given).filter(|_| !malformed) {
         Some(Media::Json) => Ok(Format::Json),
         Some(Media::Yaml) => Ok(Format::Yaml),
         Some(Media::Protobuf) => Ok(Format::Protobuf),

@@ -47,7 +47,7 @@ impl Document {
         match self.format {
             Format::Json => decode_strict(&self.bytes),
             Format::Yaml => yaml::decode(&self.bytes),
-            Format::Protobuf => Err(JsonError { message: protobuf_error(&self.bytes) }),
+            Format::Protobuf => protobuf(&self.bytes),
         }
     }
 
@@ -89,12 +89,17 @@ impl Document {
     }
 }
 
-/// Protobuf bodies are not read yet; those that are none are told so.
-fn protobuf_error(bytes: &[u8]) -> String {
-    if bytes.starts_with(b"k8s\0") {
-        return "protobuf bodies are not supported by this server".to_owned();
+/// Of protobuf bodies DeleteOptions are read; those of objects are not yet.
+fn protobuf(bytes: &[u8]) -> Result<Decoded, JsonError> {
+    let envelope = machinery::protobuf::open(bytes).map_err(|message| JsonError { message })?;
+    let options = match envelope.kind.as_str() {
+        "DeleteOptions" => machinery::protobuf::delete_options(&envelope),
+        _ => None,
+    };
+    match options {
+        Some(value) => Ok(Decoded { value, duplicates: vec![] }),
+        None => Err(JsonError { message: format!("protobuf bodies of kind {} cannot be read", envelope.kind) }),
     }
-    "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned()
 }
 
 /// What strict decoding found.
@@ -183,15 +188,12 @@ impl Request {
         }
         let mut strict = Strict { duplicates, unknown: vec![] };
         let given = object.str_at(&["apiVersion"]).to_owned();
-        let source = self.version_for_body(&given);
-        let outcome = match &source {
-            Some(version) => normalise(&self.resource, version, &mut object, &mut strict),
-            None => {
-                // a version that the definition doesn't have declares nothing
-                strict.unknown.extend(undeclared(&object));
-                Ok(())
-            }
-        };
+        let outcome = self.normalise(&mut object, &mut strict);
+        if !self.resource.is_custom() && strict.unknown.len() > 1 {
+            // typed decoding tells unknown members in the order in which they stand in the body
+            let order = machinery::value::key_paths(&document.bytes);
+            strict.unknown.sort_by_key(|path| order.iter().position(|p| p == path));
+        }
         outcome.map_err(|why| self.bad_body(&self.version.name, &why))?;
         match validation {
             FieldValidation::Ignore => {}
@@ -209,6 +211,18 @@ impl Request {
             )));
         }
         Ok(object)
+    }
+
+    /// Brings an object into the form of the version that it says it has.
+    pub fn normalise(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        match self.version_for_body(object.str_at(&["apiVersion"])) {
+            Some(version) => normalise(&self.resource, &version, object, strict),
+            None => {
+                // a version that the definition doesn't have declares nothing
+                strict.unknown.extend(undeclared(object));
+                Ok(())
+            }
+        }
     }
 
     /// The version whose schema a body is read with; `None` for an unknown version of the right group. Bodies of other

@@ -1,9 +1,9 @@
 //! What a write does to the current object: replace it, patch it, apply to it.
 
-use machinery::patch::{Unknown, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::{FieldError, FieldPath, Status, Value};
 
-use super::body::{Document, Format, Strict, normalise};
+use super::body::{Document, Format, Strict};
 use super::{Request, Subresource};
 use crate::request::{FieldValidation, WriteOptions, go_type};
 
@@ -62,7 +62,7 @@ fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) 
     let decoded = decode_yaml(document).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
-            "error decoding YAML: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go_type(&decoded.value)
         )));
     }
@@ -123,7 +123,11 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     };
     let before = object.clone();
     let invalid = |why: String| {
-        let error = FieldError::invalid_raw(&FieldPath::new("patch"), before.to_json(), why);
+        let shown = match patch {
+            Patch::Strategic(patch) => gotext::plain(&patch.value),
+            _ => before.to_json(),
+        };
+        let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
         Status::invalid("", "", "", &[error])
     };
     if request.subresource == Subresource::Scale {
@@ -140,7 +144,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
     }
-    normalise(&request.resource, &request.version, &mut object, &mut strict).map_err(&invalid)?;
+    request.normalise(&mut object, &mut strict).map_err(&invalid)?;
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

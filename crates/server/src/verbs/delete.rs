@@ -22,6 +22,12 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
+    if definitions::is_definition(&request.resource) && body.get("kind").is_some_and(|k| k.as_str() != Some("DeleteOptions")) {
+        let (kind, version) = (body.str_at(&["kind"]), body.str_at(&["apiVersion"]));
+        return Err(Status::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
     let kind = body.str_at(&["kind"]);
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = body.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default();
@@ -103,13 +109,8 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let resource = &request.resource;
-    let conflict = |why: String| {
-        let mut status = Status::conflict(&resource.group, &resource.kind, request.name(), &why);
-        if let Some(details) = &mut status.details {
-            details.kind = resource.plural.to_string();
-        }
-        status
-    };
+    let name = old.str_at(&["metadata", "name"]);
+    let conflict = |why: String| Status::conflict(&resource.group, &resource.kind, name, &why);
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
     if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
         if definitions::is_definition(resource) {
@@ -167,7 +168,9 @@ fn marked(request: &Request, options: &DeleteOptions, old: &Value, current: &Sto
     }
     if !current.meta.deleting {
         object.set_at(&["metadata", "deletionTimestamp"], Value::from(clock::now_rfc3339()));
-        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        if request.resource.shipped().is_none_or(|s| s.kind != "Namespace") {
+            object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        }
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int);
         if let Some(generation) = generation {
             object.set_at(&["metadata", "generation"], Value::Int(generation + 1));

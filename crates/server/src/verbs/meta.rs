@@ -107,7 +107,23 @@ pub fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let mut errors = vec![];
     name_errors(request, metadata, &mut errors);
     schema::metadata::validate_common(metadata, &FieldPath::new("metadata"), &mut errors);
+    if !request.resource.is_custom() {
+        standard_finalizers(metadata, &mut errors);
+    }
     errors
+}
+
+/// Finalizers of shipped kinds are standard names or qualified ones.
+fn standard_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
+    let list = metadata.get("finalizers").and_then(Value::as_array).unwrap_or_default();
+    for (i, finalizer) in list.iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        let standard = matches!(name, "orphan" | "foregroundDeletion" | "kubernetes");
+        if !name.contains('/') && !standard && names::qualified_name(name).is_empty() {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&FieldPath::new("metadata.finalizers").index(i), finalizer, why));
+        }
+    }
 }
 
 /// The errors of the metadata of an update: what any update is checked for, then what the kind checks once more; the
@@ -187,7 +203,7 @@ pub fn warn_finalizers(request: &Request, object: &Value, old: Option<&Value>) {
     added.sort();
     added.dedup();
     for finalizer in added {
-        if finalizer.contains('/') || matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+        if finalizer.contains('/') || !names::qualified_name(&finalizer).is_empty() || matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
             continue;
         }
         let path = if finalizer.contains('.') { " including a path (/)" } else { "" };

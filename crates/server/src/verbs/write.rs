@@ -108,8 +108,6 @@ fn prepare_for_create(request: &Request, object: &mut Value) {
     if let Some(shipped) = request.resource.shipped() {
         if shipped.generation {
             object.set_at(&["metadata", "generation"], Value::Int(1));
-        } else {
-            object.remove_at(&["metadata", "generation"]);
         }
         (shipped.prepare)(object, None);
         return;
@@ -191,6 +189,10 @@ pub async fn patch(
     document: &Document,
 ) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
+    let path = request.resource.key(request.namespace(), request.name()).path;
+    if kind != PatchKind::Apply && request.resource.collection.get(&path).is_none() {
+        return Err(request.resource.not_found(request.name()));
+    }
     let change = change::decode(request, kind, document, &options)?;
     if request.subresource == Subresource::Scale {
         return super::scale::patch(context, request, &change, &options).await;
@@ -243,7 +245,7 @@ async fn absent(
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
     normalise_applied(request, &mut object)?;
-    if object.str_at(&["metadata", "name"]).is_empty() {
+    if object.str_at(&["metadata", "name"]).is_empty() && request.resource.is_custom() {
         object.set_at(&["metadata", "name"], Value::String(request.name().clone()));
     }
     meta::check_name(&object, request.name())?;
@@ -256,6 +258,9 @@ async fn absent(
 /// Applied objects are defaulted; nulls and undeclared fields stay until they are validated and stored.
 fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
     if request.resource.is_custom() {
+        if let Value::Object(map) = object {
+            schema::metadata::coerce(map, schema::Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
+        }
         request.version.program().schema.default(object);
         return Ok(());
     }
@@ -386,6 +391,11 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
                 }
             }
             return next;
+        }
+        Subresource::Finalize => {
+            set_or_remove(&mut object, &["status"], old_status);
+            meta::restore_system_fields(&mut object, old);
+            return object;
         }
         _ if request.version.status => set_or_remove(&mut object, &["status"], old_status),
         _ => {}

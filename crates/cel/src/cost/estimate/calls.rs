@@ -102,8 +102,16 @@ impl<'c, 'd> Coster<'c, 'd> {
                 only(known(target).by(STRING_FACTOR).times(known(part).by(STRING_FACTOR)))
             }
             (
-                "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string" | "less_bytes"
-                | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes" | "equals" | "not_equals",
+                "less_string"
+                | "greater_string"
+                | "less_equals_string"
+                | "greater_equals_string"
+                | "less_bytes"
+                | "greater_bytes"
+                | "less_equals_bytes"
+                | "greater_equals_bytes"
+                | "equals"
+                | "not_equals",
                 _,
                 [left, right],
             ) => {
@@ -222,16 +230,22 @@ impl<'c, 'd> Coster<'c, 'd> {
                 only(self.bound(first?).by(STRING_FACTOR))
             }
             "ip.isCanonical" => only(self.bound(first?).by(2.0 * STRING_FACTOR)),
-            "masked" | "prefixLength" | "family" | "isUnspecified" | "isLoopback" | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast" | "isGlobalUnicast" => only(ONE),
+            "masked"
+            | "prefixLength"
+            | "family"
+            | "isUnspecified"
+            | "isLoopback"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "isGlobalUnicast" => only(ONE),
             "containsIP" | "containsCIDR" => only(self.containment(function, id, first?)),
             "validate" => {
                 let size = self.bound(first?);
                 only(size.by(STRING_FACTOR).by(128.0 * REGEX_FACTOR))
             }
             "format.named" | "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan"
-            | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" | "getScheme" | "getHostname"
-            | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => only(ONE),
+            | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" | "getScheme"
+            | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => only(ONE),
             "_==_" => equality(args),
             _ => None,
         }

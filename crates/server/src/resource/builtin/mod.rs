@@ -161,7 +161,10 @@ pub static SHIPPED: [Shipped; 4] = [
         shape: shapes::namespace,
         zero: || shapes::namespace(&Value::object()).value,
         columns: &[columns::PHASE, columns::AGE],
+        default: rules::default_namespace,
         prepare: rules::prepare_namespace,
+        validate: rules::validate_namespace,
+        to_stored: |object| shapes::namespace(&object).value,
         ..BASE
     },
     Shipped {
@@ -171,7 +174,6 @@ pub static SHIPPED: [Shipped; 4] = [
         selectable: &["type"],
         shape: shapes::secret,
         default: rules::default_secret,
-        prepare: rules::prepare_secret,
         validate: rules::validate_secret,
         columns: &[columns::TYPE, columns::DATA, columns::AGE],
         ..BASE

@@ -73,13 +73,10 @@ pub fn validate_config_map(new: &Value, old: Option<&Value>) -> Vec<FieldError> 
 
 /// `stringData` is written into `data` and not kept; the type defaults to Opaque.
 pub fn default_secret(object: &mut Value) {
+    use base64::Engine as _;
     if object.str_at(&["type"]).is_empty() {
         object.set_at(&["type"], Value::from("Opaque"));
     }
-}
-
-pub fn prepare_secret(object: &mut Value, _old: Option<&Value>) {
-    use base64::Engine as _;
     let Some(Value::Object(texts)) = object.remove_at(&["stringData"]) else { return };
     for (key, value) in texts {
         let encoded = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
@@ -108,12 +105,33 @@ pub fn validate_secret(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// A namespace is Active, carries its name as a label, and its finalizer from the start.
-pub fn prepare_namespace(object: &mut Value, old: Option<&Value>) {
+/// A namespace carries its name as a label.
+pub fn default_namespace(object: &mut Value) {
     let name = object.str_at(&["metadata", "name"]).to_owned();
     if !name.is_empty() {
         object.set_at(&["metadata", "labels", "kubernetes.io/metadata.name"], Value::from(name));
     }
+}
+
+/// The finalizers of a namespace's spec.
+pub fn validate_namespace(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let path = FieldPath::new("spec.finalizers");
+    let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    let mut errors = vec![];
+    for finalizer in list {
+        let name = finalizer.as_str().unwrap_or_default();
+        let messages = machinery::names::qualified_name(name);
+        errors.extend(messages.into_iter().map(|m| FieldError::invalid(&path, finalizer, m)));
+        if !name.contains('/') && name != NAMESPACE_FINALIZER {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&path, finalizer, why));
+        }
+    }
+    errors
+}
+
+/// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.
+pub fn prepare_namespace(object: &mut Value, old: Option<&Value>) {
     match old {
         None => {
             object.set_at(&["status"], [("phase", Value::from("Active"))].into());

@@ -1,0 +1,114 @@
+//! No input panics, overflows the stack or takes more than it may.
+
+use cel::{Environment, Program};
+
+fn run(env: &Environment, text: &str) -> Option<u64> {
+    let checked = env.check(text).ok()?;
+    let program = Program::new(env, &checked).ok()?;
+    Some(program.eval(&[], 1_000_000).cost)
+}
+
+#[test]
+fn nesting_is_bounded() {
+    for env in [Environment::kubernetes(34), Environment::standard()] {
+        for depth in [1, 50, 80, 84, 120, 250, 300, 5_000] {
+            for (open, inner, close) in [
+                ("(", "1", ")"),
+                ("[", "1", "]"),
+                ("{1:", "1", "}"),
+                ("!", "true", ""),
+                ("-", "1", ""),
+                ("1+(", "1", ")"),
+                ("true ? true : ", "true", ""),
+                ("[1].map(x, ", "1", ")"),
+                ("size([", "1", "])"),
+                ("true && (", "true", ")"),
+            ] {
+                run(&env, &format!("{}{inner}{}", open.repeat(depth), close.repeat(depth)));
+                run(&env, &open.repeat(depth));
+            }
+            for chain in [".a", "[0]", " + 1", " && true", " == 1", ".f()", ".optMap(x, x)"] {
+                run(&env, &format!("[]{}", chain.repeat(depth)));
+            }
+        }
+    }
+}
+
+#[test]
+fn depth_is_refused_in_upstreams_words() {
+    let env = Environment::kubernetes(34);
+    let error = env.check(&"[".repeat(300)).unwrap_err().to_string();
+    assert!(error.contains("ERROR: <input>:-1:0: expression recursion limit exceeded: 250"), "{error}");
+    let error = env.check(&"1".repeat(100_001)).unwrap_err().to_string();
+    assert!(error.contains("expression code point size exceeds limit: size: 100001, limit 100000"), "{error}");
+}
+
+#[test]
+fn cost_ends_evaluations() {
+    let env = Environment::kubernetes(34);
+    for text in [
+        "lists.range(100000).all(x, lists.range(100000).all(y, x + y > -1))",
+        "lists.range(100000).map(x, lists.range(1000)).size() > 0",
+        "[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, \
+         [1,2,3,4,5,6,7,8,9,10].map(d, [1,2,3,4,5,6,7,8,9,10].map(e, [1,2,3,4,5,6,7,8,9,10].map(f, a)))))).size() > 1",
+    ] {
+        let checked = env.check(text).unwrap();
+        let program = Program::new(&env, &checked).unwrap();
+        let outcome = program.eval(&[], 1_000_000);
+        assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text}");
+    }
+}
+
+/// Pieces of source text in every order: what comes of it doesn't matter, only that something does.
+#[test]
+fn odd_texts_are_answered() {
+    let pieces = [
+        "self",
+        ".",
+        "?",
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+        ",",
+        ":",
+        "1",
+        "-",
+        "!",
+        "'a'",
+        "'",
+        "\"",
+        "`",
+        "in",
+        "true",
+        "\\",
+        "é",
+        "has",
+        "all",
+        "x",
+        "&&",
+        "|",
+        "=",
+        "b'\\xff'",
+        "0x",
+        "1e",
+        "/",
+        "\n",
+        "\u{10ffff}",
+        "optMap",
+        "r'",
+        "%",
+    ];
+    let env = Environment::standard();
+    let mut seed: u64 = 7;
+    for _ in 0..60_000 {
+        let mut text = String::new();
+        for _ in 0..1 + seed % 9 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text.push_str(pieces[(seed >> 33) as usize % pieces.len()]);
+        }
+        run(&env, &text);
+    }
+}
