@@ -19,7 +19,7 @@ pub const DEPTH_MAX: u32 = 250;
 /// Code points of an expression.
 pub const EXPRESSION_CODE_POINTS_MAX: usize = 100_000;
 /// Nodes of a tree: macros copy their target, so a short text could become an immense tree.
-pub const NODES_MAX: usize = 1_000_000;
+pub const NODES_MAX: usize = 200_000;
 const ERRORS_MAX: usize = 100;
 const RECOVERIES_MAX: usize = 30;
 const SKIPPED_TOKENS_MAX: usize = 256;
@@ -61,6 +61,9 @@ enum Stop {
 }
 
 type Parsed<T> = Result<T, Stop>;
+
+/// Nodes travel in boxes: rules nest deep, and their frames must stay small.
+type Tree = Box<Expr>;
 
 #[derive(Clone, Copy, Default)]
 struct Depths {
@@ -158,7 +161,7 @@ impl Parser<'_> {
     }
 
     /// Notes how high the tree of a node is, in nodes that cel-go counts.
-    fn raised(&mut self, expr: Expr, height: u32) -> Parsed<Expr> {
+    fn raised(&mut self, expr: Expr, height: u32) -> Parsed<Tree> {
         if let Some(slot) = self.heights.get_mut(expr.id as usize) {
             *slot = height;
         }
@@ -170,16 +173,16 @@ impl Parser<'_> {
             self.issues.push(Issue::new(NOWHERE, "expression has too many nodes"));
             return Err(Stop::Abort);
         }
-        Ok(expr)
+        Ok(Box::new(expr))
     }
 
-    fn call(&mut self, offset: Offset, function: &str, target: Option<Expr>, args: Vec<Expr>) -> Parsed<Expr> {
+    fn call(&mut self, offset: Offset, function: &str, target: Option<Expr>, args: Vec<Expr>) -> Parsed<Tree> {
         let height = self.tallest(args.iter().chain(&target)) + 1;
         let expr = macros::expand(self, offset, function, target, args);
         self.raised(expr, height)
     }
 
-    fn operation(&mut self, operator: Token, function: &str, args: Vec<Expr>) -> Parsed<Expr> {
+    fn operation(&mut self, operator: Token, function: &str, args: Vec<Expr>) -> Parsed<Tree> {
         let height = self.tallest(&args) + 1;
         let kind = Kind::Call { function: Text::new(function), target: None, args };
         let expr = self.node(operator.offset, kind);
@@ -194,17 +197,17 @@ impl Parser<'_> {
         if let Err(stop) = self.expect(EOF, EPSILON) {
             self.recover(stop, 0).ok()?;
         }
-        Some(root)
+        Some(*root)
     }
 
     /// Reads a rule that `follow` comes after; an error in it ends it.
-    fn rule(&mut self, follow: Set, rule: u64, read: impl FnOnce(&mut Self) -> Parsed<Expr>) -> Parsed<Expr> {
+    fn rule(&mut self, follow: Set, rule: u64, read: fn(&mut Self) -> Parsed<Tree>) -> Parsed<Tree> {
         self.follow.push(follow);
         let offset = self.token().offset;
         let depths = self.depths;
         let result = match read(self) {
             Ok(expr) => Ok(expr),
-            Err(stop) => self.recover(stop, rule).map(|()| self.node(offset, Kind::Error)),
+            Err(stop) => self.recover(stop, rule).map(|()| Box::new(self.node(offset, Kind::Error))),
         };
         self.depths = depths;
         self.follow.pop();
@@ -212,17 +215,19 @@ impl Parser<'_> {
     }
 
     /// A `conditionalOr` that `follow` comes after.
-    fn operand(&mut self, follow: Set) -> Parsed<Expr> {
+    fn operand(&mut self, follow: Set) -> Parsed<Tree> {
         self.follow.push(follow);
         let expr = self.binary()?;
         self.follow.pop();
         Ok(expr)
     }
 
-    fn expr(&mut self) -> Parsed<Expr> {
+    fn expr(&mut self) -> Parsed<Tree> {
         self.depths.expr += 1;
         self.check_depths()?;
-        let condition = self.operand(set(&[QUESTION]) | EPSILON)?;
+        self.follow.push(set(&[QUESTION]) | EPSILON);
+        let condition = self.binary()?;
+        self.follow.pop();
         if self.la() != QUESTION {
             return Ok(condition);
         }
@@ -231,12 +236,12 @@ impl Parser<'_> {
         let yes = self.operand(set(&[COLON]))?;
         self.expect(COLON, EXPR)?;
         let no = self.rule(EPSILON, 1, Self::expr)?;
-        self.operation(operator, "_?_:_", vec![condition, yes, no])
+        self.operation(operator, "_?_:_", vec![*condition, *yes, *no])
     }
 
     /// `conditionalOr` down to `calc`, in one frame: these rules can't fail by themselves, so all they leave behind
     /// is what may follow.
-    fn binary(&mut self) -> Parsed<Expr> {
+    fn binary(&mut self) -> Parsed<Tree> {
         let base = self.follow.len();
         let depths = self.depths;
         self.follow.extend([set(&[OR]), set(&[AND]), RELATIONS, FACTORS | TERMS].map(|follow| follow | EPSILON));
@@ -266,9 +271,9 @@ impl Parser<'_> {
     }
 
     /// A tree of equal depth everywhere, as cel-go builds it.
-    fn balanced(&mut self, function: &str, terms: &mut [Option<Expr>], operators: &[Id]) -> Expr {
+    fn balanced(&mut self, function: &str, terms: &mut [Option<Tree>], operators: &[Id]) -> Tree {
         if operators.is_empty() {
-            return terms[0].take().unwrap_or(Expr { id: 0, kind: Kind::Error });
+            return terms[0].take().unwrap_or_else(|| Box::new(Expr { id: 0, kind: Kind::Error }));
         }
         let middle = operators.len() / 2;
         let (left, right) = terms.split_at_mut(middle + 1);
@@ -279,14 +284,15 @@ impl Parser<'_> {
         if let Some(slot) = self.heights.get_mut(id as usize) {
             *slot = height;
         }
-        Expr { id, kind: Kind::Call { function: Text::new(function), target: None, args: vec![left, right] } }
+        let args = vec![*left, *right];
+        Box::new(Expr { id, kind: Kind::Call { function: Text::new(function), target: None, args } })
     }
 
     /// Comparisons, sums and products. Operators wait on a stack; depths are counted as if each operand of a level
     /// were a rule of its own.
-    fn relation(&mut self) -> Parsed<Expr> {
+    fn relation(&mut self) -> Parsed<Tree> {
         let before = self.depths;
-        let mut operands: Vec<Expr> = Vec::with_capacity(2);
+        let mut operands: Vec<Tree> = Vec::with_capacity(2);
         let mut waiting: Vec<(Token, u8)> = vec![];
         let mut relations = 1;
         // Open invocations of `calc`: for sums, for operands of sums, for operands of products.
@@ -295,7 +301,9 @@ impl Parser<'_> {
             self.depths.relation = before.relation + relations;
             self.depths.calc = before.calc + calcs.iter().sum::<u32>();
             self.check_depths()?;
-            operands.push(self.rule(EPSILON, 6, Self::unary)?);
+            // What is no operator needs no rule for operators.
+            let simple = self.is(PRIMARY) && self.la() != MINUS;
+            operands.push(self.rule(EPSILON, 7, if simple { Self::member } else { Self::unary })?);
             let Some(level) = self.operator_level() else { break };
             self.reduce(&mut operands, &mut waiting, level)?;
             self.matched();
@@ -328,7 +336,7 @@ impl Parser<'_> {
     }
 
     /// Makes nodes of all waiting operators that bind at least as tight as `level`.
-    fn reduce(&mut self, operands: &mut Vec<Expr>, waiting: &mut Vec<(Token, u8)>, level: u8) -> Parsed<()> {
+    fn reduce(&mut self, operands: &mut Vec<Tree>, waiting: &mut Vec<(Token, u8)>, level: u8) -> Parsed<()> {
         while let Some((operator, _)) = waiting.pop_if(|(_, tight)| *tight >= level) {
             let (Some(right), Some(left)) = (operands.pop(), operands.pop()) else { return Err(Stop::Mismatch) };
             let function = match operator.kind {
@@ -345,13 +353,13 @@ impl Parser<'_> {
                 PLUS => "_+_",
                 _ => "_-_",
             };
-            let node = self.operation(operator, function, vec![left, right])?;
+            let node = self.operation(operator, function, vec![*left, *right])?;
             operands.push(node);
         }
         Ok(())
     }
 
-    fn unary(&mut self) -> Parsed<Expr> {
+    fn unary(&mut self) -> Parsed<Tree> {
         self.sync(EXPR)?;
         let number = |kind| matches!(kind, INT | FLOAT);
         let first = self.token();
@@ -381,11 +389,11 @@ impl Parser<'_> {
         }
         let height = self.height(&operand);
         let function = if first.kind == EXCLAM { "!_" } else { "-_" };
-        let expr = self.operation(first, function, vec![operand])?;
-        self.raised(expr, height)
+        let expr = self.operation(first, function, vec![*operand])?;
+        self.raised(*expr, height)
     }
 
-    fn member(&mut self) -> Parsed<Expr> {
+    fn member(&mut self) -> Parsed<Tree> {
         self.depths.member += 1;
         self.check_depths()?;
         let mut operand = self.rule(MEMBERS | EPSILON, 8, Self::primary)?;
@@ -398,9 +406,9 @@ impl Parser<'_> {
     }
 
     /// `.field`, `.?field`, `.call(…)`, `[index]` behind an operand.
-    fn qualified(&mut self, operand: Expr) -> Parsed<Expr> {
+    fn qualified(&mut self, operand: Tree) -> Parsed<Tree> {
         if self.la() == LBRACKET {
-            return self.index(operand);
+            return self.index(*operand);
         }
         let next = self.ahead(1).kind;
         if OPT_FIELD & (1 << next) == 0 {
@@ -413,31 +421,31 @@ impl Parser<'_> {
             let open = self.consume();
             let args = self.arguments()?;
             let name = self.text_of(name);
-            return self.call(open.offset, name, Some(operand), args);
+            return self.call(open.offset, name, Some(*operand), args);
         }
         let optional = next == QUESTION;
         if optional {
             self.consume();
         }
         let (name, offset) = self.escape_ident(MEMBERS | EPSILON)?;
-        let Some(name) = name else { return Ok(self.node(dot.offset, Kind::Error)) };
+        let Some(name) = name else { return Ok(Box::new(self.node(dot.offset, Kind::Error))) };
         let height = self.height(&operand) + 1;
         if !optional {
-            let select = Kind::Select { operand: Box::new(operand), field: name, test_only: false };
+            let select = Kind::Select { operand, field: name, test_only: false };
             let expr = self.node(dot.offset, select);
             return self.raised(expr, height);
         }
         if !self.syntax.optional {
-            return Ok(self.error(dot.offset, "unsupported syntax '.?'"));
+            return Ok(Box::new(self.error(dot.offset, "unsupported syntax '.?'")));
         }
         let call = self.id(dot.offset);
         let field = self.node(offset, Kind::Literal(Literal::String(name)));
         let function = Text::new_static("_?._");
-        let kind = Kind::Call { function, target: None, args: vec![operand, field] };
+        let kind = Kind::Call { function, target: None, args: vec![*operand, field] };
         self.raised(Expr { id: call, kind }, height)
     }
 
-    fn index(&mut self, operand: Expr) -> Parsed<Expr> {
+    fn index(&mut self, operand: Expr) -> Parsed<Tree> {
         self.matched();
         let open = self.consume();
         self.sync(OPT_EXPR)?;
@@ -449,9 +457,9 @@ impl Parser<'_> {
         let index = self.rule(set(&[RBRACKET]), 1, Self::expr)?;
         self.expect(RBRACKET, MEMBERS | EPSILON)?;
         if optional && !self.syntax.optional {
-            return Ok(self.error(open.offset, "unsupported syntax '[?'"));
+            return Ok(Box::new(self.error(open.offset, "unsupported syntax '[?'")));
         }
-        self.operation(open, if optional { "_[?_]" } else { "_[_]" }, vec![operand, index])
+        self.operation(open, if optional { "_[?_]" } else { "_[_]" }, vec![operand, *index])
     }
 
     /// The name and its place; no name after an error.
@@ -499,16 +507,16 @@ impl Parser<'_> {
 
     fn expr_list(&mut self, args: &mut Vec<Expr>) -> Parsed<()> {
         let follow = set(&[COMMA]) | EPSILON;
-        args.push(self.rule(follow, 1, Self::expr)?);
+        args.push(*self.rule(follow, 1, Self::expr)?);
         while self.la() == COMMA {
             self.matched();
             self.consume();
-            args.push(self.rule(follow, 1, Self::expr)?);
+            args.push(*self.rule(follow, 1, Self::expr)?);
         }
         Ok(())
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> Parsed<Tree> {
         self.sync(PRIMARY)?;
         match self.la() {
             IDENT | DOT => self.name(),
@@ -527,7 +535,7 @@ impl Parser<'_> {
     }
 
     /// A variable, a call or a message.
-    fn name(&mut self) -> Parsed<Expr> {
+    fn name(&mut self) -> Parsed<Tree> {
         let first = self.token();
         let dot = first.kind == DOT;
         if self.ahead(usize::from(dot)).kind != IDENT {
@@ -552,18 +560,18 @@ impl Parser<'_> {
             let open = self.consume();
             let args = self.arguments()?;
             if reserved {
-                return Ok(self.error(first.offset, format!("reserved identifier: {text}")));
+                return Ok(Box::new(self.error(first.offset, format!("reserved identifier: {text}"))));
             }
             return self.call(open.offset, &name, None, args);
         }
         if reserved {
-            return Ok(self.error(first.offset, format!("reserved identifier: {text}")));
+            return Ok(Box::new(self.error(first.offset, format!("reserved identifier: {text}"))));
         }
-        Ok(self.node(token.offset, Kind::Ident(name)))
+        Ok(Box::new(self.node(token.offset, Kind::Ident(name))))
     }
 
     /// `pkg.Message{field: value}` whose brace is `brace` tokens ahead.
-    fn message(&mut self, brace: usize) -> Parsed<Expr> {
+    fn message(&mut self, brace: usize) -> Parsed<Tree> {
         self.matched();
         let mut name = String::new();
         for _ in 0..brace {
@@ -602,7 +610,7 @@ impl Parser<'_> {
             self.expect(COLON, EXPR)?;
             let id = self.id(offset);
             let value = self.rule(set(&[COMMA]) | EPSILON, 1, Self::expr)?;
-            fields.push(Field { id, name: name.unwrap_or_default(), value, optional });
+            fields.push(Field { id, name: name.unwrap_or_default(), value: *value, optional });
             if self.la() != COMMA || OPT_FIELD & (1 << self.ahead(1).kind) == 0 {
                 return Ok(());
             }
@@ -621,7 +629,7 @@ impl Parser<'_> {
         self.expect(close, EPSILON).map(|_| ())
     }
 
-    fn list(&mut self) -> Parsed<Expr> {
+    fn list(&mut self) -> Parsed<Tree> {
         self.matched();
         let open = self.consume();
         let id = self.id(open.offset);
@@ -629,39 +637,37 @@ impl Parser<'_> {
         let (mut items, mut optional) = (vec![], vec![]);
         self.sync(OPT_EXPR | close)?;
         if self.is(OPT_EXPR) {
+            // Items end by themselves; what else comes out ends everything.
             self.follow.push(close);
-            let result = self.list_items(&mut items, &mut optional);
+            loop {
+                let (item, is_optional) = self.opt_expr(set(&[COMMA]) | EPSILON)?;
+                if is_optional {
+                    optional.push(items.len() as u32);
+                }
+                items.push(*item);
+                if self.la() != COMMA || OPT_EXPR & (1 << self.ahead(1).kind) == 0 {
+                    break;
+                }
+                self.matched();
+                self.consume();
+            }
             self.follow.pop();
-            result?;
         }
         self.end_of_list(RBRACKET)?;
         let height = self.tallest(&items);
         self.raised(Expr { id, kind: Kind::List { items, optional } }, height)
     }
 
-    fn list_items(&mut self, items: &mut Vec<Expr>, optional: &mut Vec<u32>) -> Parsed<()> {
-        loop {
-            let (item, is_optional) = self.opt_expr(set(&[COMMA]) | EPSILON)?;
-            if is_optional {
-                optional.push(items.len() as u32);
-            }
-            items.push(item);
-            if self.la() != COMMA || OPT_EXPR & (1 << self.ahead(1).kind) == 0 {
-                return Ok(());
-            }
-            self.matched();
-            self.consume();
+    fn opt_expr(&mut self, follow: Set) -> Parsed<(Tree, bool)> {
+        if self.is(EXPR) {
+            return Ok((self.rule(follow, 1, Self::expr)?, false));
         }
-    }
-
-    fn opt_expr(&mut self, follow: Set) -> Parsed<(Expr, bool)> {
-        let mut optional = false;
+        let optional = self.la() == QUESTION;
         let expr = self.rule(follow, 10, |p| {
             p.sync(OPT_EXPR)?;
             if p.la() == QUESTION {
                 p.matched();
                 let token = p.consume();
-                optional = true;
                 if !p.syntax.optional {
                     p.issues.push(Issue::new(token.offset, "unsupported syntax '?'"));
                 }
@@ -671,7 +677,7 @@ impl Parser<'_> {
         Ok((expr, optional))
     }
 
-    fn map(&mut self) -> Parsed<Expr> {
+    fn map(&mut self) -> Parsed<Tree> {
         self.matched();
         let open = self.consume();
         let id = self.id(open.offset);
@@ -701,7 +707,7 @@ impl Parser<'_> {
             self.expect(COLON, EXPR)?;
             let id = self.id(offset);
             let value = self.rule(set(&[COMMA]) | EPSILON, 1, Self::expr)?;
-            entries.push(Entry { id, key, value, optional });
+            entries.push(Entry { id, key: *key, value: *value, optional });
             if self.la() != COMMA || OPT_EXPR & (1 << self.ahead(1).kind) == 0 {
                 return Ok(());
             }
@@ -710,7 +716,7 @@ impl Parser<'_> {
         }
     }
 
-    fn literal(&mut self) -> Parsed<Expr> {
+    fn literal(&mut self) -> Parsed<Tree> {
         let first = self.token();
         if first.kind == MINUS && !matches!(self.ahead(1).kind, INT | FLOAT) {
             return Err(Stop::NoViable(self.at, self.at + 1));
@@ -723,8 +729,8 @@ impl Parser<'_> {
         let token = self.consume();
         let text = self.text_of(token);
         match literal_value(token.kind, sign, text) {
-            Ok(value) => Ok(self.node(first.offset, Kind::Literal(value))),
-            Err(message) => Ok(self.error(first.offset, message)),
+            Ok(value) => Ok(Box::new(self.node(first.offset, Kind::Literal(value)))),
+            Err(message) => Ok(Box::new(self.error(first.offset, message))),
         }
     }
 }

@@ -1,1 +1,46 @@
-fn main() {}
+//! `cargo xtask`: the tasks of development. `bench` measures the server, `tidy` checks what the compiler can't.
+
+#![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
+
+mod bench;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The tasks of development.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Measure the release server as its clients see it.
+    ///
+    /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
+    /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
+    Bench(Box<bench::Flags>),
+    /// Check layers, sizes, texts and the use of clocks, tasks and channels.
+    ///
+    /// Each problem is a line `path:line: what`; the exit status tells whether there were any.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Bench(flags) => bench::run(&flags),
+        Task::Tidy => tidy::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -158,7 +158,7 @@ fn track(
     let version = Text::from(request.api_version);
     let write = Write { versions: request.versions, types, version: &version, time: request.time };
     let updated = ownership::update(write, live, new, owners, writer);
-    let capped = owners.cap();
+    let capped = owners.cap(writer);
     updated.map(|ownership| if capped { Ownership::Changed } else { ownership }).map_err(|failure| match failure {
         Failure::Conflicts(_) => "conflicts".to_owned(),
         Failure::Other(why) => {
@@ -250,8 +250,8 @@ enum Attempt {
     Failed(Status),
 }
 
-/// A list of anything but objects counts as absent here, as does an empty one.
+/// A list of anything but objects counts as absent here; an empty one does not.
 fn has_managed_fields(configuration: &Value) -> bool {
-    let entries = list_of(configuration).and_then(Value::as_array).unwrap_or_default();
-    !entries.is_empty() && entries.iter().all(|e| matches!(e, Value::Object(_)))
+    let entries = list_of(configuration).and_then(Value::as_array);
+    entries.is_some_and(|entries| entries.iter().all(|e| matches!(e, Value::Object(_))))
 }

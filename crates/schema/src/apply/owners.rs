@@ -197,15 +197,16 @@ impl Owners {
         Some(self.0.iter().map(Owner::to_value).collect())
     }
 
-    /// Merges the oldest entries of updates until there are few enough; says whether there were too many.
-    pub fn cap(&mut self) -> bool {
+    /// Merges the oldest entries of updates until there are few enough; says whether there were too many. Times count
+    /// seconds: among the entries of one second that of the writer is the newest.
+    pub fn cap(&mut self, writer: &Identity) -> bool {
         let updates = |o: &&Owner| o.identity.operation == Operation::Update;
         let mut count = self.0.iter().filter(updates).count();
         if count <= UPDATE_ENTRIES_MAX {
             return false;
         }
-        let mut oldest: Vec<(i64, Identity)> =
-            self.0.iter().filter(updates).map(|o| (o.time.unwrap_or_default(), o.identity.clone())).collect();
+        let age = |o: &Owner| ((o.time.unwrap_or_default(), o.identity == *writer), o.identity.clone());
+        let mut oldest: Vec<((i64, bool), Identity)> = self.0.iter().filter(updates).map(age).collect();
         oldest.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.compare(&b.1)));
         let mut first_of: Vec<(Text, Identity)> = vec![];
         for (_, identity) in oldest {
@@ -273,7 +274,7 @@ mod tests {
             let set = FieldSet::of_fields(&[&[name.as_str()]]);
             owners.0.push(Owner { identity, version: "v1".into(), time: Some(i), set });
         }
-        assert!(owners.cap());
+        assert!(owners.cap(&Identity::new("nobody", Operation::Update, "v1", "")));
         assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
         let bucket = Identity::new("ancient-changes", Operation::Update, "v1", "");
         let bucket = owners.get(&bucket).expect("a bucket");

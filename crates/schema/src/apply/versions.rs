@@ -15,7 +15,7 @@ pub enum ConvertError {
 }
 
 /// What a resource is in each of its versions. Versions are written as in `apiVersion`.
-pub trait Versions {
+pub trait Versions: Sync {
     /// The types of a version; `None` if there is no such version.
     fn types(&self, api_version: &str) -> Option<&TypeSchema>;
 

@@ -380,10 +380,12 @@ fn openapi(answer: crate::openapi::Answer, reply: &Reply) -> Answer {
             set(response.headers_mut(), "location", &location);
             response
         }
-        Found::Document { content_type, body, etag, immutable } => {
+        Found::Document { content_type, body, etag, expires } => {
             let mut response = reply.raw(content_type, body, &etag);
-            if immutable {
+            response.headers_mut().remove("cache-control");
+            if let Some(expires) = expires {
                 set(response.headers_mut(), "cache-control", "public, immutable");
+                set(response.headers_mut(), "expires", &expires);
             }
             response
         }

@@ -102,7 +102,15 @@ impl Reply {
             }
             Shape::Whole => Ok(self.tree(code, &shown.to_value(), &accepted)),
             Shape::Partial => Ok(self.tree(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
-            Shape::PartialList => Err(Status::untyped(500, "content is not a list")),
+            Shape::PartialList if request.resource.is_custom() => Err(Status::untyped(500, "content is not a list")),
+            Shape::PartialList => {
+                let package = if request.resource.group.is_empty() { "v1" } else { "apiextensions" };
+                let kind = &request.resource.kind;
+                Err(Status::new(
+                    machinery::status::Reason::NotAcceptable,
+                    format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"),
+                ))
+            }
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
                 Ok(self.tree(code, &table.of_object(&shown.to_value()), &accepted))

@@ -1,35 +1,230 @@
 //! OpenAPI (layer 7): v2 and v3 documents, built when somebody asks and kept (api-machinery 17, crd.md 18).
+//!
+//! Invariants: a change of a definition costs nothing here; the next question makes a new [`Index`], whose hashes come
+//! from the content of schemas, each read once. A document is built when it is first asked for, and lives until the
+//! hash of its group version changes. Hash and ETag are one, so that a 304 needs no document.
+//!
+//! `index.rs` groups what is served, `document.rs` writes it, `paths.rs` and `schema.rs` say what stands in it.
 
-use std::sync::Arc;
+mod document;
+mod index;
+mod paths;
+mod proto;
+mod schema;
+mod standard;
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::clock;
 use crate::request::Query;
 use crate::resource::Registry;
+use index::{Group, Index};
 
 /// What a request for a document is answered with.
 pub enum Answer {
-    Document { content_type: &'static str, body: Bytes, etag: String, immutable: bool },
-    NotModified { etag: String },
+    /// One with `expires` never changes and may be kept until then.
+    Document {
+        content_type: &'static str,
+        body: Bytes,
+        etag: String,
+        expires: Option<String>,
+    },
+    NotModified {
+        etag: String,
+    },
     /// To the same document under its current hash.
-    Moved { location: String },
+    Moved {
+        location: String,
+    },
     NotFound,
     NotAcceptable,
+}
+
+/// The two generations of OpenAPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    V2,
+    V3,
+}
+
+/// The encodings of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Protobuf,
 }
 
 /// The documents of OpenAPI.
 pub struct OpenApi {
     registry: Arc<Registry>,
+    index: Mutex<Arc<Index>>,
 }
 
 impl OpenApi {
     pub fn new(registry: Arc<Registry>) -> OpenApi {
-        OpenApi { registry }
+        OpenApi { registry, index: Mutex::default() }
     }
 
     /// Answers `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`.
-    pub fn answer(&self, _path: &str, _query: &Query, _accept: &str, _etag: &str) -> Answer {
-        let _ = self.registry.generation();
-        Answer::NotFound
+    pub fn answer(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Answer {
+        match path {
+            "/openapi/v2" => self.merged(accept, etag),
+            "/openapi/v3" => self.paths(etag),
+            _ => match path.strip_prefix("/openapi/v3/") {
+                Some(name) => self.group(name, query, accept, etag),
+                None => Answer::NotFound,
+            },
+        }
+    }
+
+    /// The index of what is served now.
+    fn index(&self) -> Arc<Index> {
+        let generation = self.registry.generation();
+        let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation != Some(generation) {
+            *kept = Arc::new(Index::new(generation, &self.registry.snapshot(), &kept));
+        }
+        kept.clone()
+    }
+
+    /// `/openapi/v3`: it is not negotiated, and calls itself text.
+    fn paths(&self, etag: &str) -> Answer {
+        let index = self.index();
+        let current = quoted(&index.hash);
+        if etag == current {
+            return Answer::NotModified { etag: current };
+        }
+        let body = index.body();
+        Answer::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
+    }
+
+    /// `/openapi/v3/<name>`.
+    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Answer {
+        let Some(group) = self.index().groups.get(name).cloned() else { return Answer::NotFound };
+        let Some(encoding) = negotiate(accept, "v3") else { return Answer::NotAcceptable };
+        let asked = query.get("hash").unwrap_or_default();
+        if !asked.is_empty() && asked != group.hash {
+            return Answer::Moved { location: Index::location(name, &group) };
+        }
+        let expires = (!asked.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
+        let current = quoted(&group.hash);
+        if etag == current {
+            return Answer::NotModified { etag: current };
+        }
+        let build = || document::group(&group, encoding);
+        let body = blocking(|| group.kept.get(encoding, build));
+        let content_type = content_type(Dialect::V3, encoding);
+        Answer::Document { content_type, body, etag: current, expires }
+    }
+
+    /// `/openapi/v2`: all groups in one document.
+    fn merged(&self, accept: &str, etag: &str) -> Answer {
+        let Some(encoding) = negotiate(accept, "v2") else { return Answer::NotAcceptable };
+        let index = self.index();
+        let current = quoted(&index.hash);
+        if etag == current {
+            return Answer::NotModified { etag: current };
+        }
+        let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
+        let body = blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
+        let content_type = content_type(Dialect::V2, encoding);
+        Answer::Document { content_type, body, etag: current, expires: None }
+    }
+}
+
+const YEAR_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+fn quoted(hash: &str) -> String {
+    format!("\"{hash}\"")
+}
+
+fn content_type(dialect: Dialect, encoding: Encoding) -> &'static str {
+    match (encoding, dialect) {
+        (Encoding::Json, _) => "application/json",
+        (Encoding::Protobuf, Dialect::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        (Encoding::Protobuf, Dialect::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    }
+}
+
+/// The best encoding that a client takes. Clauses count by quality, then in order; an empty header is any.
+fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
+    if accept.trim().is_empty() {
+        return Some(Encoding::Json);
+    }
+    let quality = |clause: &str| {
+        let q = clause.split(';').skip(1).find_map(|p| p.trim().strip_prefix("q=")?.trim().parse::<f64>().ok());
+        q.unwrap_or(1.0)
+    };
+    let mut clauses: Vec<&str> = accept.split(',').map(str::trim).collect();
+    clauses.sort_by(|a, b| quality(b).total_cmp(&quality(a)));
+    clauses.iter().find_map(|clause| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        let prefix = "application/com.github.proto-openapi.spec.";
+        match media {
+            "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
+            _ => match media.strip_prefix(prefix)?.strip_prefix(version)? {
+                ".v1.0+protobuf" | "@v1.0+protobuf" => Some(Encoding::Protobuf),
+                _ => None,
+            },
+        }
+    })
+}
+
+/// Runs what may take long, so that other requests of this worker go on elsewhere.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}
+
+/// A time as HTTP headers have it.
+fn http_date(seconds: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = machinery::time::civil_from_days(days);
+    let pick = |list: &[&'static str], i: i64| usize::try_from(i).ok().and_then(|i| list.get(i).copied());
+    let weekday = pick(&DAYS, days.rem_euclid(7)).unwrap_or_default();
+    let month = pick(&MONTHS, month - 1).unwrap_or_default();
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_are_negotiated() {
+        let proto = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+        let old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+        let cases = [
+            ("", Some(Encoding::Json)),
+            ("*/*", Some(Encoding::Json)),
+            ("text/plain, application/*;q=0.1", Some(Encoding::Json)),
+            (
+                "application/json;q=0.5, application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+                Some(Encoding::Protobuf),
+            ),
+            (proto, Some(Encoding::Protobuf)),
+            (old, Some(Encoding::Protobuf)),
+            ("application/com.github.proto-openapi.spec.v3.v1.0+protobuf", None),
+            ("application/yaml", None),
+            ("text/plain", None),
+        ];
+        for (accept, want) in cases {
+            assert_eq!(negotiate(accept, "v2"), want, "{accept}");
+        }
+    }
+
+    #[test]
+    fn dates_are_those_of_http() {
+        assert_eq!(http_date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
     }
 }

@@ -177,6 +177,12 @@ impl Request {
     /// Decodes the body of a create or an update.
     pub fn decode_object(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
         let decoded = document.decode();
+        if let Err(error) = &decoded
+            && error.message.starts_with("json: cannot unmarshal number")
+        {
+            // the type can be read, the object can't
+            return Err(self.bad_body(&self.version.name, &error.message));
+        }
         if let Some(why) = document.type_error(&decoded) {
             return Err(self.unrecognized(&why, document));
         }

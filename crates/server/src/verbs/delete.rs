@@ -110,7 +110,15 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let resource = &request.resource;
     let name = old.str_at(&["metadata", "name"]);
-    let conflict = |why: String| Status::conflict(&resource.group, &resource.kind, name, &why);
+    let conflict = |why: String| {
+        let mut status = Status::conflict(&resource.group, &resource.kind, name, &why);
+        if !resource.is_custom()
+            && let Some(details) = &mut status.details
+        {
+            details.kind = resource.plural.to_string();
+        }
+        status
+    };
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
     if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
         if definitions::is_definition(resource) {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use machinery::{FieldError, FieldPath, Status, Text, Value};
+use machinery::patch::gotext;
+use machinery::{Status, Text, Value};
+use schema::apply::{ConvertError, Force, ScalePath, TypeSchema, Versions};
 
 use super::body::Document;
 use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
-use crate::limits;
 use crate::objects::Stored;
-use crate::request::WriteOptions;
-use crate::resource::ScalePaths;
+use crate::request::{FieldValidation, WriteOptions};
+use crate::resource::{ScalePaths, Version};
+use crate::{clock, limits};
 
 fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
@@ -20,30 +22,59 @@ fn paths(request: &Request) -> Result<ScalePaths, Status> {
     request.version.scale.clone().ok_or_else(|| request.resource.not_found(request.name()))
 }
 
+/// What stands at a path, as the accessors of the reference server find it: null on the way is absence, anything else
+/// that is no object an error.
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
+    let names = segments(path);
+    let mut value = object;
+    for (i, name) in names.iter().enumerate() {
+        match value {
+            Value::Object(map) => match map.get(name) {
+                Some(next) => value = next,
+                None => return Ok(None),
+            },
+            Value::Null => return Ok(None),
+            other => {
+                let so_far = format!(".{}", names[..=i].join("."));
+                return Err(accessor_error(&so_far, other, "map[string]interface{}"));
+            }
+        }
+    }
+    Ok(Some(value))
+}
+
+fn accessor_error(path: &str, value: &Value, expected: &str) -> Status {
+    let (shown, kind) = (gotext::plain(value), gotext::type_of(value));
+    Status::untyped(500, format!("{path} accessor error: {shown} is of the type {kind}, expected {expected}"))
+}
+
 fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
-    match object.at(&segments(path)) {
+    match nested(object, path)? {
         None => Ok(None),
         Some(Value::Int(i)) => Ok(Some(*i)),
-        Some(other) => {
-            let (shown, kind) = match other {
-                Value::String(s) => (s.to_string(), "string"),
-                Value::Bool(b) => (b.to_string(), "bool"),
-                Value::Float(f) => (machinery::value::float_text(*f), "float64"),
-                Value::Null => ("<nil>".to_owned(), "<nil>"),
-                Value::Array(_) => (other.to_json(), "[]interface {}"),
-                _ => (other.to_json(), "map[string]interface {}"),
-            };
-            Err(Status::untyped(500, format!("{path} accessor error: {shown} is of the type {kind}, expected int64")))
-        }
+        Some(other) => Err(accessor_error(path, other, "int64")),
+    }
+}
+
+fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
+    let Some(path) = path else { return Ok(Text::default()) };
+    match nested(object, path)? {
+        None => Ok(Text::default()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(accessor_error(path, other, "string")),
     }
 }
 
 /// The Scale of an object.
 pub fn view(request: &Request, object: &Value) -> Result<Value, Status> {
     let paths = paths(request)?;
-    let missing = || Status::internal(format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas));
-    let replicas = integer(object, &paths.spec_replicas)?.ok_or_else(missing)?;
-    Ok(scale_of(object, &paths, Some(replicas)))
+    let replicas = integer(object, &paths.spec_replicas)?;
+    let scale = scale_of(object, &paths, replicas)?;
+    if replicas.is_none() {
+        let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
+        return Err(Status::internal(why));
+    }
+    Ok(scale)
 }
 
 /// Numbers of a Scale are 32 bits wide; greater ones wrap (corrections crd 6).
@@ -51,10 +82,10 @@ fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
 }
 
-fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Value {
+fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
     let mut scale = Value::object();
     scale.set_at(&["kind"], Value::from("Scale"));
-    scale.set_at(&["apiVersion"], Value::from("autoscaling/v1"));
+    scale.set_at(&["apiVersion"], Value::from(SCALE_VERSION));
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.at(&["metadata", key]) {
             scale.set_at(&["metadata", key], value.clone());
@@ -64,13 +95,13 @@ fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Value 
     if let Some(replicas) = replicas.filter(|r| narrow(*r) != 0) {
         scale.set_at(&["spec", "replicas"], Value::Int(narrow(replicas)));
     }
-    let status = integer(object, &paths.status_replicas).ok().flatten().unwrap_or_default();
+    let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
     scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
-    let selector = paths.label_selector.as_ref().and_then(|path| object.at(&segments(path))).and_then(Value::as_str);
-    if let Some(selector) = selector.filter(|s| !s.is_empty()) {
-        scale.set_at(&["status", "selector"], Value::from(selector));
+    let selector = selector(object, paths.label_selector.as_ref())?;
+    if !selector.is_empty() {
+        scale.set_at(&["status", "selector"], Value::String(selector));
     }
-    scale
+    Ok(scale)
 }
 
 /// GET of a scale.
@@ -90,11 +121,6 @@ fn replicas_of(scale: &Value) -> Result<i64, Status> {
         Some(Value::Int(i)) if i32::try_from(*i).is_ok() => *i,
         Some(_) => return Err(Status::bad_request(UNREGISTERED)),
     };
-    if replicas < 0 {
-        let path = FieldPath::new(".spec.replicas");
-        let error = FieldError::invalid(&path, &Value::Int(replicas), "should be a non-negative integer");
-        return Err(Status::invalid("autoscaling", "Scale", scale.str_at(&["metadata", "name"]), &[error]));
-    }
     Ok(replicas)
 }
 
@@ -118,9 +144,28 @@ pub async fn update(
     }
     let scale = decoded.unwrap_or_default().value;
     check_type(&scale)?;
+    if options.field_validation == FieldValidation::Strict && has_unknown(&scale) {
+        return Err(Status::bad_request(UNREGISTERED));
+    }
     replicas_of(&scale)?;
     meta::check_name(&scale, request.name())?;
+    let namespace = scale.str_at(&["metadata", "namespace"]);
+    if !namespace.is_empty() && request.resource.namespaced && namespace != request.namespace().as_str() {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(message));
+    }
     scale_loop(context, request, options, |_| Ok(scale.clone())).await
+}
+
+/// Members that no Scale has.
+fn has_unknown(scale: &Value) -> bool {
+    let members = |path: &[&str], known: &[&str]| {
+        let names = scale.at(path).and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
+        names.into_iter().any(|name| !known.contains(&name.as_str()))
+    };
+    members(&[], &["apiVersion", "kind", "metadata", "spec", "status"])
+        || members(&["spec"], &["replicas"])
+        || members(&["status"], &["replicas", "selector"])
 }
 
 /// PATCH of a scale.
@@ -133,9 +178,107 @@ pub async fn patch(
     match change {
         Change::Apply { configuration, force, .. } => apply(context, request, configuration, *force, options).await,
         Change::Patch(Patch::Json(..) | Patch::Merge(..)) => {
-            scale_loop(context, request, options, |scale| change.apply_to(request, scale, options)).await
+            scale_loop(context, request, options, |scale| {
+                let after = change.apply_to(request, scale, options)?;
+                // what a patch cannot decode to is not told in detail
+                check_type(&after).and_then(|()| replicas_of(&after)).map_err(|_| Status::generic_invalid())?;
+                Ok(after)
+            })
+            .await
         }
         _ => Err(Status::generic_invalid()),
+    }
+}
+
+/// One attempt's view of an object: itself, its Scale with the managedFields that belong there, the paths.
+struct Attempt {
+    current: Arc<Stored>,
+    old: Value,
+    scale: Value,
+    paths: ScalePaths,
+    tracked: Vec<ScalePath>,
+}
+
+impl Attempt {
+    fn new(request: &Request) -> Result<Attempt, Status> {
+        let path = request.resource.key(request.namespace(), request.name()).path;
+        let current = request.resource.collection.get(&path);
+        let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
+        let old = request.resource.read(&current, &request.version)?;
+        let paths = paths(request)?;
+        let mut scale = scale_of(&old, &paths, integer(&old, &paths.spec_replicas)?)?;
+        let tracked = tracked_paths(request);
+        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &tracked).map_err(Status::internal)?;
+        if let Some(list) = list {
+            scale.set_at(&MANAGED_FIELDS, list);
+        }
+        Ok(Attempt { current, old, scale, paths, tracked })
+    }
+
+    /// The object with the replicas and the ownership that a Scale leaves.
+    fn object(&self, request: &Request, scale: &Value) -> Result<Value, Status> {
+        let mut object = self.old.clone();
+        object.set_at(&segments(&self.paths.spec_replicas), Value::Int(replicas_of(scale)?));
+        let (before, after) = (self.old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
+        let list = ScalePath::to_resource(before, after, &request.api_version(), &self.tracked)
+            .map_err(Status::internal)?;
+        match list {
+            Some(list) => object.set_at(&MANAGED_FIELDS, list),
+            None => drop(object.remove_at(&MANAGED_FIELDS)),
+        }
+        Ok(object)
+    }
+}
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+const SCALE_VERSION: &str = "autoscaling/v1";
+
+/// Where each version keeps its replicas.
+fn tracked_paths(request: &Request) -> Vec<ScalePath> {
+    let path = |version: &Version| ScalePath {
+        api_version: request.resource.api_version(version),
+        replicas: version
+            .scale
+            .as_ref()
+            .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
+    };
+    request.resource.versions.iter().map(|version| path(version)).collect()
+}
+
+/// A Scale as the field manager sees it.
+struct ScaleTypes {
+    types: TypeSchema,
+}
+
+impl ScaleTypes {
+    fn new() -> ScaleTypes {
+        let integer = || machinery::json!({"type": "integer"});
+        let schema = machinery::json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"replicas": (integer())}},
+            "status": {"type": "object", "properties": {"replicas": (integer()), "selector": {"type": "string"}}}
+        }});
+        ScaleTypes { types: TypeSchema::compile(&schema) }
+    }
+}
+
+impl Versions for ScaleTypes {
+    fn types(&self, api_version: &str) -> Option<&TypeSchema> {
+        (api_version == SCALE_VERSION).then_some(&self.types)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        if api_version == SCALE_VERSION { Ok(object.clone()) } else { Err(ConvertError::MissingVersion) }
+    }
+}
+
+fn field_manager<'a>(manager: &'a str, types: &'a ScaleTypes) -> schema::apply::Request<'a> {
+    schema::apply::Request {
+        manager,
+        api_version: SCALE_VERSION,
+        kind: "Scale",
+        subresource: "scale",
+        time: clock::now_seconds(),
+        versions: types,
     }
 }
 
@@ -145,20 +288,17 @@ async fn scale_loop(
     options: &WriteOptions,
     change: impl Fn(&Value) -> Result<Value, Status>,
 ) -> Result<Outcome, Status> {
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let manager = request.manager(&options.field_manager);
+    let types = ScaleTypes::new();
     for _ in 0..limits::WRITE_RETRIES {
-        let current = request.resource.collection.get(&path);
-        let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
-        let old = request.resource.read(&current, &request.version)?;
-        let paths = paths(request)?;
-        let before = scale_of(&old, &paths, integer(&old, &paths.spec_replicas)?);
-        let after = change(&before)?;
-        check_type(&after)?;
-        let mut object = old.clone();
-        set_replicas(&mut object, &paths, replicas_of(&after)?);
-        check_version(request, &after, &current)?;
-        request.track_update(Some(&old), &mut object, &request.manager(&options.field_manager));
-        if let Some(outcome) = commit(context, request, options, &paths, object, &old, current).await? {
+        let attempt = Attempt::new(request)?;
+        let given = change(&attempt.scale)?;
+        check_version(request, &given, &attempt.current)?;
+        let mut scale = attempt.scale.clone();
+        set_replicas(&mut scale, replicas_of(&given)?);
+        schema::apply::update(Some(&attempt.scale), &mut scale, &field_manager(&manager, &types));
+        let object = attempt.object(request, &scale)?;
+        if let Some(outcome) = commit(context, request, options, attempt, object).await? {
             return Ok(outcome);
         }
     }
@@ -166,8 +306,12 @@ async fn scale_loop(
     Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
 }
 
-fn set_replicas(object: &mut Value, paths: &ScalePaths, replicas: i64) {
-    object.set_at(&segments(&paths.spec_replicas), Value::Int(replicas));
+/// Sets the replicas of a Scale; zero is left out.
+fn set_replicas(scale: &mut Value, replicas: i64) {
+    match replicas {
+        0 => scale.set_at(&["spec"], Value::object()),
+        replicas => scale.set_at(&["spec", "replicas"], Value::Int(replicas)),
+    }
 }
 
 fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(), Status> {
@@ -180,10 +324,7 @@ fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(
         return Ok(());
     }
     let why = match other {
-        true => format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            current.meta.uid
-        ),
+        true => format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.meta.uid),
         false => {
             "the object has been modified; please apply your changes to the latest version and try again".to_owned()
         }
@@ -195,29 +336,28 @@ async fn commit(
     context: &Context,
     request: &Request,
     options: &WriteOptions,
-    paths: &ScalePaths,
+    attempt: Attempt,
     object: Value,
-    old: &Value,
-    current: Arc<Stored>,
 ) -> Result<Option<Outcome>, Status> {
-    let (object, errors) = write::prepared_and_checked(request, object, old);
+    let (object, errors) = write::prepared_and_checked(request, object, &attempt.old);
     if !errors.is_empty() {
         return Err(Status::invalid(&request.resource.group, &request.resource.kind, request.name(), &errors));
     }
     let show = |object: &Value| -> Result<Outcome, Status> {
-        let replicas = integer(object, &paths.spec_replicas)?;
-        Ok(Outcome::Object(200, Shown::Tree(scale_of(object, paths, replicas))))
+        let replicas = integer(object, &attempt.paths.spec_replicas)?;
+        Ok(Outcome::Object(200, Shown::Tree(scale_of(object, &attempt.paths, replicas)?)))
     };
     if options.dry_run {
         return show(&object).map(Some);
     }
-    match write::store(context, request, &object, Some(&current)).await? {
+    match write::store(context, request, &object, Some(&attempt.current)).await? {
         Ok(stored) => show(&request.resource.read(&stored, &request.version)?).map(Some),
         Err(()) => Ok(None),
     }
 }
 
-/// Applying to a scale is applying the replicas to the object.
+/// Apply to a scale. As with the reference server (corrections patch 17) one that would change anything fails, since the
+/// Scale has no form in any version of the resource; conflicts are told, and equal values are shared.
 async fn apply(
     context: &Context,
     request: &Request,
@@ -225,36 +365,32 @@ async fn apply(
     force: bool,
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
-    let (kind, version) = (configuration.str_at(&["kind"]), configuration.str_at(&["apiVersion"]));
-    if kind != "Scale" || version != "autoscaling/v1" {
-        let (group, version) = version.split_once('/').unwrap_or(("", version));
-        return Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
-    }
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let manager = request.manager(&options.field_manager);
+    let types = ScaleTypes::new();
+    let force = if force { Force::Yes } else { Force::No };
     for _ in 0..limits::WRITE_RETRIES {
-        let current = request.resource.collection.get(&path);
-        let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
-        let old = request.resource.read(&current, &request.version)?;
-        let paths = paths(request)?;
-        let mut applied: Value = [
-            ("apiVersion", Value::String(request.api_version())),
-            ("kind", Value::String(request.resource.kind.clone())),
-        ]
-        .into();
-        applied.set_at(&["metadata", "name"], Value::String(Text::clone(request.name())));
-        if configuration.at(&["spec", "replicas"]).is_some() {
-            set_replicas(&mut applied, &paths, replicas_of(configuration)?);
+        let attempt = Attempt::new(request)?;
+        let tracking = field_manager(&manager, &types);
+        let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?;
+        if scale.at(&["spec", "replicas"]) != attempt.scale.at(&["spec", "replicas"]) {
+            return Err(unconvertible(&attempt.scale, configuration));
         }
-        let manager = request.manager(&options.field_manager);
-        let object = request.track_apply(Some(&old), &applied, force, &manager).map_err(as_scale_conflict)?;
-        if let Some(outcome) = commit(context, request, options, &paths, object, &old, current).await? {
+        let object = attempt.object(request, &scale)?;
+        if let Some(outcome) = commit(context, request, options, attempt, object).await? {
             return Ok(outcome);
         }
     }
-    Err(Status::generic_invalid())
+    let why = "the object has been modified; please apply your changes to the latest version and try again";
+    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
 }
 
-/// Conflicts are told by the path of the Scale.
-fn as_scale_conflict(status: Status) -> Status {
-    status
+fn unconvertible(scale: &Value, configuration: &Value) -> Status {
+    let what = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+    if scale.at(&MANAGED_FIELDS).is_none() {
+        let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {what}");
+        return Status::untyped(500, format!("failed to create manager for existing fields: {live}"));
+    }
+    let (namespace, name) =
+        (configuration.str_at(&["metadata", "namespace"]), configuration.str_at(&["metadata", "name"]));
+    Status::untyped(500, format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) {what}"))
 }

@@ -91,7 +91,8 @@ pub async fn watch(
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
     let now = Instant::now();
-    let next_bookmark = options.allow_bookmarks.then(|| now + bookmark_delay(timeout));
+    let long_enough = timeout > Duration::from_secs(LAST_BOOKMARK_SECONDS);
+    let next_bookmark = (options.allow_bookmarks && long_enough).then(|| now + bookmark_delay(timeout));
     Ok(Watch {
         context,
         selection,

@@ -1,0 +1,128 @@
+//! Writes documents, resource by resource, so that a document of many resources never exists as a tree.
+
+use std::collections::HashSet;
+
+use machinery::value::{write_json, write_json_string};
+use machinery::{Value, json};
+
+use super::index::Group;
+use super::{Dialect, Encoding, paths, proto, schema, standard};
+
+/// The release that documents of shipped kinds name.
+const RELEASE: &str = "v1.35.3";
+
+/// The v3 document of a group version.
+pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
+    let shipped = group.members.iter().any(|member| !member.resource.is_custom());
+    let info = match shipped {
+        true => json!({"title": "Kubernetes", "version": RELEASE}),
+        false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+    };
+    let mut writer = Writer::new(Dialect::V3, encoding);
+    writer.group(group);
+    writer.finish(&info)
+}
+
+/// The v2 document of all groups.
+pub fn merged(groups: &[&Group], encoding: Encoding) -> Vec<u8> {
+    let mut writer = Writer::new(Dialect::V2, encoding);
+    groups.iter().for_each(|group| writer.group(group));
+    writer.finish(&json!({"title": "Kubernetes", "version": RELEASE}))
+}
+
+struct Writer {
+    dialect: Dialect,
+    encoding: Encoding,
+    paths: Vec<u8>,
+    schemas: Vec<u8>,
+    /// Names of schemas that are written: no name comes twice.
+    names: HashSet<String>,
+    scales: bool,
+}
+
+impl Writer {
+    fn new(dialect: Dialect, encoding: Encoding) -> Writer {
+        Writer { dialect, encoding, paths: vec![], schemas: vec![], names: HashSet::new(), scales: false }
+    }
+
+    fn group(&mut self, group: &Group) {
+        for member in &group.members {
+            for (path, item) in paths::items(member, self.dialect) {
+                self.path(&path, &item);
+            }
+            let resource = &member.resource;
+            self.schema(&schema::name(member, &resource.kind), &schema::object(member, self.dialect));
+            self.schema(&schema::name(member, &resource.list_kind), &schema::list(member, self.dialect));
+            self.scales |= member.version.scale.is_some();
+        }
+    }
+
+    fn path(&mut self, path: &str, item: &Value) {
+        match self.encoding {
+            Encoding::Json => json_member(path, item, &mut self.paths),
+            Encoding::Protobuf => proto::path(self.dialect, path, item, &mut self.paths),
+        }
+    }
+
+    fn schema(&mut self, name: &str, schema: &Value) {
+        if !self.names.insert(name.to_owned()) {
+            return;
+        }
+        match self.encoding {
+            Encoding::Json => json_member(name, schema, &mut self.schemas),
+            Encoding::Protobuf => proto::schema(self.dialect, name, schema, &mut self.schemas),
+        }
+    }
+
+    fn finish(mut self, info: &Value) -> Vec<u8> {
+        for (name, schema) in standard::schemas(self.dialect, self.scales) {
+            self.schema(name, schema);
+        }
+        let rest = match self.dialect {
+            Dialect::V2 => rest_v2(info),
+            Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
+        };
+        match self.encoding {
+            Encoding::Json => self.json(&rest),
+            Encoding::Protobuf => proto::document(self.dialect, &rest, &self.paths, &self.schemas),
+        }
+    }
+
+    fn json(&self, rest: &Value) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.paths.len() + self.schemas.len() + 32 * 1024);
+        write_json(rest, &mut out);
+        out.pop();
+        out.extend_from_slice(b",\"paths\":{");
+        out.extend_from_slice(&self.paths);
+        let (open, close): (&[u8], &[u8]) = match self.dialect {
+            Dialect::V2 => (b"},\"definitions\":{", b"}}"),
+            Dialect::V3 => (b"},\"components\":{\"schemas\":{", b"}}}"),
+        };
+        out.extend_from_slice(open);
+        out.extend_from_slice(&self.schemas);
+        out.extend_from_slice(close);
+        out
+    }
+}
+
+/// What a v2 document has besides paths and definitions.
+fn rest_v2(info: &Value) -> Value {
+    json!({
+        "swagger": "2.0",
+        "info": (info.clone()),
+        "parameters": (standard::parameters().clone()),
+        "securityDefinitions": {"BearerToken": {
+            "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey"
+        }},
+        "security": [{"BearerToken": []}]
+    })
+}
+
+fn json_member(key: &str, value: &Value, out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    write_json_string(key, out);
+    out.push(b':');
+    write_json(value, out);
+}

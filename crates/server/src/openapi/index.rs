@@ -1,0 +1,155 @@
+//! What is served, by group version, with hashes that change when the documents do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use machinery::value::write_json_string;
+use machinery::{Value, json};
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::Encoding;
+use crate::resource::{Resource, Version};
+
+type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
+
+/// Part of every hash: documents of another release are other documents.
+const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
+
+/// The resources of one group version and their document, once it is asked for.
+pub struct Group {
+    pub members: Vec<Member>,
+    pub hash: String,
+    pub kept: Kept,
+}
+
+/// A resource in one version.
+#[derive(Clone)]
+pub struct Member {
+    pub resource: Arc<Resource>,
+    pub version: Arc<Version>,
+}
+
+/// A document in the encodings in which somebody asked for it.
+#[derive(Default)]
+pub struct Kept {
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
+}
+
+impl Kept {
+    pub fn get(&self, encoding: Encoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+        let slot = match encoding {
+            Encoding::Json => &self.json,
+            Encoding::Protobuf => &self.protobuf,
+        };
+        slot.get_or_init(|| Bytes::from(build())).clone()
+    }
+}
+
+/// Everything that is served in one generation of the registry.
+#[derive(Default)]
+pub struct Index {
+    pub generation: Option<u64>,
+    /// By name: `api/v1`, `apis/<group>/<version>`.
+    pub groups: BTreeMap<String, Arc<Group>>,
+    pub hash: String,
+    pub merged: Kept,
+    body: OnceLock<Bytes>,
+    /// What each version contributes to hashes, by its id.
+    digests: HashMap<u64, [u8; 32]>,
+}
+
+impl Index {
+    /// The index of a snapshot. What has not changed since `old` is taken from there.
+    pub fn new(generation: u64, snapshot: &Snapshot, old: &Index) -> Index {
+        let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+        for resource in snapshot.values().filter(|r| r.established) {
+            for version in resource.versions.iter().filter(|v| v.served) {
+                let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
+                let name = format!("{prefix}{}/{}", resource.group, version.name);
+                members.entry(name).or_default().push(Member { resource: resource.clone(), version: version.clone() });
+            }
+        }
+        let mut digests = HashMap::new();
+        let mut groups = BTreeMap::new();
+        let mut all = Sha512::new_with_prefix(RELEASE);
+        for (name, members) in members {
+            let mut hasher = Sha512::new_with_prefix(RELEASE);
+            for member in &members {
+                let id = member.version.id;
+                let digest = old.digests.get(&id).copied().unwrap_or_else(|| digest(member));
+                digests.insert(id, digest);
+                hasher.update(digest);
+            }
+            let hash = upper_hex(&hasher.finalize());
+            all.update(&name);
+            all.update(&hash);
+            let group = match old.groups.get(&name) {
+                Some(group) if group.hash == hash => group.clone(),
+                _ => Arc::new(Group::new(members, hash)),
+            };
+            groups.insert(name, group);
+        }
+        let hash = upper_hex(&all.finalize());
+        let (merged, body) = (Kept::default(), OnceLock::new());
+        Index { generation: Some(generation), groups, hash, merged, body, digests }
+    }
+
+    /// The URL of a document under its hash.
+    pub fn location(name: &str, group: &Group) -> String {
+        format!("/openapi/v3/{name}?hash={}", group.hash)
+    }
+
+    /// The document of `/openapi/v3`.
+    pub fn body(&self) -> Bytes {
+        let write = || {
+            let mut out = b"{\"paths\":{".to_vec();
+            for (i, (name, group)) in self.groups.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_json_string(name, &mut out);
+                out.extend_from_slice(b":{\"serverRelativeURL\":");
+                write_json_string(&Index::location(name, group), &mut out);
+                out.push(b'}');
+            }
+            out.extend_from_slice(b"}}");
+            Bytes::from(out)
+        };
+        self.body.get_or_init(write).clone()
+    }
+}
+
+impl Group {
+    fn new(members: Vec<Member>, hash: String) -> Group {
+        Group { members, hash, kept: Kept::default() }
+    }
+}
+
+/// A digest of all that documents show of a resource.
+fn digest(member: &Member) -> [u8; 32] {
+    let Member { resource, version } = member;
+    let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
+    let flags = [
+        resource.namespaced,
+        resource.is_custom(),
+        version.status,
+        version.scale.is_some(),
+        version.preserve_unknown_fields,
+    ];
+    let identity = json!([
+        (texts.into_iter().map(Value::from).collect::<Value>()),
+        (flags.into_iter().map(Value::from).collect::<Value>()),
+        (version.selectable.iter().map(Value::from).collect::<Value>())
+    ]);
+    let mut bytes = Vec::with_capacity(4096);
+    machinery::value::write_json(&identity, &mut bytes);
+    machinery::value::write_json(&version.openapi, &mut bytes);
+    Sha256::digest(&bytes).into()
+}
+
+fn upper_hex(bytes: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    bytes.iter().flat_map(|b| [b >> 4, b & 15]).map(|digit| char::from(HEX[usize::from(digit)])).collect()
+}

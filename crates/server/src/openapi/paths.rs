@@ -1,0 +1,390 @@
+//! The paths of a resource and their operations, in both dialects (crd.md 18.1, api-machinery 17.3).
+//!
+//! Invariant: what a client looks for stands inline on the operation: `x-kubernetes-action`, the group, version and kind
+//! as an object, and the media types and query parameters of PATCH, by which kubectl chooses how to patch and validate.
+
+use machinery::{Map, Text, Value, json};
+
+use super::Dialect;
+use super::index::Member;
+use super::schema;
+use super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, reference};
+
+/// Path items of a resource by path.
+pub fn items(member: &Member, dialect: Dialect) -> Vec<(String, Value)> {
+    Paths::new(member, dialect).all()
+}
+
+const LIST_PARAMETERS: [&str; 10] = [
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "timeoutSeconds",
+    "watch",
+];
+const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
+const PATCH_PARAMETERS: [&str; 4] = ["dryRun", "fieldManager-patch", "fieldValidation", "force"];
+const DELETE_PARAMETERS: [&str; 5] = [
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+];
+const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
+const ANY: [&str; 1] = ["*/*"];
+const CUSTOM_PATCHES: [&str; 3] =
+    ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+const SHIPPED_PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// What one operation does.
+struct Operation<'a> {
+    /// `x-kubernetes-action`.
+    action: &'static str,
+    /// The verb that the name of the operation begins with.
+    verb: &'static str,
+    /// What follows the group and version in that name.
+    subject: String,
+    description: String,
+    parameters: &'a [&'static str],
+    body: Option<&'a str>,
+    answer: &'a str,
+    codes: &'static [(&'static str, &'static str)],
+}
+
+const OK: (&str, &str) = ("200", "OK");
+const CREATED: (&str, &str) = ("201", "Created");
+const ACCEPTED: (&str, &str) = ("202", "Accepted");
+
+struct Paths<'a> {
+    member: &'a Member,
+    dialect: Dialect,
+    kind: &'a str,
+    /// `Namespaced` where that is said in names.
+    scope: &'static str,
+    object: String,
+    list: String,
+    /// Group and version as names of operations have them, and as the tag.
+    prefix: String,
+    tag: String,
+}
+
+impl<'a> Paths<'a> {
+    fn new(member: &'a Member, dialect: Dialect) -> Paths<'a> {
+        let resource = &member.resource;
+        let group = match resource.group.as_str() {
+            "" => "core",
+            group => group.strip_suffix(".k8s.io").unwrap_or(group),
+        };
+        let version = &member.version.name;
+        Paths {
+            member,
+            dialect,
+            kind: &resource.kind,
+            scope: if resource.namespaced { "Namespaced" } else { "" },
+            object: schema::name(member, &resource.kind),
+            list: schema::name(member, &resource.list_kind),
+            prefix: format!("{}{}", identifier(group, true), identifier(version, true)),
+            tag: format!("{}_{version}", identifier(group, false)),
+        }
+    }
+
+    fn all(&self) -> Vec<(String, Value)> {
+        let resource = &self.member.resource;
+        let version = &self.member.version;
+        let base = match resource.group.as_str() {
+            "" => format!("/api/{}", version.name),
+            group => format!("/apis/{group}/{}", version.name),
+        };
+        let plural = &resource.plural;
+        let collection = match resource.namespaced {
+            true => format!("{base}/namespaces/{{namespace}}/{plural}"),
+            false => format!("{base}/{plural}"),
+        };
+        let item = format!("{collection}/{{name}}");
+        let mut out = vec![];
+        if resource.namespaced {
+            out.push((format!("{base}/{plural}"), self.everywhere()));
+        }
+        out.push((collection, self.collection()));
+        if resource.shipped().is_some_and(|shipped| shipped.kind == "Namespace") {
+            out.push((format!("{item}/finalize"), self.finalize()));
+        }
+        if version.scale.is_some() {
+            out.push((format!("{item}/scale"), self.subresource("scale", SCALE)));
+        }
+        if version.status {
+            out.push((format!("{item}/status"), self.subresource("status", &self.object)));
+        }
+        out.push((item, self.item()));
+        out
+    }
+
+    /// The list of all namespaces.
+    fn everywhere(&self) -> Value {
+        let get = Operation {
+            action: "list",
+            verb: "list",
+            subject: format!("{}ForAllNamespaces", self.kind),
+            description: format!("list objects of kind {}", self.kind),
+            parameters: &[],
+            body: None,
+            answer: &self.list,
+            codes: &[OK],
+        };
+        let mut keys = LIST_PARAMETERS.to_vec();
+        keys.push("pretty");
+        keys.sort_unstable();
+        let parameters = keys.iter().map(|key| standard::parameter(self.dialect, key)).collect();
+        [("get", self.operation(&get)), ("parameters", parameters)].into()
+    }
+
+    fn collection(&self) -> Value {
+        let kind = self.kind;
+        let list = Operation {
+            action: "list",
+            verb: "list",
+            subject: format!("{}{kind}", self.scope),
+            description: format!("list objects of kind {kind}"),
+            parameters: &LIST_PARAMETERS,
+            body: None,
+            answer: &self.list,
+            codes: &[OK],
+        };
+        let create = Operation {
+            action: "post",
+            verb: "create",
+            subject: format!("{}{kind}", self.scope),
+            description: format!("create{}{kind}", article(kind)),
+            parameters: &WRITE_PARAMETERS,
+            body: Some(&self.object),
+            answer: &self.object,
+            codes: &[OK, CREATED, ACCEPTED],
+        };
+        let delete = Operation {
+            action: "deletecollection",
+            verb: "delete",
+            subject: format!("Collection{}{kind}", self.scope),
+            description: format!("delete collection of {kind}"),
+            parameters: &LIST_PARAMETERS,
+            body: None,
+            answer: STATUS,
+            codes: &[OK],
+        };
+        let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
+        if self.member.resource.shipped().is_none_or(|shipped| shipped.kind != "Namespace") {
+            item.set_at(&["delete"], self.operation(&delete));
+        }
+        item.set_at(&["parameters"], self.path_parameters(false));
+        item
+    }
+
+    fn item(&self) -> Value {
+        let kind = self.kind;
+        let returned = self.member.resource.shipped().is_some_and(|shipped| shipped.returns_deleted);
+        let delete = Operation {
+            action: "delete",
+            verb: "delete",
+            subject: format!("{}{kind}", self.scope),
+            description: format!("delete{}{kind}", article(kind)),
+            parameters: &DELETE_PARAMETERS,
+            body: Some(DELETE_OPTIONS),
+            answer: if returned { &self.object } else { STATUS },
+            codes: &[OK, ACCEPTED],
+        };
+        let mut item = self.read_and_write("", &self.object);
+        item.set_at(&["delete"], self.operation(&delete));
+        item
+    }
+
+    fn subresource(&self, name: &str, answer: &str) -> Value {
+        self.read_and_write(name, answer)
+    }
+
+    fn finalize(&self) -> Value {
+        let put = self.replace("finalize", &self.object);
+        [("put", self.operation(&put)), ("parameters", self.path_parameters(true))].into()
+    }
+
+    fn replace<'b>(&self, name: &str, answer: &'b str) -> Operation<'b> {
+        Operation {
+            action: "put",
+            verb: "replace",
+            subject: self.subject(name),
+            description: format!("replace {}the specified {}", of(name), self.kind),
+            parameters: &WRITE_PARAMETERS,
+            body: Some(answer),
+            answer,
+            codes: &[OK, CREATED],
+        }
+    }
+
+    fn subject(&self, name: &str) -> String {
+        format!("{}{}{}", self.scope, self.kind, identifier(name, true))
+    }
+
+    /// GET, PUT and PATCH of an object or of one of its subresources.
+    fn read_and_write(&self, name: &str, answer: &str) -> Value {
+        let get = Operation {
+            action: "get",
+            verb: "read",
+            subject: self.subject(name),
+            description: format!("read {}the specified {}", of(name), self.kind),
+            parameters: &["resourceVersion"],
+            body: None,
+            answer,
+            codes: &[OK],
+        };
+        let patch = Operation {
+            action: "patch",
+            verb: "patch",
+            subject: self.subject(name),
+            description: format!("partially update {}the specified {}", of(name), self.kind),
+            parameters: &PATCH_PARAMETERS,
+            body: Some(PATCH),
+            answer,
+            codes: &[OK],
+        };
+        [
+            ("get", self.operation(&get)),
+            ("put", self.operation(&self.replace(name, answer))),
+            ("patch", self.operation(&patch)),
+            ("parameters", self.path_parameters(true)),
+        ]
+        .into()
+    }
+
+    fn path_parameters(&self, named: bool) -> Value {
+        let mut list = vec![];
+        if named {
+            list.push(standard::name_parameter(self.dialect, self.kind));
+        }
+        if self.member.resource.namespaced {
+            list.push(standard::parameter(self.dialect, "namespace"));
+        }
+        list.push(standard::parameter(self.dialect, "pretty"));
+        Value::Array(list)
+    }
+
+    fn operation(&self, operation: &Operation) -> Value {
+        let mut out = json!({
+            "description": (operation.description.as_str()),
+            "operationId": (format!("{}{}{}", operation.verb, self.prefix, operation.subject)),
+            "tags": [(self.tag.as_str())],
+            "x-kubernetes-action": (operation.action),
+            "x-kubernetes-group-version-kind": (schema::group_version_kind(self.member, self.kind))
+        });
+        let parameters: Vec<Value> =
+            operation.parameters.iter().map(|key| standard::parameter(self.dialect, key)).collect();
+        if !parameters.is_empty() {
+            out.set_at(&["parameters"], Value::Array(parameters));
+        }
+        let content: &[&str] = match (operation.body, self.member.resource.is_custom()) {
+            (Some(PATCH), true) => &CUSTOM_PATCHES,
+            (Some(PATCH), false) => &SHIPPED_PATCHES,
+            (_, true) => &JSON_AND_YAML,
+            (_, false) => &ANY,
+        };
+        match self.dialect {
+            Dialect::V2 => self.fill_v2(&mut out, operation, content),
+            Dialect::V3 => self.fill_v3(&mut out, operation, content),
+        }
+        out
+    }
+
+    fn fill_v2(&self, out: &mut Value, operation: &Operation, content: &[&'static str]) {
+        out.set_at(&["schemes"], json!(["https"]));
+        out.set_at(&["consumes"], texts(content));
+        out.set_at(&["produces"], texts(&JSON_AND_YAML));
+        if let Some(body) = operation.body {
+            let mut parameter = json!({"in": "body", "name": "body", "schema": (reference(self.dialect, body))});
+            if body != DELETE_OPTIONS {
+                parameter.set_at(&["required"], Value::Bool(true));
+            }
+            let parameters = out.get_mut("parameters").and_then(Value::as_array_mut);
+            parameters.into_iter().for_each(|list| list.insert(0, parameter.clone()));
+        }
+        for (code, text) in operation.codes {
+            let response = json!({"description": (*text), "schema": (reference(self.dialect, operation.answer))});
+            out.set_at(&["responses", code], response);
+        }
+        out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));
+    }
+
+    fn fill_v3(&self, out: &mut Value, operation: &Operation, content: &[&'static str]) {
+        let of = |media: &[&'static str], name: &str| {
+            let schema = json!({"schema": (reference(self.dialect, name))});
+            Value::Object(media.iter().map(|m| (Text::new_static(m), schema.clone())).collect::<Map>())
+        };
+        if let Some(body) = operation.body {
+            let mut request = json!({"content": (of(content, body))});
+            if body != DELETE_OPTIONS {
+                request.set_at(&["required"], Value::Bool(true));
+            }
+            out.set_at(&["requestBody"], request);
+        }
+        for (code, text) in operation.codes {
+            let response = json!({"description": (*text), "content": (of(&JSON_AND_YAML, operation.answer))});
+            out.set_at(&["responses", code], response);
+        }
+        out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));
+    }
+}
+
+fn texts(list: &[&'static str]) -> Value {
+    list.iter().map(|text| Value::String(Text::new_static(text))).collect()
+}
+
+fn of(subresource: &str) -> String {
+    if subresource.is_empty() { String::new() } else { format!("{subresource} of ") }
+}
+
+/// The article before a noun, with spaces; plurals have none.
+fn article(noun: &str) -> &'static str {
+    let plural = noun.ends_with('s') && !noun.ends_with("ss");
+    match noun.chars().next().map(|c| c.to_ascii_lowercase()) {
+        _ if plural => " ",
+        Some('a' | 'e' | 'i' | 'o' | 'u') => " an ",
+        _ => " a ",
+    }
+}
+
+/// Words of letters and digits, each with a capital, the first only if `capital`.
+fn identifier(text: &str, capital: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut upper = capital;
+    for c in text.chars() {
+        match c.is_alphanumeric() {
+            true if upper => out.extend(c.to_uppercase()),
+            true => out.push(c),
+            false => {}
+        }
+        upper = !c.is_alphanumeric();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_operations() {
+        assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
+        assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
+        assert_eq!(identifier("v1alpha1", true), "V1alpha1");
+        for (noun, want) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")] {
+            assert_eq!(article(noun), want, "{noun}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Documents as protobuf: the messages of gnostic, encoded from the same trees as JSON is.
+//!
+//! Invariant: a message is a table of fields; the encoder knows nothing of OpenAPI. Members without a field are left
+//! out, and so is what does not have the type of its field.
+
+mod v2;
+mod v3;
+
+use machinery::Value;
+
+use super::Dialect;
+
+/// A message: members of an object by field number.
+struct Message {
+    fields: &'static [(&'static str, u32, Kind)],
+    /// The field of members that begin with `x-`; 0 if the message has none.
+    extensions: u32,
+    /// The field and kind of all other members, each with its name.
+    others: Option<(u32, Kind)>,
+}
+
+/// How a value is encoded.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Bool,
+    Int,
+    Double,
+    /// Any value, as YAML.
+    Any,
+    Message(&'static Message),
+    /// Repeated; a single value stands for a list of one.
+    Each(&'static Kind),
+    /// In a message of its own, under this field.
+    Wrapped(u32, &'static Kind),
+    /// Depends on the value.
+    Choice(fn(&Value) -> Option<Kind>),
+}
+
+/// The tables of a dialect.
+struct Tables {
+    document: &'static Message,
+    path: Kind,
+    schema: Kind,
+    /// Fields of the document, and below it, that hold the paths and the schemas.
+    paths: (u32, u32),
+    schemas: &'static [u32],
+}
+
+fn tables(dialect: Dialect) -> &'static Tables {
+    match dialect {
+        Dialect::V2 => &v2::TABLES,
+        Dialect::V3 => &v3::TABLES,
+    }
+}
+
+/// Appends one path to the encoded paths.
+pub fn path(dialect: Dialect, name: &str, item: &Value, out: &mut Vec<u8>) {
+    let tables = tables(dialect);
+    named(tables.paths.1, name, item, tables.path, out);
+}
+
+/// Appends one schema to the encoded schemas.
+pub fn schema(dialect: Dialect, name: &str, schema: &Value, out: &mut Vec<u8>) {
+    let tables = tables(dialect);
+    named(1, name, schema, tables.schema, out);
+}
+
+/// A document of encoded paths and schemas and the rest.
+pub fn document(dialect: Dialect, rest: &Value, paths: &[u8], schemas: &[u8]) -> Vec<u8> {
+    let tables = tables(dialect);
+    let mut out = Vec::with_capacity(paths.len() + schemas.len() + 32 * 1024);
+    message(rest, tables.document, &mut out);
+    bytes(tables.paths.0, paths, &mut out);
+    let mut inner = schemas.to_vec();
+    for (i, field) in tables.schemas.iter().enumerate().rev() {
+        let mut outer = vec![];
+        bytes(*field, &inner, if i == 0 { &mut out } else { &mut outer });
+        inner = outer;
+    }
+    out
+}
+
+fn varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push((n & 0x7f) as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn key(number: u32, wire: u32, out: &mut Vec<u8>) {
+    varint(u64::from(number << 3 | wire), out);
+}
+
+fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
+    key(number, 2, out);
+    varint(content.len() as u64, out);
+    out.extend_from_slice(content);
+}
+
+fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
+    let Some(members) = value.as_object() else { return };
+    for (name, value) in members.iter() {
+        if let Some((_, number, kind)) = table.fields.iter().find(|(field, _, _)| field == name) {
+            field(*number, value, *kind, out);
+        } else if table.extensions != 0 && name.starts_with("x-") {
+            named(table.extensions, name, value, Kind::Any, out);
+        } else if let Some((number, kind)) = table.others {
+            named(number, name, value, kind, out);
+        }
+    }
+}
+
+fn named(number: u32, name: &str, value: &Value, kind: Kind, out: &mut Vec<u8>) {
+    let mut inner = vec![];
+    bytes(1, name.as_bytes(), &mut inner);
+    field(2, value, kind, &mut inner);
+    bytes(number, &inner, out);
+}
+
+fn field(number: u32, value: &Value, kind: Kind, out: &mut Vec<u8>) {
+    match kind {
+        Kind::Text => {
+            if let Some(text) = value.as_str() {
+                bytes(number, text.as_bytes(), out);
+            }
+        }
+        Kind::Bool => {
+            if let Some(flag) = value.as_bool() {
+                key(number, 0, out);
+                varint(u64::from(flag), out);
+            }
+        }
+        Kind::Int => {
+            if let Some(n) = value.as_float() {
+                key(number, 0, out);
+                varint(value.as_int().unwrap_or(n as i64) as u64, out);
+            }
+        }
+        Kind::Double => {
+            if let Some(n) = value.as_float() {
+                key(number, 1, out);
+                out.extend_from_slice(&n.to_le_bytes());
+            }
+        }
+        Kind::Any => {
+            let mut inner = vec![];
+            bytes(2, format!("{}\n", value.to_json()).as_bytes(), &mut inner);
+            bytes(number, &inner, out);
+        }
+        Kind::Message(table) => {
+            let mut inner = vec![];
+            message(value, table, &mut inner);
+            bytes(number, &inner, out);
+        }
+        Kind::Each(kind) => match value {
+            Value::Array(items) => items.iter().for_each(|item| field(number, item, *kind, out)),
+            single => field(number, single, *kind, out),
+        },
+        Kind::Wrapped(inside, kind) => {
+            let mut inner = vec![];
+            field(inside, value, *kind, &mut inner);
+            bytes(number, &inner, out);
+        }
+        Kind::Choice(choose) => {
+            if let Some(kind) = choose(value) {
+                field(number, value, kind, out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_encoded_by_their_kind() {
+        static TEXTS: Kind = Kind::Each(&Kind::Text);
+        static TABLE: Message = Message {
+            fields: &[
+                ("a", 1, Kind::Text),
+                ("b", 2, Kind::Bool),
+                ("c", 16, Kind::Int),
+                ("d", 4, Kind::Double),
+                ("e", 5, Kind::Wrapped(1, &TEXTS)),
+            ],
+            extensions: 6,
+            others: Some((7, Kind::Text)),
+        };
+        let encode = |value: Value| {
+            let mut out = vec![];
+            message(&value, &TABLE, &mut out);
+            out
+        };
+        assert_eq!(encode(json!({"a": "hi"})), [10, 2, b'h', b'i']);
+        assert_eq!(encode(json!({"b": true, "c": 300})), [16, 1, 128, 1, 172, 2]);
+        assert_eq!(encode(json!({"d": 1})), [33, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+        assert_eq!(encode(json!({"e": "x"})), encode(json!({"e": ["x"]})));
+        assert_eq!(encode(json!({"e": ["x", "y"]})), [42, 6, 10, 1, b'x', 10, 1, b'y']);
+        assert_eq!(encode(json!({"x-y": 1})), [50, 11, 10, 3, b'x', b'-', b'y', 18, 4, 18, 2, b'1', b'\n']);
+        assert_eq!(encode(json!({"z": "w"})), [58, 6, 10, 1, b'z', 18, 1, b'w']);
+        assert_eq!(encode(json!({"a": 1})), [0; 0]);
+    }
+}

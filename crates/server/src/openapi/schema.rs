@@ -1,0 +1,316 @@
+//! What is published of the schema of a resource: nearly verbatim in v3, cut down to what kubectl understands in v2
+//! (crd.md 18).
+//!
+//! Invariant: no schema is too strange to be published. What has no structural form is a free-form object.
+
+use machinery::{Map, Text, Value, json};
+
+use super::Dialect;
+use super::index::Member;
+use super::standard::{self, LIST_META, OBJECT_META, described_reference, reference, see};
+
+/// The name of a kind among the schemas: the group backwards, version, kind.
+pub fn name(member: &Member, kind: &str) -> String {
+    let (group, version) = (&member.resource.group, &member.version.name);
+    if member.resource.is_custom() {
+        let labels: Vec<&str> = group.rsplit('.').collect();
+        return format!("{}.{version}.{kind}", labels.join("."));
+    }
+    match group.as_str() {
+        "" => format!("io.k8s.api.core.{version}.{kind}"),
+        "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"),
+        _ => format!("io.k8s.api.{}.{version}.{kind}", group.split('.').next().unwrap_or_default()),
+    }
+}
+
+/// The group, version and kind of an operation or a schema.
+pub fn group_version_kind(member: &Member, kind: &str) -> Value {
+    json!({"group": (&member.resource.group), "version": (&member.version.name), "kind": kind})
+}
+
+fn is_true(node: &Value, key: &str) -> bool {
+    node.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// The schema of the objects of a resource.
+pub fn object(member: &Member, dialect: Dialect) -> Value {
+    let version = &member.version;
+    let preserve = version.preserve_unknown_fields || is_true(&version.openapi, PRESERVE);
+    let known = if member.resource.is_custom() {
+        version.openapi.as_object().is_some() && version.program().schema.is_structural()
+    } else {
+        true
+    };
+    let mut root = if !known || (dialect == Dialect::V2 && preserve) {
+        json!({"type": "object"})
+    } else {
+        typed(&version.openapi, dialect)
+    };
+    mark(&mut root, member, &member.resource.kind);
+    root
+}
+
+/// A structural schema with the members that every object has.
+fn typed(openapi: &Value, dialect: Dialect) -> Value {
+    let mut root = node(openapi, dialect, Place::Tree);
+    if root.get("type").is_none() {
+        root.set_at(&["type"], Value::from("object"));
+    }
+    let metadata = see("Standard object's metadata.", "#metadata");
+    root.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, metadata));
+    type_meta(&mut root, standard::api_version_text(), standard::kind_text());
+    root
+}
+
+/// The schema of lists of a resource.
+pub fn list(member: &Member, dialect: Dialect) -> Value {
+    let resource = &member.resource;
+    let mut root = json!({
+        "type": "object",
+        "description": (format!("{} is a list of {}", resource.list_kind, resource.kind)),
+        "required": ["items"]
+    });
+    let metadata = see("Standard list metadata.", "#types-kinds");
+    root.set_at(&["properties", "metadata"], described_reference(dialect, LIST_META, metadata));
+    let items = json!({
+        "type": "array",
+        "description": (see(&format!("List of {}.", resource.plural), "")),
+        "items": (reference(dialect, &name(member, &resource.kind)))
+    });
+    root.set_at(&["properties", "items"], items);
+    type_meta(&mut root, standard::api_version_text(), standard::kind_text());
+    mark(&mut root, member, &resource.list_kind);
+    root
+}
+
+fn type_meta(node: &mut Value, api_version: Value, kind: Value) {
+    for (property, description) in [("apiVersion", api_version), ("kind", kind)] {
+        node.set_at(&["properties", property], json!({"type": "string", "description": description}));
+    }
+}
+
+/// The extensions of a kind.
+fn mark(root: &mut Value, member: &Member, kind: &str) {
+    let kinds = Value::Array(vec![group_version_kind(member, kind)]);
+    root.set_at(&["x-kubernetes-group-version-kind"], kinds);
+    if !member.version.selectable.is_empty() {
+        let fields = member.version.selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+        root.set_at(&["x-kubernetes-selectable-fields"], fields);
+    }
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+
+/// Whether a node stands in the structural tree or below `allOf`, `anyOf`, `oneOf`, `not`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Tree,
+    Branch,
+}
+
+/// A node and all below it, as published.
+fn node(schema: &Value, dialect: Dialect, place: Place) -> Value {
+    let Some(members) = schema.as_object() else { return Value::object() };
+    let mut out = Map::new();
+    for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        if let Some(value) = member(key, value, dialect, place) {
+            out.insert(key.clone(), value);
+        }
+    }
+    if dialect == Dialect::V2 {
+        downgrade(schema, &mut out);
+    } else if place == Place::Tree && is_true(schema, INT_OR_STRING) {
+        unfold(&mut out);
+    }
+    let mut out = Value::Object(out);
+    let bare = dialect == Dialect::V2 && is_true(schema, PRESERVE);
+    if place == Place::Tree && is_true(schema, EMBEDDED) && !bare {
+        embed(&mut out, dialect);
+    }
+    out
+}
+
+/// One keyword as published; `None` if it is not.
+fn member(key: &str, value: &Value, dialect: Dialect, place: Place) -> Option<Value> {
+    match key {
+        "properties" => {
+            let properties = value.as_object().filter(|map| !map.is_empty())?;
+            Some(Value::Object(properties.iter().map(|(k, v)| (k.clone(), node(v, dialect, place))).collect()))
+        }
+        "items" | "not" | "additionalProperties" if value.as_object().is_some() => {
+            let place = if key == "not" { Place::Branch } else { place };
+            (key != "not" || dialect == Dialect::V3).then(|| node(value, dialect, place))
+        }
+        "additionalProperties" => value.as_bool().map(Value::Bool),
+        "allOf" | "anyOf" | "oneOf" => {
+            let branches = value.as_array().filter(|list| !list.is_empty() && dialect == Dialect::V3)?;
+            Some(branches.iter().map(|branch| node(branch, dialect, Place::Branch)).collect())
+        }
+        "default" => (dialect == Dialect::V3).then(|| value.clone()),
+        "type" | "title" | "description" | "format" | "pattern" => {
+            value.as_str().filter(|text| !text.is_empty()).map(Value::from)
+        }
+        "enum" | "required" => value.as_array().filter(|list| !list.is_empty()).map(|_| value.clone()),
+        "nullable" | "exclusiveMaximum" | "exclusiveMinimum" | "uniqueItems" => {
+            value.as_bool().filter(|set| *set).map(Value::Bool)
+        }
+        "maximum" | "minimum" | "multipleOf" | "maxLength" | "minLength" | "maxItems" | "minItems"
+        | "maxProperties" | "minProperties" => value.as_float().map(|_| value.clone()),
+        _ if key.starts_with("x-kubernetes-") => {
+            let empty = *value == Value::Bool(false) || value.as_array().is_some_and(<[Value]>::is_empty);
+            (!empty).then(|| value.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Cuts a node down to what v2 and kubectl can express. `schema` is the node as it was.
+fn downgrade(schema: &Value, out: &mut Map) {
+    let nullable = |child: &Value| is_true(child, "nullable");
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let keeps = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        !properties.and_then(|p| p.get(name)).is_some_and(nullable)
+    };
+    if let Some(Value::Array(required)) = out.get_mut("required") {
+        required.retain(keeps);
+        if required.is_empty() || schema.get("additionalProperties").is_some_and(nullable) {
+            out.remove("required");
+        }
+    }
+    if out.remove("nullable").is_some() {
+        ["type", "items", "properties"].iter().for_each(|key| drop(out.remove(key)));
+    }
+    if is_true(schema, PRESERVE) {
+        ["items", "properties"].iter().for_each(|key| drop(out.remove(key)));
+        if out.get("type").and_then(Value::as_str) == Some("object") {
+            out.remove("type");
+        }
+    }
+    if is_true(schema, INT_OR_STRING) {
+        out.remove("type");
+    }
+    if out.get("type").and_then(Value::as_str) == Some("array") && !out.contains_key("items") {
+        out.remove("type");
+    }
+}
+
+/// Says in plain OpenAPI what `x-kubernetes-int-or-string` means, unless the schema does so already.
+fn unfold(out: &mut Map) {
+    let either = || json!([{"type": "integer"}, {"type": "string"}]);
+    let says_so = |node: &Map| node.get("anyOf").is_some_and(|branches| is_either(branches));
+    let first = out.get("allOf").and_then(Value::as_array).and_then(<[Value]>::first).and_then(Value::as_object);
+    if says_so(out) || first.is_some_and(says_so) {
+        return;
+    }
+    if !out.contains_key("anyOf") {
+        out.insert("anyOf", either());
+        return;
+    }
+    let mut all = vec![json!({"anyOf": (either())})];
+    if let Some(Value::Array(rest)) = out.remove("allOf") {
+        all.extend(rest);
+    }
+    out.insert("allOf", Value::Array(all));
+}
+
+fn is_either(branches: &Value) -> bool {
+    let kinds: Vec<&str> = branches.as_array().unwrap_or_default().iter().map(|b| b.str_at(&["type"])).collect();
+    kinds == ["integer", "string"]
+}
+
+/// Adds what every embedded object has.
+fn embed(node: &mut Value, dialect: Dialect) {
+    let api_version = see("apiVersion defines the versioned schema of this representation of an object.", "#resources");
+    let kind = see("kind is a string value representing the type of this object. In CamelCase.", "#types-kinds");
+    type_meta(node, api_version, kind);
+    let metadata = see("Standard object's metadata.", "#metadata");
+    node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, metadata));
+    let required = node.get("required").and_then(Value::as_array).unwrap_or_default();
+    let mut required = required.to_vec();
+    for name in ["kind", "apiVersion"] {
+        if !required.iter().any(|known| known.as_str() == Some(name)) {
+            required.push(Value::String(Text::new_static(name)));
+        }
+    }
+    node.set_at(&["required"], Value::Array(required));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(text: &str, dialect: Dialect) -> String {
+        node(&machinery::value::decode(text.as_bytes()).unwrap(), dialect, Place::Tree).to_json()
+    }
+
+    #[test]
+    fn v3_is_nearly_verbatim() {
+        let cases = [
+            (
+                r#"{"type":"string","example":"x","externalDocs":{},"default":"d"}"#,
+                r#"{"default":"d","type":"string"}"#,
+            ),
+            (
+                r#"{"x-kubernetes-int-or-string":true}"#,
+                r#"{"anyOf":[{"type":"integer"},{"type":"string"}],"x-kubernetes-int-or-string":true}"#,
+            ),
+            (
+                r#"{"x-kubernetes-int-or-string":true,"allOf":[{"anyOf":[{"type":"integer"},{"type":"string"}]},{"minimum":0}]}"#,
+                r#"{"allOf":[{"anyOf":[{"type":"integer"},{"type":"string"}]},{"minimum":0}],"x-kubernetes-int-or-string":true}"#,
+            ),
+            (
+                r#"{"x-kubernetes-int-or-string":true,"anyOf":[{"minimum":0}]}"#,
+                r#"{"allOf":[{"anyOf":[{"type":"integer"},{"type":"string"}]}],"anyOf":[{"minimum":0}],"x-kubernetes-int-or-string":true}"#,
+            ),
+            (
+                r#"{"type":"object","nullable":false,"required":[],"minProperties":0}"#,
+                r#"{"minProperties":0,"type":"object"}"#,
+            ),
+        ];
+        for (schema, want) in cases {
+            assert_eq!(published(schema, Dialect::V3), want);
+        }
+    }
+
+    #[test]
+    fn v2_is_cut_down() {
+        let cases = [
+            (r#"{"type":"object","nullable":true,"description":"d","properties":{"a":{}}}"#, r#"{"description":"d"}"#),
+            (
+                r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}"#,
+                r#"{"x-kubernetes-preserve-unknown-fields":true}"#,
+            ),
+            (
+                r#"{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}"#,
+                r#"{"x-kubernetes-int-or-string":true}"#,
+            ),
+            (r#"{"type":"array"}"#, "{}"),
+            (
+                r#"{"type":"object","required":["a","b"],"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string","default":"x","pattern":"x"}}}"#,
+                r#"{"properties":{"a":{},"b":{"pattern":"x","type":"string"}},"required":["b"],"type":"object"}"#,
+            ),
+            (
+                r#"{"type":"object","required":["a"],"additionalProperties":{"type":"string","nullable":true}}"#,
+                r#"{"additionalProperties":{},"type":"object"}"#,
+            ),
+            (r#"{"type":"string","oneOf":[{"pattern":"x"}],"not":{"enum":["y"]}}"#, r#"{"type":"string"}"#),
+            (
+                r#"{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}"#,
+                r#"{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}"#,
+            ),
+        ];
+        for (schema, want) in cases {
+            assert_eq!(published(schema, Dialect::V2), want);
+        }
+    }
+
+    #[test]
+    fn embedded_resources_have_type_and_metadata() {
+        let text =
+            published(r#"{"type":"object","x-kubernetes-embedded-resource":true,"required":["kind"]}"#, Dialect::V3);
+        assert!(text.contains(r#""required":["kind","apiVersion"]"#) && text.contains("meta.v1.ObjectMeta"), "{text}");
+    }
+}

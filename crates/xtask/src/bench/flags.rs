@@ -1,0 +1,96 @@
+//! What can be said on the command line of the bench.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// One thing that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measure {
+    /// From an empty directory to the ready line
+    Ready,
+    /// From a directory of many objects to the ready line
+    Restart,
+    /// Memory of a server that was never asked
+    Idle,
+    /// From the POST of a definition to the first object that is accepted
+    First,
+    /// Creates by many clients
+    Create,
+    /// Gets by many clients
+    Get,
+    /// Lists of everything
+    List,
+    /// Lists by a label that one in fifty objects has
+    Select,
+    /// From a write to each of its watchers
+    Watch,
+    /// Merge patches of the status by many clients
+    Status,
+    /// Server-side applies of new objects by many clients
+    Apply,
+    /// The same applies once more, which change nothing
+    Reapply,
+    /// One deletecollection of everything
+    Delete,
+    /// Many large definitions
+    Crds,
+}
+
+impl Measure {
+    /// Whether it starts servers of its own.
+    pub fn is_of_start(self) -> bool {
+        matches!(self, Measure::Ready | Measure::Restart | Measure::Idle)
+    }
+
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+#[derive(Args)]
+pub struct Flags {
+    /// The server to measure; without it, the release binary is built first.
+    #[arg(long, value_name = "PATH")]
+    pub binary: Option<PathBuf>,
+
+    /// Measure only these, comma separated.
+    #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', hide_possible_values = false)]
+    pub only: Vec<Measure>,
+
+    /// Small numbers: shows that everything works, says nothing about speed.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// How many definitions the measure `crds` makes.
+    #[arg(long, value_name = "N")]
+    pub crds: Option<usize>,
+
+    /// How many clients write and read at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub clients: usize,
+
+    /// One HTTP/2 connection for all clients, as client-go does it; else one HTTP/1.1 connection per client.
+    #[arg(long)]
+    pub http2: bool,
+
+    /// Measure another server too, and print how often faster pintle is.
+    #[arg(long, value_name = "URL", requires = "kubeconfig")]
+    pub against: Option<String>,
+
+    /// The credentials for --against: a kubeconfig of one cluster and one user.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+impl Flags {
+    /// What is to be measured, in the order of the table.
+    pub fn measures(&self) -> Vec<Measure> {
+        let all = Measure::value_variants().iter().copied();
+        all.filter(|measure| self.only.is_empty() || self.only.contains(measure)).collect()
+    }
+}

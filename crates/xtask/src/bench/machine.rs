@@ -1,0 +1,45 @@
+//! Where it was measured.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::load::Samples;
+
+fn field(file: &str, key: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    line.split_once(':').map(|(_, value)| value.trim().to_owned())
+}
+
+/// Cores, memory, kernel; no names.
+pub fn describe() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let kilobytes = field("/proc/meminfo", "MemTotal").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    let memory = kilobytes.unwrap_or_default() / (1 << 20);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cores} cores ({model}), {memory} GiB memory, Linux {}", kernel.trim())
+}
+
+/// How long an append of 4 KB takes to be on the disk of `directory`.
+pub fn sync_time(directory: &Path) -> Result<Duration, String> {
+    let failed = |error: std::io::Error| format!("cannot write to {}: {error}", directory.display());
+    let path = directory.join("sync");
+    let mut file = fs::File::create(&path).map_err(failed)?;
+    let mut times = vec![];
+    for _ in 0..50 {
+        let started = Instant::now();
+        file.write_all(&[0; 4096]).and_then(|()| file.sync_data()).map_err(failed)?;
+        times.push(started.elapsed());
+    }
+    fs::remove_file(&path).map_err(failed)?;
+    Ok(Samples::new(times, Duration::ZERO).quantile(0.5))
+}
+
+/// The load of the last minute, which tells whether the machine was busy otherwise.
+pub fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,59 @@
+//! What is measured. Each measure makes what it needs first; only what its row speaks of is timed.
+
+mod definitions;
+mod reads;
+mod starts;
+mod watch;
+mod writes;
+
+use std::time::Duration;
+
+use super::flags::Measure;
+use super::load::Samples;
+use super::process::Launch;
+use super::row::{Goal, Row};
+use super::sizes::Sizes;
+use super::subject::Subject;
+
+/// Measures that start servers of their own.
+pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
+    match measure {
+        Measure::Restart => starts::restart(launch, http2, sizes).await,
+        Measure::Idle => starts::idle(launch).await,
+        _ => starts::ready(launch, sizes),
+    }
+}
+
+/// Measures of a server that runs.
+pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+    match measure {
+        Measure::Ready | Measure::Restart | Measure::Idle => Err("needs servers of its own".to_owned()),
+        Measure::First => definitions::first(subject, sizes).await,
+        Measure::Create => writes::create(subject, sizes).await,
+        Measure::Get => reads::get(subject, sizes).await,
+        Measure::List => reads::list(subject, sizes).await,
+        Measure::Select => reads::select(subject, sizes).await,
+        Measure::Watch => watch::watch(subject, sizes).await,
+        Measure::Status => writes::status(subject, sizes).await,
+        Measure::Apply => writes::apply(subject, sizes).await,
+        Measure::Reapply => writes::reapply(subject, sizes).await,
+        Measure::Delete => writes::delete(subject, sizes).await,
+        Measure::Crds => definitions::many(subject, sizes).await,
+    }
+}
+
+/// A row with what the server spent between `before` and now.
+fn row(
+    subject: &Subject,
+    what: impl Into<String>,
+    samples: Samples,
+    goal: Goal,
+    before: Option<Duration>,
+) -> Row {
+    let spent = before.zip(subject.processor()).map(|(before, after)| after.saturating_sub(before));
+    let count = u32::try_from(samples.len()).unwrap_or(u32::MAX).max(1);
+    let mut row = Row::new(what, samples, goal);
+    row.processor = spent.map(|spent| spent / count);
+    row.memory = subject.memory();
+    row
+}

@@ -1,0 +1,65 @@
+//! From nothing, or from data, to ready.
+
+use std::time::Duration;
+
+use super::super::load::{Samples, drive};
+use super::super::process::{Launch, memory};
+use super::super::row::{Goal, Row};
+use super::super::sizes::Sizes;
+use super::super::subject::Subject;
+use super::super::{client::Call, fixtures};
+
+/// Padding of an object that is 1 KB when it is sent.
+const PADDING: usize = 75;
+/// How long a server that was never asked is left alone before its memory is read.
+const QUIET: Duration = Duration::from_millis(1500);
+
+fn of_times(times: Vec<Duration>) -> Samples {
+    let wall = times.iter().sum();
+    Samples::new(times, wall)
+}
+
+pub fn ready(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
+    let mut times = vec![];
+    let mut memory_now = None;
+    for i in 0..sizes.starts {
+        let server = launch.start(&format!("ready-{i}"))?;
+        times.push(server.took);
+        memory_now = memory(server.id());
+        server.stop()?;
+    }
+    let mut row = Row::new("empty directory to ready", of_times(times), Goal::Median(Duration::from_millis(50)));
+    row.memory = memory_now;
+    Ok(row)
+}
+
+pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
+    let server = launch.start("restart")?;
+    let subject = Subject::new(server.access()?, Some(server.id()), http2)?;
+    let kind = subject.define("restarts").await?;
+    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, PADDING));
+    drive(&subject.client, sizes.clients, sizes.restart_objects, make).await?;
+    drop(subject);
+    server.stop()?;
+    let mut times = vec![];
+    let mut memory_now = None;
+    for _ in 0..sizes.starts {
+        let server = launch.start("restart")?;
+        times.push(server.took);
+        memory_now = memory(server.id());
+        server.stop()?;
+    }
+    let what = format!("restart with {} objects of 1 KB to ready", sizes.restart_objects);
+    let mut row = Row::new(what, of_times(times), Goal::Median(Duration::from_millis(150)));
+    row.memory = memory_now;
+    Ok(row)
+}
+
+pub async fn idle(launch: &Launch) -> Result<Row, String> {
+    let server = launch.start("idle")?;
+    tokio::time::sleep(QUIET).await;
+    let mut row = Row::new("memory of an idle server", Samples::default(), Goal::Memory(20 << 20));
+    row.memory = memory(server.id());
+    server.stop()?;
+    Ok(row)
+}

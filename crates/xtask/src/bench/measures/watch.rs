@@ -1,0 +1,126 @@
+//! From a write to everyone who watches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::task::JoinSet;
+
+use super::super::client::Call;
+use super::super::fixtures::{self, Kind};
+use super::super::load::Samples;
+use super::super::row::{Goal, Row};
+use super::super::sizes::Sizes;
+use super::super::subject::Subject;
+use super::row;
+
+/// How long the last event may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Padding of an object that is 1 KB when it is sent.
+const PADDING: usize = 75;
+
+/// When each write was sent.
+struct Clock {
+    started: Instant,
+    sent: Vec<AtomicU64>,
+}
+
+impl Clock {
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn since_sent(&self, i: usize) -> Option<Duration> {
+        let sent = self.sent.get(i)?.load(Ordering::Acquire);
+        Some(Duration::from_nanos(self.now().saturating_sub(sent)))
+    }
+}
+
+/// The number of the object that a line of a watch is about.
+fn object_of(line: &[u8]) -> Option<usize> {
+    const BEFORE: &[u8] = b"\"name\":\"w-";
+    let at = line.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
+    let digits = line.get(at..)?.split(|b| *b == b'"').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Reads a watch until every write has arrived; answers when each did.
+async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
+    let mut seen = vec![false; clock.sent.len()];
+    let (mut times, mut rest) = (vec![], vec![]);
+    let end = tokio::time::Instant::now() + PATIENCE * 6;
+    while times.len() < seen.len() {
+        let Ok(Some(Ok(frame))) = tokio::time::timeout_at(end, body.frame()).await else { break };
+        let Some(data) = frame.data_ref() else { continue };
+        rest.extend_from_slice(data);
+        let Some(complete) = rest.iter().rposition(|b| *b == b'\n') else { continue };
+        for line in rest[..complete].split(|b| *b == b'\n') {
+            let Some(i) = object_of(line).filter(|i| seen.get(*i) == Some(&false)) else { continue };
+            seen[i] = true;
+            times.extend(clock.since_sent(i));
+        }
+        rest.drain(..=complete);
+    }
+    times
+}
+
+/// The version of the collection as it is.
+async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
+    let answer = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let (_, rest) = text.rsplit_once("\"resourceVersion\":\"").ok_or("a list has no resourceVersion")?;
+    Ok(rest.split('"').next().unwrap_or_default().to_owned())
+}
+
+pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+    let kind = subject.define("watches").await?;
+    let path = format!("{}?watch=true&resourceVersion={}", kind.collection(), version(subject, &kind).await?);
+    let sent = (0..sizes.watch_writes).map(|_| AtomicU64::new(0)).collect();
+    let clock = Arc::new(Clock { started: Instant::now(), sent });
+    let mut connections = subject.client.connections(sizes.watchers).await?;
+    let mut watchers = JoinSet::new();
+    for connection in &mut connections {
+        let response = connection.open(Call::get(path.clone())).await?;
+        if !response.status().is_success() {
+            return Err(format!("a watch was answered {}", response.status()));
+        }
+        watchers.spawn(follow(response.into_body(), clock.clone()));
+    }
+    let before = subject.processor();
+    let started = Instant::now();
+    let mut writer = subject.client.connect().await?;
+    for i in 0..sizes.watch_writes {
+        let call = Call::post(kind.collection(), fixtures::object(&kind, i, PADDING));
+        clock.sent[i].store(clock.now(), Ordering::Release);
+        writer.send(call).await?.ok("a write")?;
+    }
+    let mut times = vec![];
+    let collected = async {
+        while let Some(watcher) = watchers.join_next().await {
+            times.extend(watcher.unwrap_or_default());
+        }
+    };
+    let complete = tokio::time::timeout(PATIENCE, collected).await.is_ok();
+    let wall = started.elapsed();
+    let share = times.len() as f64 / (sizes.watchers * sizes.watch_writes).max(1) as f64;
+    let what = format!("{} watchers × {} writes", sizes.watchers, sizes.watch_writes);
+    let goal = Goal::Delivered(Duration::from_millis(15));
+    let mut row = row(subject, what, Samples::new(times, wall), goal, before);
+    row.delivered = Some(share);
+    row.note = format!("{:.1}% delivered{}", share * 100.0, if complete { "" } else { " in time" });
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_tell_their_object() {
+        let line = br#"{"type":"ADDED","object":{"metadata":{"labels":{"name":"x"},"name":"w-000042"}}}"#;
+        assert_eq!(object_of(line), Some(42));
+        assert_eq!(object_of(b"{\"type\":\"BOOKMARK\"}"), None);
+    }
+}

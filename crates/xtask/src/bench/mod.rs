@@ -1,0 +1,142 @@
+//! The bench: one server, real connections, numbers with targets.
+//!
+//! `process` runs the server, `client` speaks to it, `load` drives many clients at once, `measures` says what is
+//! measured and `report` prints it. Start reading at [`run`].
+
+mod access;
+mod client;
+mod fixtures;
+mod flags;
+mod load;
+mod machine;
+mod measures;
+mod process;
+mod report;
+mod row;
+mod sizes;
+mod subject;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use flags::Flags;
+use flags::Measure;
+use measures::{start, under_load};
+use process::Launch;
+use row::Row;
+use sizes::Sizes;
+use subject::Subject;
+
+use crate::workspace;
+
+/// Measures, prints, and writes the results. The error is one line.
+pub fn run(flags: &Flags) -> Result<(), String> {
+    let root = workspace::root()?;
+    let binary = match &flags.binary {
+        Some(path) => path.clone(),
+        None => build(&root)?,
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(async {
+        let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        // whichever ends first, the servers are stopped as their handles are dropped
+        tokio::select! {
+            result = measure_and_report(flags, &root, &binary) => result,
+            _ = terminate.recv() => Err("stopped by a signal".to_owned()),
+            _ = interrupt.recv() => Err("interrupted".to_owned()),
+        }
+    })
+}
+
+/// Builds the release binary beside this program's own target directory.
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let target = own.parent().and_then(Path::parent).ok_or("this program is in no target directory")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .args(["build", "--release", "--package", "pintle", "--target-dir"])
+        .arg(target)
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !status.success() {
+        return Err("the server does not build; --binary PATH measures one that is built already".to_owned());
+    }
+    Ok(target.join("release").join("pintle"))
+}
+
+async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<(), String> {
+    let sizes = Sizes::new(flags);
+    let measures = flags.measures();
+    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
+    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
+    let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned() };
+    let sync = machine::sync_time(directory.path())?;
+    let ours = measure_ours(flags, &launch, &measures, &sizes).await?;
+    let theirs = match &flags.against {
+        Some(url) => measure_theirs(flags, url, &measures, &sizes).await?,
+        None => vec![],
+    };
+    let text = report::render(&ours, &theirs, flags.against.as_deref());
+    println!("{text}");
+    let complete = !flags.quick && flags.only.is_empty();
+    let place = flags.out.clone().or_else(|| complete.then(|| report::place(root)));
+    if let Some(path) = place {
+        report::write(&path, &report::document(root, &text, sync, flags))?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+async fn measure_ours(
+    flags: &Flags,
+    launch: &Launch,
+    measures: &[Measure],
+    sizes: &Sizes,
+) -> Result<Vec<Row>, String> {
+    let mut rows = vec![];
+    let (starts, loads): (Vec<Measure>, Vec<Measure>) = measures.iter().partition(|measure| measure.is_of_start());
+    for measure in starts {
+        eprintln!("{} …", measure.name());
+        rows.push(start(measure, launch, flags.http2, sizes).await?);
+    }
+    if loads.is_empty() {
+        return Ok(rows);
+    }
+    let server = launch.start("load")?;
+    let subject = Subject::new(server.access()?, Some(server.id()), flags.http2)?;
+    rows.extend(measure_loads(&subject, &loads, sizes).await?);
+    server.stop()?;
+    Ok(rows)
+}
+
+async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
+    let mut rows = vec![];
+    for measure in measures {
+        eprintln!("{} …", measure.name());
+        rows.push(under_load(*measure, subject, sizes).await.map_err(|error| format!("{}: {error}", measure.name()))?);
+    }
+    Ok(rows)
+}
+
+/// The same on another server, which is left as it was found.
+async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
+    let path = flags.kubeconfig.as_deref().ok_or("--against needs --kubeconfig")?;
+    let mut access = access::read(path)?;
+    access.server = url.to_owned();
+    let subject = Subject::new(access, None, flags.http2)?;
+    let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
+    eprintln!("against {url}");
+    let rows = measure_loads(&subject, &loads, sizes).await;
+    subject.clean_up().await;
+    rows
+}

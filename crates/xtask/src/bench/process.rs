@@ -1,0 +1,122 @@
+//! The server as a child process: started, looked at through /proc, and stopped whatever happens.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::access::{self, Access};
+
+/// How long a server may take to be ready, and to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is started, and where its data go.
+pub struct Launch {
+    pub binary: PathBuf,
+    pub directory: PathBuf,
+}
+
+/// A running server. It is killed when this is dropped.
+pub struct Server {
+    child: Child,
+    kubeconfig: PathBuf,
+    /// From the start of the process to its ready line.
+    pub took: Duration,
+}
+
+impl Launch {
+    /// Starts the server on the data directory `name` and waits for its ready line.
+    pub fn start(&self, name: &str) -> Result<Server, String> {
+        let data = self.directory.join(name);
+        let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
+            .map_err(|error| format!("cannot write the server's log: {error}"))?;
+        let started = Instant::now();
+        let child = Command::new(&self.binary)
+            .args(["serve", "--secure-port", "0", "--storage", "embedded", "--data-dir"])
+            .arg(&data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.binary.display()))?;
+        let mut server = Server { child, kubeconfig: data.join("admin.kubeconfig"), took: Duration::ZERO };
+        let line = server.ready_line()?;
+        server.took = started.elapsed();
+        match line.split_once("kubeconfig: ") {
+            Some((_, path)) => server.kubeconfig = path.trim().into(),
+            None => return Err(self.failure(name, &line)),
+        }
+        Ok(server)
+    }
+
+    /// What the server said instead of being ready.
+    fn failure(&self, name: &str, line: &str) -> String {
+        let log = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
+        let last = log.lines().last().unwrap_or(line);
+        format!("the server did not become ready: {last}")
+    }
+}
+
+impl Server {
+    /// The first line of the server; empty if it ended without one.
+    fn ready_line(&mut self) -> Result<String, String> {
+        let output = self.child.stdout.take().ok_or("the server has no output")?;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            let mut line = String::new();
+            let _ = output.read_line(&mut line);
+            let _ = sender.send(line);
+            // whatever else it says is read, so that it never waits for us
+            let _ = std::io::copy(&mut output, &mut std::io::sink());
+        });
+        receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))
+    }
+
+    pub fn access(&self) -> Result<Access, String> {
+        access::read(&self.kubeconfig)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks the server to stop and waits until it has.
+    pub fn stop(mut self) -> Result<(), String> {
+        let asked = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
+        asked.map_err(|error| format!("cannot run kill: {error}"))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(format!("the server ended with {status}")),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => return Err(format!("the server did not stop within {PATIENCE:?}")),
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes of memory that a process holds.
+pub fn memory(id: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+/// Processor time that a process has used.
+pub fn processor(id: u32) -> Option<Duration> {
+    const TICK_MILLIS: u64 = 10;
+    let stat = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * TICK_MILLIS))
+}

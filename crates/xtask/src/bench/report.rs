@@ -1,0 +1,122 @@
+//! The table, and the file it is kept in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::row::{Row, memory_text, time_text};
+use super::{Flags, machine};
+use crate::workspace;
+
+const COLUMNS: [&str; 9] = ["measure", "n", "rate", "p50", "p99", "server CPU", "memory", "target", "reached"];
+
+/// The results as a markdown table; with those of another server beside them.
+pub fn render(ours: &[Row], theirs: &[Row], other: Option<&str>) -> String {
+    let mut lines = vec![COLUMNS.iter().map(|column| (*column).to_owned()).collect::<Vec<String>>()];
+    if other.is_some() {
+        lines[0].extend(["other".to_owned(), "ratio".to_owned()]);
+    }
+    for row in ours {
+        let mut cells = cells(row);
+        if other.is_some() {
+            let same = theirs.iter().find(|their| their.what == row.what);
+            cells.push(same.map_or_else(String::new, headline));
+            cells.push(same.map_or_else(String::new, |their| format!("{:.1}×", row.ratio(their))));
+        }
+        lines.push(cells);
+    }
+    align(&lines)
+}
+
+/// The one number of a row that its goal speaks of.
+fn headline(row: &Row) -> String {
+    row.rate().map_or_else(|| time_text(row.samples.quantile(0.5)), |rate| format!("{rate:.0}/s"))
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let samples = &row.samples;
+    let timed = samples.len() > 0;
+    let time = |share: f64| if timed { time_text(samples.quantile(share)) } else { String::new() };
+    let what = if row.note.is_empty() { row.what.clone() } else { format!("{} ({})", row.what, row.note) };
+    vec![
+        what,
+        if timed { samples.len().to_string() } else { String::new() },
+        row.rate().map(|rate| format!("{rate:.0}/s")).unwrap_or_default(),
+        time(0.5),
+        time(0.99),
+        row.processor.map(time_text).unwrap_or_default(),
+        row.memory.map(memory_text).unwrap_or_default(),
+        row.goal.to_string(),
+        if row.reached() { "yes" } else { "**no**" }.to_owned(),
+    ]
+}
+
+/// Lines of a markdown table, as wide as their widest cells.
+fn align(lines: &[Vec<String>]) -> String {
+    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..lines[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for (i, line) in lines.iter().enumerate() {
+        for (cell, width) in line.iter().zip(&widths) {
+            out.push_str(&format!("| {cell}{} ", " ".repeat(width - cell.chars().count())));
+        }
+        out.push_str("|\n");
+        if i == 0 {
+            widths.iter().for_each(|width| out.push_str(&format!("| {} ", "-".repeat((*width).max(3)))));
+            out.push_str("|\n");
+        }
+    }
+    out
+}
+
+/// Where a complete run is kept.
+pub fn place(root: &Path) -> PathBuf {
+    root.join("benches/results").join(format!("{}-{}.md", today(), workspace::commit(root).0))
+}
+
+fn today() -> String {
+    let now = time::OffsetDateTime::now_utc();
+    format!("{}-{:02}-{:02}", now.year(), u8::from(now.month()), now.day())
+}
+
+/// The table with what one must know to compare it.
+pub fn document(root: &Path, table: &str, sync: Duration, flags: &Flags) -> String {
+    let (commit, changed) = workspace::commit(root);
+    let protocol = if flags.http2 { "HTTP/2, one connection" } else { "HTTP/1.1, one connection per client" };
+    format!(
+        "# Bench of {}\n\n- commit: {commit}{}\n- machine: {}; load of the last minute {}\n- append of 4 KB with fdatasync: {}\n- clients: {}, {protocol}, TLS with client certificates, on the same machine\n\n{table}",
+        today(),
+        if changed { ", with uncommitted changes" } else { "" },
+        machine::describe(),
+        machine::load(),
+        time_text(sync),
+        flags.clients,
+    )
+}
+
+pub fn write(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    std::fs::write(path, text).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::Samples;
+    use super::super::row::Goal;
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned_and_compared() {
+        let row = |millis| {
+            let time = Duration::from_millis(millis);
+            Row::new("gets", Samples::new(vec![time], time), Goal::Rate(100.0))
+        };
+        let text = render(&[row(2)], &[row(4)], Some("https://other"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[2].contains("500/s") && lines[2].contains("yes") && lines[2].ends_with("| 250/s | 2.0×  |"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{text}");
+    }
+}

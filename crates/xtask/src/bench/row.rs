@@ -1,0 +1,127 @@
+//! One line of the table, and the target it is held against.
+
+use std::time::Duration;
+
+use super::load::Samples;
+
+/// What a measure should reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// Requests per second.
+    Rate(f64),
+    /// The time that half of all requests need.
+    Median(Duration),
+    /// The time of the whole.
+    Total(Duration),
+    Memory(u64),
+    /// Everything delivered, and 99 of 100 deliveries within this time.
+    Delivered(Duration),
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub what: String,
+    pub samples: Samples,
+    /// The server's processor time per request.
+    pub processor: Option<Duration>,
+    pub memory: Option<u64>,
+    /// The share of deliveries that arrived.
+    pub delivered: Option<f64>,
+    /// What else is worth knowing.
+    pub note: String,
+    pub goal: Goal,
+}
+
+impl Row {
+    pub fn new(what: impl Into<String>, samples: Samples, goal: Goal) -> Row {
+        let what = what.into();
+        Row { what, samples, processor: None, memory: None, delivered: None, note: String::new(), goal }
+    }
+
+    pub fn reached(&self) -> bool {
+        match self.goal {
+            Goal::Rate(rate) => self.samples.rate() >= rate,
+            Goal::Median(time) => self.samples.quantile(0.5) <= time,
+            Goal::Total(time) => self.samples.wall <= time,
+            Goal::Memory(bytes) => self.memory.is_some_and(|memory| memory <= bytes),
+            Goal::Delivered(time) => self.delivered == Some(1.0) && self.samples.quantile(0.99) <= time,
+        }
+    }
+
+    /// What the goal speaks of, as a number that is better when it is larger.
+    fn speed(&self) -> f64 {
+        let per_second = |time: Duration| 1.0 / time.as_secs_f64().max(1e-9);
+        match self.goal {
+            Goal::Rate(_) => self.samples.rate(),
+            Goal::Median(_) => per_second(self.samples.quantile(0.5)),
+            Goal::Total(_) => per_second(self.samples.wall),
+            Goal::Memory(_) => self.memory.map_or(0.0, |memory| 1.0 / memory.max(1) as f64),
+            Goal::Delivered(_) => per_second(self.samples.quantile(0.99)),
+        }
+    }
+
+    /// How often better this is than `other`.
+    pub fn ratio(&self, other: &Row) -> f64 {
+        self.speed() / other.speed()
+    }
+
+    /// Requests per second, where there are enough of them to speak of a rate.
+    pub fn rate(&self) -> Option<f64> {
+        matches!(self.goal, Goal::Rate(_)).then(|| self.samples.rate())
+    }
+}
+
+impl std::fmt::Display for Goal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Goal::Rate(rate) => write!(f, "{rate:.0}/s"),
+            Goal::Median(time) | Goal::Total(time) => write!(f, "{}", time_text(*time)),
+            Goal::Memory(bytes) => write!(f, "{}", memory_text(*bytes)),
+            Goal::Delivered(time) => write!(f, "100%, p99 {}", time_text(*time)),
+        }
+    }
+}
+
+/// Three digits, in the unit that fits.
+pub fn time_text(time: Duration) -> String {
+    let micros = time.as_secs_f64() * 1e6;
+    match micros {
+        m if m < 1000.0 => format!("{m:.0} µs"),
+        m if m < 10_000.0 => format!("{:.2} ms", m / 1e3),
+        m if m < 1_000_000.0 => format!("{:.0} ms", m / 1e3),
+        m => format!("{:.2} s", m / 1e6),
+    }
+}
+
+pub fn memory_text(bytes: u64) -> String {
+    match bytes {
+        b if b < 1 << 20 => format!("{:.0} KiB", b as f64 / 1024.0),
+        b => format!("{:.0} MiB", b as f64 / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_held_against_what_they_speak_of() {
+        let samples = Samples::new(vec![Duration::from_millis(2); 10], Duration::from_millis(20));
+        let row = |goal| Row::new("x", samples.clone(), goal);
+        assert!(row(Goal::Rate(500.0)).reached() && !row(Goal::Rate(501.0)).reached());
+        assert!(row(Goal::Median(Duration::from_millis(2))).reached());
+        assert!(!row(Goal::Total(Duration::from_millis(19))).reached());
+        assert!(!row(Goal::Memory(1)).reached(), "unknown memory reaches nothing");
+        assert!(!row(Goal::Delivered(Duration::from_secs(1))).reached(), "nothing is known to be delivered");
+        let slower = Row::new("x", Samples::new(vec![Duration::from_millis(4)], Duration::from_millis(4)), Goal::Rate(1.0));
+        assert_eq!(row(Goal::Rate(1.0)).ratio(&slower), 2.0);
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let texts = [40, 1_500, 47_000, 2_340_000].map(|micros| time_text(Duration::from_micros(micros)));
+        assert_eq!(texts, ["40 µs", "1.50 ms", "47 ms", "2.34 s"]);
+        assert_eq!((memory_text(20 << 20), memory_text(2048)), ("20 MiB".to_owned(), "2 KiB".to_owned()));
+    }
+}

@@ -1,0 +1,92 @@
+//! The server that is measured, and what was made on it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::access::Access;
+use super::client::{Call, Client};
+use super::fixtures::{self, DEFINITIONS, Kind};
+use super::load::drive;
+use super::process;
+
+/// How long a server may take to serve a new definition.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Clients that prepare a measure.
+const PREPARING: usize = 32;
+
+pub struct Subject {
+    pub client: Arc<Client>,
+    /// Its process, if it runs here.
+    id: Option<u32>,
+    /// The group of everything this run makes.
+    group: String,
+    made: Mutex<HashSet<String>>,
+}
+
+impl Subject {
+    pub fn new(access: Access, id: Option<u32>, http2: bool) -> Result<Subject, String> {
+        let client = Arc::new(Client::new(&access, http2)?);
+        let run = time::OffsetDateTime::now_utc().unix_timestamp();
+        Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
+    }
+
+    pub fn memory(&self) -> Option<u64> {
+        self.id.and_then(process::memory)
+    }
+
+    pub fn processor(&self) -> Option<Duration> {
+        self.id.and_then(process::processor)
+    }
+
+    /// A kind of this run; `plural` makes it different from the others.
+    pub fn kind(&self, plural: &str) -> Kind {
+        Kind { group: self.group.clone(), plural: plural.to_owned() }
+    }
+
+    /// Remembers a definition, so that it is cleaned up. False if it was there already.
+    pub fn remember(&self, kind: &Kind) -> bool {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(kind.definition_name())
+    }
+
+    /// Makes the definition of a typical kind and waits until it is served.
+    pub async fn define(&self, plural: &str) -> Result<Kind, String> {
+        let kind = self.kind(plural);
+        if !self.remember(&kind) {
+            return Ok(kind);
+        }
+        let mut connection = self.client.connect().await?;
+        connection.send(Call::post(DEFINITIONS, fixtures::definition(&kind))).await?.ok("POST of a definition")?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = connection.send(Call::get(kind.collection())).await?;
+            match answer.status {
+                200 => return Ok(kind),
+                404 | 429 | 503 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+                _ => return answer.ok("the first list of a kind").map(|_| kind),
+            }
+        }
+    }
+
+    /// A kind with `count` objects, made by the first who asks.
+    pub async fn filled(&self, plural: &str, count: usize, padding: usize) -> Result<Kind, String> {
+        let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.kind(plural).definition_name());
+        let kind = self.define(plural).await?;
+        if !known {
+            let to_make = kind.clone();
+            let make = move |i| Call::post(to_make.collection(), fixtures::object(&to_make, i, padding));
+            drive(&self.client, PREPARING, count, make).await?;
+        }
+        Ok(kind)
+    }
+
+    /// Deletes the definitions of this run, and their objects with them.
+    pub async fn clean_up(&self) {
+        let made: Vec<String> = self.made.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
+        let count = made.len();
+        let delete = move |i: usize| Call::delete(format!("{DEFINITIONS}/{}", made[i]));
+        if let Err(error) = drive(&self.client, 1, count, delete).await {
+            eprintln!("definitions of {} are left behind: {error}", self.group);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Where the repository is, and which state of it this is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace: the nearest directory above that says so.
+pub fn root() -> Result<PathBuf, String> {
+    let here = std::env::current_dir().map_err(|error| format!("there is no current directory: {error}"))?;
+    let is_root = |directory: &&Path| {
+        std::fs::read_to_string(directory.join("Cargo.toml")).is_ok_and(|text| text.contains("[workspace]"))
+    };
+    let found = here.ancestors().find(is_root).map(Path::to_owned);
+    found.ok_or_else(|| format!("{} is in no cargo workspace", here.display()))
+}
+
+/// What git answers, or nothing.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The commit, short, and whether there are changes on top of it.
+pub fn commit(root: &Path) -> (String, bool) {
+    let commit = git(root, &["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    let changed = git(root, &["status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"]);
+    (commit, changed.is_some_and(|text| !text.is_empty()))
+}

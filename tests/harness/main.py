@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Tests that need a running server: transcripts of a real kube-apiserver, the command line, kubectl.
+
+  main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
+
+Every section counts cases; the last line is "N passed, N failed". Servers are started on free ports with data in
+temporary directories and ended by their process ids.
+"""
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import cli_cases
+import kubectl_cases
+import transcripts
+from report import Report
+
+SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "kubectl": kubectl_cases.run}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True, help="the pintle binary")
+    parser.add_argument("--only", choices=SECTIONS, help="run one section")
+    parser.add_argument("--filter", default="", help="run only cases whose name contains this")
+    parser.add_argument("--slow", action="store_true", help="also the long exhaustive cases")
+    args = parser.parse_args()
+    args.binary = str(pathlib.Path(args.binary).resolve())
+    report = Report()
+    for name, run in SECTIONS.items():
+        if args.only in (None, name):
+            print(f"\n== {name}", flush=True)
+            run(args, report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Replays what a real kube-apiserver answered; a difference is a failure or a listed exception."""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import tomllib
+
+from pintle import TOKEN, Pintle
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared" / "transcripts"
+EXCEPTIONS = ROOT / "tests" / "transcripts" / "exceptions.toml"
+AREAS = ("cel", "crd", "crud", "patch", "read", "schema")
+# scenarios that look at the newest version of the whole server, which no other may move
+ALONE = ("crd-hello", "read-pages")
+
+
+def exceptions():
+    listed = tomllib.loads(EXCEPTIONS.read_text()).get("exception", [])
+    for entry in listed:
+        assert entry["reason"], entry
+    return {(entry["scenario"], entry["step"]) for entry in listed}
+
+
+def replay(server, path):
+    command = ["python3", str(SHARED / "replay"), "--server", server.url, "--token", TOKEN, "--fast", str(path)]
+    done = subprocess.run(command, capture_output=True, timeout=300)
+    text = done.stdout.decode(errors="replace")
+    total = re.search(r": (\d+) of (\d+) steps", text)
+    failed = re.findall(r"^--- ([\w-]+): ([^:\n]*):", text, re.M)
+    return path.stem, int(total.group(2)) if total else 0, failed, text + done.stderr.decode(errors="replace")
+
+
+def run(args, report):
+    paths = [p for p in sorted(SHARED.glob("*.json")) if p.stem.split("-")[0] in AREAS and args.filter in p.stem]
+    assert paths or args.filter, f"no transcripts in {SHARED.name}"
+    known = exceptions()
+    with Pintle(args.binary) as server, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        together = [p for p in paths if p.stem not in ALONE]
+        results = list(pool.map(lambda path: replay(server, path), together))
+        results += [replay(server, path) for path in paths if path.stem in ALONE]
+    for name, total, failed, text in results:
+        unexpected = [step for scenario, step in failed if (name, step) not in known]
+        if total == 0:
+            unexpected = ["the replay did not finish"]
+        if unexpected:
+            print(text[:4000])
+        report.count(total - len(unexpected), [f"{name}: {step}" for step in unexpected])
+    print(f"{sum(r[1] for r in results)} steps of {len(results)} scenarios, {len(known)} listed exceptions")
