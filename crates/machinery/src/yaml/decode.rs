@@ -76,7 +76,14 @@ fn scan_error(text: &str, error: &ScanError) -> JsonError {
 /// A collection that is still open.
 enum Frame {
     Sequence { anchor: usize, items: Vec<Value> },
-    Mapping { anchor: usize, entries: Vec<(Text, Value)>, merged: Vec<(Text, Value)>, key: Option<Key> },
+    Mapping {
+        anchor: usize,
+        entries: Vec<(Text, Value)>,
+        merged: Vec<(Text, Value)>,
+        key: Option<Key>,
+        /// The value under a null key, which JSON cannot have.
+        null: Option<String>,
+    },
 }
 
 /// A key read, whose value comes next.
@@ -114,7 +121,7 @@ impl Builder {
             }
             Event::SequenceStart(anchor, _) => self.open(Frame::Sequence { anchor, items: vec![] })?,
             Event::MappingStart(anchor, _) => {
-                self.open(Frame::Mapping { anchor, entries: vec![], merged: vec![], key: None })?;
+                self.open(Frame::Mapping { anchor, entries: vec![], merged: vec![], key: None, null: None })?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(line)?,
             _ => {}
@@ -133,6 +140,9 @@ impl Builder {
     fn close(&mut self, line: usize) -> Result<(), JsonError> {
         match self.frames.pop() {
             Some(Frame::Sequence { anchor, items }) => self.node(Value::Array(items), anchor, line, false),
+            Some(Frame::Mapping { null: Some(shown), .. }) => {
+                Err(fail(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")))
+            }
             Some(Frame::Mapping { anchor, entries, merged, .. }) => {
                 let mut map: Map = merged.into_iter().collect();
                 for (key, value) in entries {
@@ -157,14 +167,11 @@ impl Builder {
         match self.frames.last_mut() {
             None => self.root = Some(value),
             Some(Frame::Sequence { items, .. }) => items.push(value),
-            Some(Frame::Mapping { entries, merged, key, .. }) => match key.take() {
+            Some(Frame::Mapping { entries, merged, key, null, .. }) => match key.take() {
                 None if merge => *key = Some(Key::Merge),
                 None if value.is_null() => *key = Some(Key::Null),
                 None => *key = Some(Key::Plain(key_text(value)?)),
-                Some(Key::Null) => {
-                    let shown = go_syntax(&value);
-                    return Err(fail(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")));
-                }
+                Some(Key::Null) => *null = Some(go_syntax(&value)),
                 Some(Key::Merge) => merge_into(merged, value)?,
                 Some(Key::Plain(name)) => {
                     if entries.iter().any(|(k, _)| *k == name) || merged.iter().any(|(k, _)| *k == name) {

@@ -329,6 +329,14 @@ impl Compiler {
         self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
     }
 
+    /// A key that counts as empty text where it is left out.
+    fn default_key(&mut self, id: TypeId, key: &str) {
+        let fields = self.atoms.get_mut(id as usize).and_then(|atom| atom.map.as_mut()).map(|map| &mut map.fields);
+        if let Some(field) = fields.and_then(|fields| fields.iter_mut().find(|field| field.name == key)) {
+            field.default = Some(Value::from(""));
+        }
+    }
+
     /// The built-in type of the metadata of objects.
     fn metadata(&mut self, object: Object) -> TypeId {
         let known = match object {
@@ -348,6 +356,7 @@ impl Compiler {
         let names = ["apiVersion", "kind", "name", "uid"].map(|n| (n, text));
         let owner =
             self.object(&[&names[..], &[("blockOwnerDeletion", boolean), ("controller", boolean)]].concat(), true);
+        self.default_key(owner, "uid");
         let owners = self.add(list(owner, ListKind::Map(vec!["uid".into()])));
         let names = ["apiVersion", "fieldsType", "manager", "operation", "subresource"].map(|n| (n, text));
         let any = self.add(Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::default() });

@@ -184,12 +184,7 @@ pub fn establish(definition: &Value) -> Option<Condition> {
     if !is_condition_true(definition, "NamesAccepted") || is_condition_true(definition, "Established") {
         return None;
     }
-    let conversion = definition.at(&["spec", "conversion"]).unwrap_or(&Value::Null);
-    let bundle = conversion.str_at(&["webhook", "clientConfig", "caBundle"]);
-    if text(conversion, "strategy") == "Webhook"
-        && !bundle.is_empty()
-        && conversion::ca_bundle_problem(bundle).is_some()
-    {
+    if has_bad_bundle(definition) {
         let message = "The conversion webhook CABundle is invalid";
         let condition = Condition::new("Established", "False", "InvalidCABundle", message);
         let known = find_condition(definition, "Established").is_some_and(|c| condition.equals(c));
@@ -197,6 +192,13 @@ pub fn establish(definition: &Value) -> Option<Condition> {
     }
     let message = "the initial names have been accepted";
     Some(Condition::new("Established", "True", "InitialNamesAccepted", message))
+}
+
+/// Whether the conversion webhook has a bundle that can't be read: then no object can be converted.
+pub fn has_bad_bundle(definition: &Value) -> bool {
+    let conversion = definition.at(&["spec", "conversion"]).unwrap_or(&Value::Null);
+    let bundle = conversion.str_at(&["webhook", "clientConfig", "caBundle"]);
+    text(conversion, "strategy") == "Webhook" && !bundle.is_empty() && conversion::ca_bundle_problem(bundle).is_some()
 }
 
 /// The texts of errors as Go aggregates them: without repetitions, in brackets if there are several.

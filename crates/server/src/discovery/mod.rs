@@ -41,6 +41,9 @@ const TERMINATING_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn verbs_of(resource: &Resource) -> Value {
+    if resource.is_review() {
+        return Value::Array(vec!["create".into()]);
+    }
     let list: &[&str] = if resource.terminating { &TERMINATING_VERBS } else { &VERBS };
     if resource.is_custom() {
         return list.iter().map(|v| Value::from(*v)).collect();
@@ -291,7 +294,7 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     if !resource.categories.is_empty() {
         main.set_at(&["categories"], texts(&resource.categories));
     }
-    if let Some(hash) = resource.storage_version_hash() {
+    if let Some(hash) = resource.storage_version_hash().filter(|_| !resource.is_review()) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }
     out.push(main);

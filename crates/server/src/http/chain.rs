@@ -266,6 +266,9 @@ impl Edge {
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
+        if resource.broken {
+            return Err(NotServed::Status(Status::internal("error resolving resource"), None));
+        }
         let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
         let scoped = match (resource.namespaced, named_scope) {
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
@@ -526,6 +529,9 @@ fn verb_of(request: &Request) -> Result<Verb, Status> {
             let quoted = machinery::value::quote(&info.name);
             return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
         }
+    }
+    if request.resource.is_review() && (verb != Verb::Create || named) {
+        return Err(refused());
     }
     if request.subresource == Subresource::Finalize && verb != Verb::Update {
         return Err(refused());

@@ -84,7 +84,7 @@ impl OpenApi {
         let generation = self.registry.generation();
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.generation != Some(generation) {
-            *kept = Arc::new(Index::new(generation, &self.registry.snapshot(), &kept));
+            *kept = blocking(|| Arc::new(Index::new(generation, &self.registry.snapshot(), &kept)));
         }
         kept.clone()
     }
@@ -197,7 +197,73 @@ fn http_date(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use machinery::{Value, json};
+
     use super::*;
+    use crate::objects::Objects;
+    use crate::resource::{builtin, from_definition};
+
+    fn definition(schema: Value) -> Value {
+        let names = json!({"plural": "kites", "singular": "kite", "kind": "Kite", "listKind": "KiteList"});
+        json!({
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": (names.clone()),
+                "versions": [
+                    {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}},
+                    {"name": "v2", "served": false, "storage": false}
+                ]
+            },
+            "status": {
+                "acceptedNames": names,
+                "conditions": [{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]
+            }
+        })
+    }
+
+    fn document(answer: Answer) -> (String, Value) {
+        let Answer::Document { body, etag, .. } = answer else { panic!("no document") };
+        (etag, machinery::value::decode(&body).unwrap())
+    }
+
+    /// A document lives as long as its content, and every old hash leads to the new one.
+    #[test]
+    fn documents_follow_definitions() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = Arc::new(store::Embedded::in_memory());
+        let objects = runtime.block_on(Objects::open(store, Box::new(|_, _, _| {}))).unwrap();
+        let registry = Arc::new(Registry::default());
+        let serve = |schema: Value| {
+            let resource = from_definition(&definition(schema), &objects);
+            registry.replace(&"example.com".into(), &"kites".into(), resource);
+        };
+        let shipped = builtin::resource(&builtin::SHIPPED[0], &objects);
+        let (group, plural) = (shipped.group.clone(), shipped.plural.clone());
+        registry.replace(&group, &plural, Some(shipped));
+        let openapi = OpenApi::new(registry.clone());
+        let get = |path: &str, query: &str, etag: &str| openapi.answer(path, &Query::parse(query), "", etag);
+        let path = "/openapi/v3/apis/example.com/v1";
+
+        serve(json!({"type": "object"}));
+        let (first, tree) = document(get(path, "", ""));
+        assert!(tree.at(&["components", "schemas", "com.example.v1.Kite", "properties"]).is_some());
+        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }));
+        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Answer::NotFound));
+        serve(json!({"type": "object"}));
+        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }), "nothing has changed");
+
+        serve(json!({"type": "object", "title": "t"}));
+        let stale = format!("hash={}", first.trim_matches('"'));
+        let Answer::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
+        let (path, query) = location.split_once('?').unwrap();
+        assert!(matches!(get(path, query, ""), Answer::Document { expires: Some(_), .. }));
+
+        // what has no structural form is free-form, and v2 holds all groups
+        serve(json!({"properties": {"a": {"items": []}}}));
+        let (_, tree) = document(get("/openapi/v2", "", ""));
+        let kite = tree.at(&["definitions", "com.example.v1.Kite"]).unwrap();
+        assert!(kite.get("properties").is_none() && kite.str_at(&["type"]) == "object");
+        assert!(tree.at(&["paths", "/api/v1/configmaps"]).is_some());
+    }
 
     #[test]
     fn encodings_are_negotiated() {

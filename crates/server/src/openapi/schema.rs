@@ -200,7 +200,7 @@ fn downgrade(schema: &Value, out: &mut Map) {
 /// Says in plain OpenAPI what `x-kubernetes-int-or-string` means, unless the schema does so already.
 fn unfold(out: &mut Map) {
     let either = || json!([{"type": "integer"}, {"type": "string"}]);
-    let says_so = |node: &Map| node.get("anyOf").is_some_and(|branches| is_either(branches));
+    let says_so = |node: &Map| node.get("anyOf").is_some_and(is_either);
     let first = out.get("allOf").and_then(Value::as_array).and_then(<[Value]>::first).and_then(Value::as_object);
     if says_so(out) || first.is_some_and(says_so) {
         return;

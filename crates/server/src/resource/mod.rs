@@ -49,6 +49,8 @@ pub struct Resource {
     pub storage: usize,
     pub conversion: Conversion,
     pub rules: Rules,
+    /// Its conversion can't be set up: every request is answered 500.
+    pub broken: bool,
     /// Discovery shows it.
     pub established: bool,
     /// Its definition is being deleted: nothing can be created.
@@ -78,6 +80,11 @@ impl Resource {
     /// The served version of that name.
     pub fn served(&self, name: &str) -> Option<&Arc<Version>> {
         self.version(name).filter(|version| version.served)
+    }
+
+    /// Answered and not stored: only create.
+    pub fn is_review(&self) -> bool {
+        self.shipped().is_some_and(|s| s.review)
     }
 
     pub fn is_custom(&self) -> bool {
@@ -112,7 +119,10 @@ impl Resource {
         if !storage.served {
             return None;
         }
-        let digest = sha2::Sha256::digest(format!("{}/{}/{}", self.group, storage.name, self.kind));
+        // definitions count as stored in v1beta1, as kube-apiserver has them
+        let definitions = self.group == builtin::DEFINITION_GROUP;
+        let version = if definitions { "v1beta1" } else { storage.name.as_str() };
+        let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.group, self.kind));
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
 }

@@ -61,11 +61,14 @@ impl Resource {
             return Ok(object);
         }
         let Conversion::None = self.conversion else {
-            return Err(Status::internal(format!(
-                "conversion webhook for {}, Kind={} failed: webhooks are not called by this server yet",
-                self.api_version(from),
-                self.kind
-            )));
+            return Err(Status::untyped(
+                500,
+                format!(
+                    "conversion webhook for {}, Kind={} failed: webhooks are not called by this server yet",
+                    self.api_version(from),
+                    self.kind
+                ),
+            ));
         };
         let converted = self.convert_only(object, to)?;
         object = converted;

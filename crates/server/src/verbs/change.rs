@@ -111,6 +111,25 @@ impl Change {
     }
 }
 
+/// Strategic patches are converted from maps, not decoded: a wrong type is told in other words.
+fn conversion_words(why: &str) -> String {
+    let Some(rest) = why.strip_prefix("json: cannot unmarshal ") else { return why.to_owned() };
+    let found = rest.split(' ').next().unwrap_or_default();
+    let wanted = rest.rsplit(" of type ").next().unwrap_or_default();
+    let found = match found {
+        "number" => "int64",
+        "array" => "slice",
+        "object" => "map",
+        other => other,
+    };
+    match wanted {
+        w if w.starts_with("map[") => format!("cannot restore map from {found}"),
+        w if w.starts_with("[]") => format!("cannot restore slice from {found}"),
+        w if w.starts_with("v1.") => format!("cannot restore struct from: {found}"),
+        w => format!("cannot convert {found} to {w}"),
+    }
+}
+
 fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let mut strict = Strict::default();
     let (mut object, told) = match patch {
@@ -144,7 +163,9 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
     }
-    request.normalise(&mut object, &mut strict).map_err(&invalid)?;
+    let strategic = matches!(patch, Patch::Strategic(_));
+    let words = |why: String| if strategic { conversion_words(&why) } else { why };
+    request.normalise(&mut object, &mut strict).map_err(|why| invalid(words(why)))?;
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

@@ -137,15 +137,16 @@ impl Selection {
             if !self.matches(request, stored)? {
                 continue;
             }
+            items.push((*stored).clone());
             if limit > 0 && items.len() == limit {
-                more = true;
+                // whether what is left is selected is found out by the next page
+                more = rest.len() > 0;
                 break;
             }
-            items.push((*stored).clone());
         }
         let mut page = Page { items, revision, continue_token: String::new(), remaining: None };
         if more {
-            page.remaining = unselected.then(|| rest.len() + 1);
+            page.remaining = unselected.then(|| rest.len());
             let last = page.items.last().map(|s| request.resource.key(&s.meta.namespace, &s.meta.name).path);
             let after = last.map(|path| path.to_string()).unwrap_or_default();
             let revision = i64::try_from(revision).unwrap_or(i64::MAX);

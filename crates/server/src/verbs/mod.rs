@@ -11,6 +11,7 @@ mod definitions;
 mod delete;
 mod list;
 mod meta;
+mod review;
 pub mod scale;
 mod tracking;
 mod watch;

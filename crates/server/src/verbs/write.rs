@@ -25,6 +25,9 @@ pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (V
 
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
+    if request.resource.is_review() {
+        return super::review::answer(request, document);
+    }
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
     let mut object = request.decode_object(document, options.field_validation)?;
     let manager = request.manager(&options.field_manager);
@@ -301,16 +304,11 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, strict } = change {
         let mut configuration = configuration.clone();
-        if let Value::Object(_) = configuration {
-            let given = configuration.str_at(&["metadata", "name"]);
-            if !given.is_empty() {
-                meta::check_name(&configuration, request.name())?;
-            }
-        }
         if namespace.is_empty() {
             configuration.remove_at(&["metadata", "namespace"]);
         }
         let mut object = request.track_apply(Some(old), &configuration, *force, &manager)?;
+        meta::check_name(&object, request.name())?;
         if let Some(strict) = strict {
             return Err(Status::bad_request(strict.clone()));
         }

@@ -110,8 +110,11 @@ impl Client {
         let stream = TokioIo::new(self.tls.connect(self.name.clone(), stream).await.map_err(refused)?);
         let broken = |error: hyper::Error| format!("{} does not speak HTTP: {error}", self.authority);
         let sender = if self.http2 {
-            let (sender, driver) =
-                http2::Builder::new(TokioExecutor::new()).adaptive_window(true).handshake(stream).await.map_err(broken)?;
+            let (sender, driver) = http2::Builder::new(TokioExecutor::new())
+                .adaptive_window(true)
+                .handshake(stream)
+                .await
+                .map_err(broken)?;
             tokio::spawn(driver);
             Sender::Two(sender)
         } else {
@@ -156,7 +159,9 @@ impl Connection {
     fn share(&self) -> Option<Connection> {
         match &self.sender {
             Sender::One(_) => None,
-            Sender::Two(sender) => Some(Connection { sender: Sender::Two(sender.clone()), client: self.client.clone() }),
+            Sender::Two(sender) => {
+                Some(Connection { sender: Sender::Two(sender.clone()), client: self.client.clone() })
+            }
         }
     }
 

@@ -73,15 +73,21 @@ pub fn large_definition(kind: &Kind) -> String {
     definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, members.join(",")))
 }
 
-/// An object of a typical kind; `padding` bytes of text make it as large as is wanted.
-pub fn object(kind: &Kind, i: usize, padding: usize) -> String {
+/// An object of a typical kind, of `size` bytes or as many as its members need: a text in it is as long as is wanted.
+pub fn object(kind: &Kind, i: usize, size: usize) -> String {
+    let bare = object_with(kind, i, "").len();
+    let padding = size.saturating_sub(bare);
+    let text = "lorem ipsum ".repeat(padding / 12 + 1);
+    object_with(kind, i, &text[..padding])
+}
+
+fn object_with(kind: &Kind, i: usize, description: &str) -> String {
     let (group, name, shard) = (&kind.group, name(i), i % SHARDS);
-    let padding = "lorem ipsum ".repeat(padding / 12 + 1)[..padding].to_owned();
     let spec = format!(
-        r#"{{"replicas":3,"image":"registry.example.com/team/app:{i}","description":"{padding}","schedule":"*/5 * * * *","strategy":{{"type":"RollingUpdate","maxSurge":"25%"}},"selector":{{"app":"bench","tier":"web"}},"ports":[{{"name":"http","port":8080}},{{"name":"metrics","port":9090,"protocol":"TCP"}}],"env":[{{"name":"LOG_LEVEL","value":"info"}},{{"name":"REGION","value":"eu-west-1"}}],"resources":{{"limits":{{"cpu":"500m","memory":"256Mi"}},"requests":{{"cpu":1,"memory":"128Mi"}}}},"secretRef":{{"name":"credentials","namespace":"default"}}}}"#
+        r#"{{"replicas":3,"image":"registry.example.com/team/app:{i}","description":"{description}","schedule":"*/5 * * * *","strategy":{{"type":"RollingUpdate","maxSurge":"25%"}},"selector":{{"app":"bench","tier":"web"}},"ports":[{{"name":"http","port":8080}},{{"name":"metrics","port":9090,"protocol":"TCP"}}],"env":[{{"name":"LOG_LEVEL","value":"info"}},{{"name":"REGION","value":"eu-west-1"}}],"resources":{{"limits":{{"cpu":"500m","memory":"256Mi"}},"requests":{{"cpu":1,"memory":"128Mi"}}}}}}"#
     );
     format!(
-        r#"{{"apiVersion":"{group}/v1","kind":"{}","metadata":{{"name":"{name}","labels":{{"app":"bench","shard":"s-{shard}"}},"annotations":{{"example.com/owner":"team-a"}}}},"spec":{spec}}}"#,
+        r#"{{"apiVersion":"{group}/v1","kind":"{}","metadata":{{"name":"{name}","labels":{{"app":"bench","shard":"s-{shard}"}}}},"spec":{spec}}}"#,
         kind.kind()
     )
 }
@@ -91,4 +97,17 @@ pub fn status(i: usize) -> String {
     format!(
         r#"{{"status":{{"phase":"Running","observedGeneration":1,"readyReplicas":{i},"conditions":[{{"type":"Ready","status":"True","reason":"AllReady","message":"round {i}","lastTransitionTime":"2026-01-01T00:00:00Z"}}]}}}}"#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_have_the_size_that_is_wanted() {
+        let kind = Kind { group: "b1.bench.example.com".to_owned(), plural: "widgets".to_owned() };
+        assert_eq!(object(&kind, 7, 1500).len(), 1500);
+        assert!(object(&kind, 7, 0).len() < 1000);
+        assert!((12_500..14_500).contains(&large_definition(&kind).len()), "{}", large_definition(&kind).len());
+    }
 }

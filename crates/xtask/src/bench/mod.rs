@@ -97,12 +97,7 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     Ok(())
 }
 
-async fn measure_ours(
-    flags: &Flags,
-    launch: &Launch,
-    measures: &[Measure],
-    sizes: &Sizes,
-) -> Result<Vec<Row>, String> {
+async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
     let mut rows = vec![];
     let (starts, loads): (Vec<Measure>, Vec<Measure>) = measures.iter().partition(|measure| measure.is_of_start());
     for measure in starts {

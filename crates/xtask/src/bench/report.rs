@@ -53,7 +53,7 @@ fn cells(row: &Row) -> Vec<String> {
 /// Lines of a markdown table, as wide as their widest cells.
 fn align(lines: &[Vec<String>]) -> String {
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max();
-    let widths: Vec<usize> = (0..lines[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..lines[0].len()).map(|column| width(column).unwrap_or(0).max(3)).collect();
     let mut out = String::new();
     for (i, line) in lines.iter().enumerate() {
         for (cell, width) in line.iter().zip(&widths) {
@@ -61,7 +61,7 @@ fn align(lines: &[Vec<String>]) -> String {
         }
         out.push_str("|\n");
         if i == 0 {
-            widths.iter().for_each(|width| out.push_str(&format!("| {} ", "-".repeat((*width).max(3)))));
+            widths.iter().for_each(|width| out.push_str(&format!("| {} ", "-".repeat(*width))));
             out.push_str("|\n");
         }
     }
@@ -116,7 +116,10 @@ mod tests {
         let text = render(&[row(2)], &[row(4)], Some("https://other"));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
-        assert!(lines[2].contains("500/s") && lines[2].contains("yes") && lines[2].ends_with("| 250/s | 2.0×  |"), "{text}");
+        assert!(
+            lines[2].contains("500/s") && lines[2].contains("yes") && lines[2].ends_with("| 250/s | 2.0×  |"),
+            "{text}"
+        );
         assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{text}");
     }
 }

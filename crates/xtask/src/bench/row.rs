@@ -114,7 +114,8 @@ mod tests {
         assert!(!row(Goal::Total(Duration::from_millis(19))).reached());
         assert!(!row(Goal::Memory(1)).reached(), "unknown memory reaches nothing");
         assert!(!row(Goal::Delivered(Duration::from_secs(1))).reached(), "nothing is known to be delivered");
-        let slower = Row::new("x", Samples::new(vec![Duration::from_millis(4)], Duration::from_millis(4)), Goal::Rate(1.0));
+        let slower =
+            Row::new("x", Samples::new(vec![Duration::from_millis(4)], Duration::from_millis(4)), Goal::Rate(1.0));
         assert_eq!(row(Goal::Rate(1.0)).ratio(&slower), 2.0);
     }
 

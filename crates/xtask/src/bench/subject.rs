@@ -69,12 +69,13 @@ impl Subject {
     }
 
     /// A kind with `count` objects, made by the first who asks.
-    pub async fn filled(&self, plural: &str, count: usize, padding: usize) -> Result<Kind, String> {
-        let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.kind(plural).definition_name());
+    pub async fn filled(&self, plural: &str, count: usize, size: usize) -> Result<Kind, String> {
+        let known =
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.kind(plural).definition_name());
         let kind = self.define(plural).await?;
         if !known {
             let to_make = kind.clone();
-            let make = move |i| Call::post(to_make.collection(), fixtures::object(&to_make, i, padding));
+            let make = move |i| Call::post(to_make.collection(), fixtures::object(&to_make, i, size));
             drive(&self.client, PREPARING, count, make).await?;
         }
         Ok(kind)

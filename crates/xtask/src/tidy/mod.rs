@@ -1,2 +1,74 @@
-//! placeholder
-pub fn run() -> Result<(), String> { Ok(()) }
+//! What the compiler can't check: layers, sizes, words, and where clocks, tasks and channels may be used.
+//!
+//! `source` reads a file and blanks what is no code; `tables` reads ARCHITECTURE.md; `layers`, `sizes`, `words` and
+//! `crates` each hold one kind of rule and answer [`Problem`]s.
+
+mod crates;
+mod layers;
+mod sizes;
+mod source;
+mod tables;
+mod words;
+
+use std::path::Path;
+
+use source::Source;
+
+use crate::workspace;
+
+/// The document whose tables are checked.
+pub const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    pub path: String,
+    pub line: usize,
+    pub what: String,
+}
+
+impl Problem {
+    pub fn new(path: &str, line: usize, what: impl Into<String>) -> Problem {
+        Problem { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Checks the workspace and prints what it finds; the error is the number of problems.
+pub fn run() -> Result<(), String> {
+    let root = workspace::root()?;
+    let sources = source::read_all(&root)?;
+    let (mut problems, rooms) = check(&root, &sources)?;
+    problems.sort();
+    problems.dedup();
+    for problem in &problems {
+        println!("{problem}");
+    }
+    println!("tidy: {} files, {rooms} rooms, {} problems", sources.len(), problems.len());
+    match problems.len() {
+        0 => Ok(()),
+        1 => Err("tidy found a problem".to_owned()),
+        count => Err(format!("tidy found {count} problems")),
+    }
+}
+
+fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), String> {
+    let document = match std::fs::read_to_string(root.join(ARCHITECTURE)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(format!("cannot read {ARCHITECTURE}: {error}")),
+    };
+    let rooms = layers::rooms(sources);
+    let mut problems = layers::check(&document, &rooms, sources);
+    problems.extend(crates::check(&document, &crates::read(root)?));
+    for source in sources {
+        problems.extend(sizes::check(source));
+        problems.extend(words::check(source));
+    }
+    Ok((problems, rooms.len()))
+}

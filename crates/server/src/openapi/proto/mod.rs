@@ -6,7 +6,7 @@
 mod v2;
 mod v3;
 
-use machinery::Value;
+use machinery::{Value, yaml};
 
 use super::Dialect;
 
@@ -146,7 +146,7 @@ fn field(number: u32, value: &Value, kind: Kind, out: &mut Vec<u8>) {
         }
         Kind::Any => {
             let mut inner = vec![];
-            bytes(2, format!("{}\n", value.to_json()).as_bytes(), &mut inner);
+            bytes(2, yaml::encode(value).as_bytes(), &mut inner);
             bytes(number, &inner, out);
         }
         Kind::Message(table) => {

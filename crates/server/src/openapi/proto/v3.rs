@@ -101,13 +101,15 @@ fn additional(value: &Value) -> Option<Kind> {
     })
 }
 
-/// Defaults are scalars here; objects and lists have no message.
+static NOTHING: Message = Message { fields: &[], extensions: 0, others: None };
+
+/// Defaults are scalars here; of objects and lists no more is told than that there is a default.
 fn default(value: &Value) -> Option<Kind> {
     match value {
         Value::Int(_) | Value::Float(_) => Some(Kind::Wrapped(1, &Kind::Double)),
         Value::Bool(_) => Some(Kind::Wrapped(2, &Kind::Bool)),
         Value::String(_) => Some(Kind::Wrapped(3, &Kind::Text)),
-        _ => None,
+        _ => Some(Kind::Message(&NOTHING)),
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Shipped {
     pub unconditional_update: bool,
     /// DELETE answers the object instead of a Status.
     pub returns_deleted: bool,
+    /// Answered and not stored.
+    pub review: bool,
     /// metadata.generation is kept.
     pub generation: bool,
     /// Fields besides name and namespace that selectors may use.
@@ -123,6 +125,7 @@ const BASE: Shipped = Shipped {
     name_rule: NameRule::Subdomain,
     unconditional_update: true,
     returns_deleted: false,
+    review: false,
     generation: false,
     selectable: &[],
     shape: shapes::config_map,
@@ -137,7 +140,7 @@ const BASE: Shipped = Shipped {
 };
 
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 4] = [
+pub static SHIPPED: [Shipped; 5] = [
     Shipped {
         kind: "ConfigMap",
         plural: "configmaps",
@@ -176,6 +179,16 @@ pub static SHIPPED: [Shipped; 4] = [
         default: rules::default_secret,
         validate: rules::validate_secret,
         columns: &[columns::TYPE, columns::DATA, columns::AGE],
+        ..BASE
+    },
+    Shipped {
+        group: "authentication.k8s.io",
+        kind: "SelfSubjectReview",
+        plural: "selfsubjectreviews",
+        singular: "selfsubjectreview",
+        namespaced: false,
+        review: true,
+        shape: shapes::self_subject_review,
         ..BASE
     },
     Shipped {
@@ -224,6 +237,7 @@ pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
         storage: 0,
         conversion: Conversion::None,
         rules: Rules::Shipped(shipped),
+        broken: false,
         established: true,
         terminating: false,
         fingerprint: String::new(),

@@ -77,6 +77,19 @@ static NAMESPACE: Struct = Struct {
     ],
 };
 
+static SELF_SUBJECT_REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+    ],
+};
+
+pub fn self_subject_review(value: &Value) -> Shaped {
+    shaped(value, &SELF_SUBJECT_REVIEW)
+}
+
 pub fn config_map(value: &Value) -> Shaped {
     shaped(value, &CONFIG_MAP)
 }

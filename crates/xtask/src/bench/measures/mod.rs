@@ -43,13 +43,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
 }
 
 /// A row with what the server spent between `before` and now.
-fn row(
-    subject: &Subject,
-    what: impl Into<String>,
-    samples: Samples,
-    goal: Goal,
-    before: Option<Duration>,
-) -> Row {
+fn row(subject: &Subject, what: impl Into<String>, samples: Samples, goal: Goal, before: Option<Duration>) -> Row {
     let spent = before.zip(subject.processor()).map(|(before, after)| after.saturating_sub(before));
     let count = u32::try_from(samples.len()).unwrap_or(u32::MAX).max(1);
     let mut row = Row::new(what, samples, goal);

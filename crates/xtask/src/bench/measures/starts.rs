@@ -9,8 +9,8 @@ use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::super::{client::Call, fixtures};
 
-/// Padding of an object that is 1 KB when it is sent.
-const PADDING: usize = 75;
+/// Bytes of an object as it is sent.
+const SIZE: usize = 1000;
 /// How long a server that was never asked is left alone before its memory is read.
 const QUIET: Duration = Duration::from_millis(1500);
 
@@ -37,7 +37,7 @@ pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row,
     let server = launch.start("restart")?;
     let subject = Subject::new(server.access()?, Some(server.id()), http2)?;
     let kind = subject.define("restarts").await?;
-    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, PADDING));
+    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, SIZE));
     drive(&subject.client, sizes.clients, sizes.restart_objects, make).await?;
     drop(subject);
     server.stop()?;

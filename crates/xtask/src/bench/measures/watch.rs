@@ -18,8 +18,8 @@ use super::row;
 
 /// How long the last event may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Padding of an object that is 1 KB when it is sent.
-const PADDING: usize = 75;
+/// Bytes of an object as it is sent.
+const SIZE: usize = 1000;
 
 /// When each write was sent.
 struct Clock {
@@ -92,7 +92,7 @@ pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let started = Instant::now();
     let mut writer = subject.client.connect().await?;
     for i in 0..sizes.watch_writes {
-        let call = Call::post(kind.collection(), fixtures::object(&kind, i, PADDING));
+        let call = Call::post(kind.collection(), fixtures::object(&kind, i, SIZE));
         clock.sent[i].store(clock.now(), Ordering::Release);
         writer.send(call).await?.ok("a write")?;
     }

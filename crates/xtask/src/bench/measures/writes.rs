@@ -10,14 +10,14 @@ use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
 
-/// Padding of an object that is 1.5 KB when it is sent.
-pub const PADDING: usize = 575;
+/// Bytes of an object as it is sent.
+pub const SIZE: usize = 1500;
 
 pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = subject.define("creates").await?;
-    let size = fixtures::object(&kind, 0, PADDING).len();
+    let size = fixtures::object(&kind, 0, SIZE).len();
     let before = subject.processor();
-    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, PADDING));
+    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, SIZE));
     let samples = drive(&subject.client, sizes.clients, sizes.creates, make).await?;
     let what = format!("creates, {} clients", sizes.clients);
     let mut row = row(subject, what, samples, Goal::Rate(8_000.0), before);
@@ -26,12 +26,11 @@ pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
 }
 
 pub async fn status(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kind = subject.filled("statuses", sizes.targets, PADDING).await?;
+    let kind = subject.filled("statuses", sizes.targets, SIZE).await?;
     let before = subject.processor();
     let targets = sizes.targets;
-    let make = move |i: usize| {
-        Call::patch(format!("{}/status", kind.item(i % targets)), MERGE_PATCH, fixtures::status(i))
-    };
+    let make =
+        move |i: usize| Call::patch(format!("{}/status", kind.item(i % targets)), MERGE_PATCH, fixtures::status(i));
     let samples = drive(&subject.client, sizes.clients, sizes.patches, make).await?;
     let what = format!("status patches, {} clients", sizes.clients);
     Ok(row(subject, what, samples, Goal::Rate(8_000.0), before))
@@ -40,7 +39,7 @@ pub async fn status(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
 async fn apply_all(subject: &Subject, sizes: &Sizes, kind: Kind) -> Result<Samples, String> {
     let make = move |i: usize| {
         let path = format!("{}?fieldManager=bench&force=true", kind.item(i));
-        Call::patch(path, APPLY_PATCH, fixtures::object(&kind, i, PADDING))
+        Call::patch(path, APPLY_PATCH, fixtures::object(&kind, i, SIZE))
     };
     drive(&subject.client, sizes.clients, sizes.applies, make).await
 }
@@ -66,7 +65,7 @@ pub async fn reapply(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
 }
 
 pub async fn delete(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kind = subject.filled("deletes", sizes.delete_objects, PADDING).await?;
+    let kind = subject.filled("deletes", sizes.delete_objects, SIZE).await?;
     let mut connection = subject.client.connect().await?;
     let before = subject.processor();
     let started = Instant::now();

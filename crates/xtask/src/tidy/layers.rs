@@ -1,0 +1,209 @@
+//! The rooms of the server: each is in the layer table, and imports only rooms of lower layers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::{Source, line_of};
+use super::{ARCHITECTURE, Problem, tables};
+
+const SERVER: &str = "crates/server/src/";
+const HEADER: [&str; 4] = ["layer", "room", "may import", "holds"];
+
+/// The rooms of the tree: top-level modules of the server, each with its main file.
+pub fn rooms(sources: &[Source]) -> BTreeMap<String, String> {
+    let mut rooms = BTreeMap::new();
+    for source in sources {
+        let Some(rest) = source.path.strip_prefix(SERVER) else { continue };
+        match rest.split_once('/') {
+            Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
+            // a folder without a main file is found missing when that is looked for
+            Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{SERVER}{room}/mod.rs"))),
+            None if rest == "lib.rs" => {}
+            None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),
+        }
+    }
+    rooms
+}
+
+/// Checks the table against the tree, and the imports against the table.
+pub fn check(document: &str, rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Problem> {
+    let mut problems = main_files(rooms, sources);
+    let Some(rows) = tables::find(document, &HEADER) else {
+        let what = format!("there is no table with the header | {} |", HEADER.join(" | "));
+        problems.push(Problem::new(ARCHITECTURE, 1, what));
+        return problems;
+    };
+    let mut layers: BTreeMap<String, u32> = BTreeMap::new();
+    for row in &rows {
+        let (Some(layer), Some(room)) = (row.cells.first(), row.cells.get(1)) else { continue };
+        let room = room.trim_end_matches('/').trim_end_matches(".rs").to_owned();
+        let mut say = |what: String| problems.push(Problem::new(ARCHITECTURE, row.line, what));
+        let Ok(layer) = layer.trim_start_matches('L').parse::<u32>() else {
+            say(format!("the layer of {room} is no number"));
+            continue;
+        };
+        if row.cells.get(2).is_some_and(|cell| room != "lib" && !is_all_below(cell, layer)) {
+            say(format!("{room} of layer {layer} may import the layers below it, all of them and no others"));
+        }
+        if room != "lib" && !rooms.contains_key(&room) {
+            say(format!("there is no room {room} in {SERVER}"));
+        }
+        if layers.insert(room.clone(), layer).is_some() {
+            say(format!("room {room} is listed twice"));
+        }
+    }
+    for (room, path) in rooms.iter().filter(|(room, _)| !layers.contains_key(*room)) {
+        problems.push(Problem::new(path, 1, format!("room {room} is not in the layer table of {ARCHITECTURE}")));
+    }
+    for source in sources {
+        problems.extend(imports_of(source, rooms, &layers));
+    }
+    problems
+}
+
+/// Whether a cell names the layers below `layer`: `-`, `0`, `0, 1`, `0 to 5` or words.
+fn is_all_below(cell: &str, layer: u32) -> bool {
+    let numbers = cell.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u32>().ok());
+    let numbers: Vec<u32> = numbers.collect();
+    match (numbers.first(), numbers.last()) {
+        (Some(first), Some(last)) => *first == 0 && *last + 1 == layer,
+        _ => layer == 0 || cell != "-",
+    }
+}
+
+/// Each main file opens with what its room is about.
+fn main_files(rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Problem> {
+    let missing = |path: &String| match sources.iter().find(|source| source.path == *path) {
+        Some(source) if source.text.starts_with("//!") => None,
+        Some(_) => Some(Problem::new(path, 1, "the main file of a room opens with `//!`")),
+        None => Some(Problem::new(path, 1, "the room has no main file")),
+    };
+    rooms.values().filter_map(missing).collect()
+}
+
+fn imports_of(source: &Source, rooms: &BTreeMap<String, String>, layers: &BTreeMap<String, u32>) -> Vec<Problem> {
+    let Some(rest) = source.path.strip_prefix(SERVER) else { return vec![] };
+    let own = rest.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    let Some(own_layer) = layers.get(own).filter(|_| own != "lib") else { return vec![] };
+    let mut problems = vec![];
+    for (line, room) in imports(&source.production, depth(rest)) {
+        let mut say = |what: String| problems.push(Problem::new(&source.path, line, what));
+        match layers.get(&room) {
+            _ if room == own => {}
+            _ if !rooms.contains_key(&room) => {
+                say(format!("{own} imports {room} of lib.rs, which is above every room"))
+            }
+            Some(layer) if layer < own_layer => {}
+            Some(layer) if layer == own_layer => say(format!("{own} imports {room} of its own layer {layer}")),
+            Some(layer) => say(format!("{own} (layer {own_layer}) imports {room} of layer {layer}")),
+            None => {}
+        }
+    }
+    problems
+}
+
+/// How many modules the file stands below the root of its crate.
+fn depth(rest: &str) -> usize {
+    let folders = rest.split('/').count() - 1;
+    if rest.ends_with("/mod.rs") { folders } else { folders + 1 }
+}
+
+/// What is named directly below the crate: by `crate::` or by as many `super::` as there are modules above.
+fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
+    let mut found = BTreeSet::new();
+    for root in ["crate::".to_owned(), "super::".repeat(depth)] {
+        let mut from = 0;
+        while let Some(at) = code[from..].find(&root).map(|at| from + at) {
+            from = at + root.len();
+            let before = code[..at].chars().next_back();
+            let part_of_more = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':'));
+            // `pub(in crate::x)` and the like name rooms too; `$crate::` is of a macro
+            if part_of_more || before == Some('$') || code[from..].starts_with("super::") {
+                continue;
+            }
+            let line = line_of(code, at);
+            found.extend(heads(&code[from..]).into_iter().map(|name| (line, name)));
+        }
+    }
+    found
+}
+
+/// The first names of a path, or of each path in braces.
+fn heads(path: &str) -> Vec<String> {
+    let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let Some(group) = path.trim_start().strip_prefix('{') else { return vec![name(path)] };
+    let (mut depth, mut names, mut fresh) = (0, vec![], true);
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => fresh = true,
+            c if fresh && !c.is_whitespace() => {
+                names.push(name(&group[i..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty() && name != "self");
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "| layer | room | may import | holds |\n| - | - | - | - |\n| 2 | `http/` | below | x |\n| 1 | `verbs/` | below | x |\n| 1 | `controllers/` | below | x |\n| 0 | `clock` | - | x |\n| 9 | lib.rs | all | x |\n";
+
+    fn problems(files: &[(&str, &str)]) -> Vec<String> {
+        let base =
+            [("http/mod.rs", ""), ("verbs/mod.rs", ""), ("controllers/mod.rs", ""), ("clock.rs", ""), ("lib.rs", "")];
+        let text = |path: &str, default: &str| {
+            let given = files.iter().find(|(p, _)| *p == path).map_or(default, |(_, text)| *text);
+            format!("//! What it is.\n{given}")
+        };
+        let mut all: Vec<Source> =
+            base.iter().map(|(path, code)| Source::new(&format!("{SERVER}{path}"), text(path, code))).collect();
+        for (path, code) in files.iter().filter(|(path, _)| base.iter().all(|(p, _)| p != path)) {
+            all.push(Source::new(&format!("{SERVER}{path}"), (*code).to_owned()));
+        }
+        check(DOCUMENT, &rooms(&all), &all).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rooms_import_lower_layers_only() {
+        let cases = [
+            ("http/mod.rs", "use crate::{clock, verbs::{self, list}};", None),
+            ("http/mod.rs", "use super::verbs;", None),
+            ("verbs/mod.rs", "use crate::http::Edge;", Some("2: verbs (layer 1) imports http of layer 2")),
+            (
+                "verbs/mod.rs",
+                "fn f() {\n crate::controllers::x() }",
+                Some("3: verbs imports controllers of its own layer 1"),
+            ),
+            ("verbs/mod.rs", "use super::{clock, http};", Some("2: verbs (layer 1) imports http of layer 2")),
+            ("clock.rs", "use crate::short;", Some("2: clock imports short of lib.rs, which is above every room")),
+            ("verbs/list.rs", "use super::super::http;", Some("1: verbs (layer 1) imports http of layer 2")),
+            ("verbs/list.rs", "use super::http;", None),
+            ("verbs/mod.rs", "#[cfg(test)]\nmod tests { use crate::http; }\n// crate::http", None),
+            ("lib.rs", "use crate::http;", None),
+        ];
+        for (path, code, want) in cases {
+            let want: Vec<String> = want.iter().map(|want| format!("{SERVER}{path}:{want}")).collect();
+            assert_eq!(problems(&[(path, code)]), want, "{code}");
+        }
+    }
+
+    #[test]
+    fn the_table_and_the_tree_are_the_same() {
+        let new = problems(&[("audit/mod.rs", "//! Audit.")]);
+        assert_eq!(new, [format!("{SERVER}audit/mod.rs:1: room audit is not in the layer table of {ARCHITECTURE}")]);
+        let silent = problems(&[("flow.rs", "use x;")]);
+        assert!(silent[0].ends_with("the main file of a room opens with `//!`"), "{silent:?}");
+        assert!(is_all_below("0 to 5", 6) && is_all_below("-", 0) && is_all_below("below", 3));
+        assert!(!is_all_below("0 to 5", 7) && !is_all_below("-", 1) && !is_all_below("1, 2", 3));
+        let gone = check(DOCUMENT, &BTreeMap::new(), &[]);
+        assert_eq!(gone[0], Problem::new(ARCHITECTURE, 3, format!("there is no room http in {SERVER}")));
+        assert_eq!(check("", &BTreeMap::new(), &[]).len(), 1);
+    }
+}

@@ -1,0 +1,45 @@
+//! Markdown tables that are read by a machine.
+
+/// A row and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    pub line: usize,
+    pub cells: Vec<String>,
+}
+
+/// The cells of a line, if it is one of a table; code marks are taken away.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect())
+}
+
+/// The rows of the table with this header; `None` if there is no such table.
+pub fn find(document: &str, header: &[&str]) -> Option<Vec<TableRow>> {
+    let mut lines =
+        document.lines().enumerate().skip_while(|(_, line)| cells(line).is_none_or(|cells| cells != header));
+    lines.next()?;
+    let rows = lines.map_while(|(i, line)| Some(TableRow { line: i + 1, cells: cells(line)? }));
+    let is_rule = |row: &TableRow| row.cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')));
+    Some(rows.filter(|row| !is_rule(row)).collect())
+}
+
+/// The names of a cell: `a, b` or `-` for none.
+pub fn names(cell: &str) -> Vec<String> {
+    let names = cell.split([',', ' ']).map(str::trim).filter(|name| !matches!(*name, "" | "-" | "—"));
+    names.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_found_by_its_header() {
+        let document = "# T\n\n| a | b |\n| - | - |\n| x | y |\n\n| room | holds |\n| :--- | --- |\n| `http/` | all |\n| `task` | it |\nend\n";
+        let rows = find(document, &["room", "holds"]).unwrap();
+        let shown: Vec<_> = rows.iter().map(|row| (row.line, row.cells[0].as_str())).collect();
+        assert_eq!(shown, [(9, "http/"), (10, "task")]);
+        assert_eq!(find(document, &["layer"]), None);
+        assert_eq!((names("a, b"), names("-"), names("`")), (vec!["a".into(), "b".into()], vec![], vec!["`".into()]));
+    }
+}

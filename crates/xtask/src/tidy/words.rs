@@ -1,0 +1,100 @@
+//! What must not stand in a file, and what may stand in one file only.
+
+use super::Problem;
+use super::source::{Source, line_of};
+
+/// Code that is not done, or not run.
+const UNDONE: [&str; 3] = ["todo!(", "unimplemented!(", "#[ignore"];
+/// Notes of what is not done; joined here so that they don't stand in this file.
+const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
+
+const CLOCK: &str = "crates/server/src/clock.rs";
+const TASK: &str = "crates/server/src/task.rs";
+const SERVE: &str = "crates/cli/src/serve.rs";
+
+/// Calls, and the files that may make them.
+const PLACES: [(&str, &[&str]); 8] = [
+    ("SystemTime::now", &[CLOCK]),
+    ("Instant::now", &[CLOCK, SERVE]),
+    ("tokio::spawn", &[TASK]),
+    ("task::spawn_blocking", &[TASK]),
+    ("env::set_var", &[]),
+    ("unbounded_channel", &[]),
+    ("std::sync::mpsc::channel", &[]),
+    ("UnboundedSender", &[]),
+];
+
+pub fn check(source: &Source) -> Vec<Problem> {
+    let mut problems = lines(source);
+    for word in UNDONE {
+        problems.extend(told(source, &source.code, word, format!("`{word}` is not done")));
+    }
+    if source.krate() != "xtask" {
+        for (call, places) in PLACES.iter().filter(|(_, places)| !places.contains(&source.path.as_str())) {
+            let what = match places {
+                [] => format!("`{call}` is used nowhere"),
+                places => format!("`{call}` belongs in {}", places.join(" or ")),
+            };
+            problems.extend(told(source, &source.production, call, what));
+        }
+    }
+    problems
+}
+
+fn told(source: &Source, code: &str, word: &str, what: String) -> Vec<Problem> {
+    let starts = |at: &usize| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let places = code.match_indices(word).map(|(at, _)| at).filter(starts);
+    places.map(|at| Problem::new(&source.path, line_of(code, at), what.clone())).collect()
+}
+
+fn lines(source: &Source) -> Vec<Problem> {
+    let mut problems = vec![];
+    for (i, line) in source.text.lines().enumerate() {
+        let mut say = |what: &str| problems.push(Problem::new(&source.path, i + 1, what));
+        if line.ends_with([' ', '\t', '\r']) {
+            say("white space at the end of the line");
+        }
+        if line.contains('\t') {
+            say("a tab");
+        }
+        let words = |note: &str| line.split(|c: char| !c.is_alphanumeric()).any(|word| word == note);
+        NOTES.iter().filter(|note| words(note)).for_each(|note| say(&format!("a note {note}")));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &str, text: &str) -> Vec<String> {
+        check(&Source::new(path, text.to_owned())).iter().map(|p| format!("{}: {}", p.line, p.what)).collect()
+    }
+
+    #[test]
+    fn undone_things_are_told() {
+        let path = "crates/x/src/a.rs";
+        assert_eq!(shown(path, "fn a() {\n    todo!()\n}\n"), ["2: `todo!(` is not done"]);
+        assert_eq!(shown(path, "// todo!( in a comment, \"#[ignore]\"\n"), Vec::<String>::new());
+        assert_eq!(shown(path, "let a = 1; \n"), ["1: white space at the end of the line"]);
+        assert_eq!(shown(path, "\tx\n"), ["1: a tab"]);
+        let note = format!("// {}: later\n", NOTES[0]);
+        assert_eq!(shown(path, &note), [format!("1: a note {}", NOTES[0])]);
+        assert!(shown(path, &format!("// a{}b\n", NOTES[1])).is_empty());
+    }
+
+    #[test]
+    fn calls_have_their_places() {
+        let code = "fn a() { let _ = SystemTime::now(); }\n";
+        assert!(shown(CLOCK, code).is_empty());
+        assert!(shown("crates/xtask/src/a.rs", code).is_empty());
+        assert!(shown("crates/x/tests/it/main.rs", code).is_empty());
+        let elsewhere = shown("crates/server/src/verbs/watch.rs", code);
+        assert_eq!(elsewhere, [format!("1: `SystemTime::now` belongs in {CLOCK}")]);
+        assert!(shown("crates/x/src/a.rs", "#[cfg(test)]\nmod tests { fn a() { tokio::spawn(x); } }\n").is_empty());
+        assert_eq!(
+            shown("crates/x/src/a.rs", "mpsc::unbounded_channel();\n"),
+            ["1: `unbounded_channel` is used nowhere"]
+        );
+    }
+}
