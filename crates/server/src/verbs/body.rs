@@ -270,9 +270,12 @@ impl Request {
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             )));
         }
-        if let Some(error) = other_kind_error(&kind, &api_version, object) {
+        if kind != self.resource.kind
+            && let Some(error) = other_kind_error(&kind, &api_version, object)
+        {
             return Err(Status::bad_request(format!(
-                "{kind} in version \"{api_version}\" cannot be handled as a {}: {error}",
+                "{kind} in version \"{}\" cannot be handled as a {}: {error}",
+                api_version.rsplit('/').next().unwrap_or_default(),
                 self.resource.kind
             )));
         }
