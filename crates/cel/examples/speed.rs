@@ -1,5 +1,7 @@
 //! Times of compiling and evaluating typical rules, best of several runs.
 
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
 use cel::rules::{Options, Rules, Validation};
 use cel::value::{Val, from_json};
 use cel::{Environment, Program};

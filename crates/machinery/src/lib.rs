@@ -9,10 +9,10 @@ pub mod names;
 pub mod patch;
 pub mod protobuf;
 pub mod selector;
-pub mod time;
-pub mod yaml;
 pub mod status;
+pub mod time;
 pub mod value;
+pub mod yaml;
 
 pub use field::{FieldError, FieldPath};
 pub use status::Status;

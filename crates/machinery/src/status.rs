@@ -140,13 +140,7 @@ fn group_resource(group: &str, resource: &str) -> String {
 impl Status {
     pub fn new(reason: Reason, message: impl Into<String>) -> Status {
         let code = reason.code();
-        Status(Box::new(Inner {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-            continue_token: String::new(),
-        }))
+        Status(Box::new(Inner { code, reason, message: message.into(), details: None, continue_token: String::new() }))
     }
 
     /// Without a reason: how the reference server answers errors that have no type.
@@ -253,8 +247,7 @@ impl Status {
     }
 
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
-        Self::new(Reason::TooManyRequests, message)
-            .with_details(Details { retry_after_seconds, ..Details::default() })
+        Self::new(Reason::TooManyRequests, message).with_details(Details { retry_after_seconds, ..Details::default() })
     }
 
     /// Seconds for the `Retry-After` header; 0 for none.

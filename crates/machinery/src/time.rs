@@ -98,9 +98,11 @@ mod tests {
 
     #[test]
     fn times_round_trip() {
-        for (text, seconds) in
-            [("1970-01-01T00:00:00Z", 0), ("2024-02-29T12:34:56Z", 1_709_210_096), ("0001-01-01T00:00:00Z", -62_135_596_800)]
-        {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2024-02-29T12:34:56Z", 1_709_210_096),
+            ("0001-01-01T00:00:00Z", -62_135_596_800),
+        ] {
             assert_eq!(parse_rfc3339(text), Some((seconds, 0)));
             assert_eq!(rfc3339(seconds), text);
         }

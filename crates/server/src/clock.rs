@@ -18,6 +18,12 @@ pub fn now_rfc3339() -> String {
     machinery::time::rfc3339(now_seconds())
 }
 
+/// The monotonic clock, for timeouts.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn instant() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // without randomness uids could repeat, so there is no way on

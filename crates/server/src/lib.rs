@@ -1,13 +1,14 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
 //! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication` → `resource` → `request`, `objects` → `clock`, `limits`, `task`. A room imports only lower ones.
+//! `authentication` → `resource` → `request`, `objects` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
 
 pub mod admission;
 pub mod authentication;
 mod authorization;
 mod clock;
 mod controllers;
+mod digest;
 mod discovery;
 mod http;
 mod limits;
@@ -30,12 +31,6 @@ pub use authentication::Authentication;
 use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
-
-/// A short name for bytes: the first half of their SHA-256.
-fn short_hash(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(bytes).iter().take(16).map(|b| format!("{b:02x}")).collect()
-}
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;

@@ -4,8 +4,6 @@
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
-/// Bytes of all annotations of an object.
-pub const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a field manager's name.
 pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
@@ -24,14 +22,10 @@ pub const WRITE_RETRIES: usize = 64;
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Answers from this size on are compressed (api-machinery 3.3).
 pub const GZIP_BYTES_MIN: usize = 128 * 1024;
-/// Seconds after which a request without its own limit ends (api-machinery 1.3).
-pub const REQUEST_TIMEOUT_SECONDS: u64 = 60;
 /// Seconds that a read waits for a version from the future (api-machinery 11.4).
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects deleted per page of a deletecollection.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
-/// Bytes of a piece of a streamed list.
-pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;

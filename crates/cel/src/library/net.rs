@@ -97,84 +97,106 @@ fn v4_fields(whole: &str, part: &str) -> Parsed<[u8; 4]> {
     Ok(fields)
 }
 
+/// What is wrong with an address, and from where on.
+fn refuse<T>(whole: &str, message: &str, at: &str) -> Parsed<T> {
+    let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
+    Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
+}
+
+/// An IPv6 address as it is read, group by group.
+struct Groups<'a> {
+    whole: &'a str,
+    rest: &'a str,
+    /// The bytes read so far.
+    bytes: Vec<u8>,
+    /// Where `::` stands among them.
+    gap: Option<usize>,
+}
+
+impl<'a> Groups<'a> {
+    fn refuse<T>(&self, message: &str) -> Parsed<T> {
+        refuse(self.whole, message, self.rest)
+    }
+
+    /// Takes one group, or the dotted end; false when the text is used up.
+    fn group(&mut self) -> Parsed<bool> {
+        let digits = self.rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(self.rest.len());
+        match digits {
+            0 => return self.refuse("each colon-separated field must have at least one digit"),
+            1..=4 => {}
+            _ => return self.refuse("each group must have 4 or fewer digits"),
+        }
+        if self.rest[digits..].starts_with('.') {
+            return self.dotted().map(|()| false);
+        }
+        let group = u16::from_str_radix(&self.rest[..digits], 16).unwrap_or_default();
+        self.bytes.extend(group.to_be_bytes());
+        self.rest = &self.rest[digits..];
+        if self.rest.is_empty() {
+            return Ok(false);
+        }
+        self.colon()
+    }
+
+    /// The last four bytes may be written as IPv4.
+    fn dotted(&mut self) -> Parsed<()> {
+        if self.gap.is_none() && self.bytes.len() != 12 {
+            return self.refuse("embedded IPv4 address must replace the final 2 fields of the address");
+        }
+        if self.bytes.len() > 12 {
+            return self.refuse("too many hex fields to fit an embedded IPv4 at the end of the address");
+        }
+        self.bytes.extend(v4_fields(self.whole, self.rest)?);
+        self.rest = "";
+        Ok(())
+    }
+
+    /// What separates groups; false if nothing comes behind it.
+    fn colon(&mut self) -> Parsed<bool> {
+        let Some(after) = self.rest.strip_prefix(':') else { return self.refuse("unexpected character, want colon") };
+        if after.is_empty() {
+            return self.refuse("colon must be followed by more characters");
+        }
+        self.rest = after;
+        let Some(after) = after.strip_prefix(':') else { return Ok(true) };
+        if self.gap.is_some() {
+            return self.refuse("multiple :: in address");
+        }
+        self.gap = Some(self.bytes.len());
+        self.rest = after;
+        Ok(!after.is_empty())
+    }
+
+    /// All sixteen bytes, with zeros in the gap.
+    fn finish(mut self) -> Parsed<Ipv6Addr> {
+        if !self.rest.is_empty() {
+            return self.refuse("trailing garbage after address");
+        }
+        let missing = 16usize.saturating_sub(self.bytes.len());
+        match self.gap {
+            None if missing > 0 => return self.refuse("address string too short"),
+            Some(_) if missing == 0 => return self.refuse("the :: must expand to at least one field of zeros"),
+            Some(gap) => drop(self.bytes.splice(gap..gap, std::iter::repeat_n(0, missing))),
+            None => {}
+        }
+        let bytes: [u8; 16] = self.bytes.try_into().unwrap_or_default();
+        Ok(Ipv6Addr::from(bytes))
+    }
+}
+
 fn v6(whole: &str) -> Parsed<(Ipv6Addr, bool)> {
-    let fail = |message: &str, at: &str| {
-        let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
-        Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
-    };
-    let (mut rest, zone) = match whole.split_once('%') {
-        Some((_, "")) => return fail("zone must be a non-empty string", ""),
+    let (rest, zone) = match whole.split_once('%') {
+        Some((_, "")) => return refuse(whole, "zone must be a non-empty string", ""),
         Some((address, _)) => (address, true),
         None => (whole, false),
     };
-    let mut bytes = [0u8; 16];
-    let mut ellipsis = None;
-    let mut i = 0;
-    if let Some(after) = rest.strip_prefix("::") {
-        ellipsis = Some(0);
-        rest = after;
-        if rest.is_empty() {
-            return Ok((Ipv6Addr::UNSPECIFIED, zone));
-        }
+    let (rest, gap) = rest.strip_prefix("::").map_or((rest, None), |after| (after, Some(0)));
+    let mut groups = Groups { whole, rest, bytes: Vec::with_capacity(16), gap };
+    let mut more = !(groups.rest.is_empty() && gap.is_some());
+    while more && groups.bytes.len() < 16 {
+        more = groups.group()?;
     }
-    while i < 16 {
-        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
-        if digits > 4 {
-            return fail("each group must have 4 or fewer digits", rest);
-        }
-        if digits == 0 {
-            return fail("each colon-separated field must have at least one digit", rest);
-        }
-        if rest.as_bytes().get(digits) == Some(&b'.') {
-            if ellipsis.is_none() && i != 12 {
-                return fail("embedded IPv4 address must replace the final 2 fields of the address", rest);
-            }
-            if i + 4 > 16 {
-                return fail("too many hex fields to fit an embedded IPv4 at the end of the address", rest);
-            }
-            bytes[i..i + 4].copy_from_slice(&v4_fields(whole, rest)?);
-            rest = "";
-            i += 4;
-            break;
-        }
-        let group = u16::from_str_radix(&rest[..digits], 16).unwrap_or(0);
-        bytes[i..i + 2].copy_from_slice(&group.to_be_bytes());
-        i += 2;
-        rest = &rest[digits..];
-        if rest.is_empty() {
-            break;
-        }
-        if !rest.starts_with(':') {
-            return fail("unexpected character, want colon", rest);
-        }
-        if rest.len() == 1 {
-            return fail("colon must be followed by more characters", rest);
-        }
-        rest = &rest[1..];
-        if rest.starts_with(':') {
-            if ellipsis.is_some() {
-                return fail("multiple :: in address", rest);
-            }
-            ellipsis = Some(i);
-            rest = &rest[1..];
-            if rest.is_empty() {
-                break;
-            }
-        }
-    }
-    if !rest.is_empty() {
-        return fail("trailing garbage after address", rest);
-    }
-    match ellipsis {
-        None if i < 16 => return fail("address string too short", ""),
-        Some(_) if i >= 16 => return fail("the :: must expand to at least one field of zeros", ""),
-        Some(at) => {
-            bytes.copy_within(at..i, 16 - (i - at));
-            bytes[at..16 - (i - at)].fill(0);
-        }
-        None => {}
-    }
-    Ok((Ipv6Addr::from(bytes), zone))
+    groups.finish().map(|address| (address, zone))
 }
 
 /// `netip.ParseAddr`: the address and whether it has a zone.

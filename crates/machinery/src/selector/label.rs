@@ -83,7 +83,9 @@ impl Requirement {
             (Operator::NotIn, value) => value.is_none_or(|v| self.values.iter().all(|x| x != v)),
             (Operator::GreaterThan | Operator::LessThan, None) => false,
             (operator, Some(v)) => match (number(v), self.values.first().and_then(|x| number(x))) {
-                (Some(v), Some(x)) => (operator == Operator::GreaterThan && v > x) || (operator == Operator::LessThan && v < x),
+                (Some(v), Some(x)) => {
+                    (operator == Operator::GreaterThan && v > x) || (operator == Operator::LessThan && v < x)
+                }
                 _ => false,
             },
         }

@@ -75,7 +75,10 @@ fn scan_error(text: &str, error: &ScanError) -> JsonError {
 
 /// A collection that is still open.
 enum Frame {
-    Sequence { anchor: usize, items: Vec<Value> },
+    Sequence {
+        anchor: usize,
+        items: Vec<Value>,
+    },
     Mapping {
         anchor: usize,
         entries: Vec<(Text, Value)>,
@@ -175,7 +178,8 @@ impl Builder {
                 Some(Key::Merge) => merge_into(merged, value)?,
                 Some(Key::Plain(name)) => {
                     if entries.iter().any(|(k, _)| *k == name) || merged.iter().any(|(k, _)| *k == name) {
-                        let shown = if matches!(name.as_str(), "true" | "false") { name.to_string() } else { quote(&name) };
+                        let shown =
+                            if matches!(name.as_str(), "true" | "false") { name.to_string() } else { quote(&name) };
                         self.duplicates.push(format!("line {line}: key {shown} already set in map"));
                     }
                     entries.push((name, value));
@@ -331,12 +335,20 @@ mod tests {
     #[test]
     fn documents() {
         let cases = [
-            ("a: [1, -1, +1, 1.0, 1e3, .5, 5., 0x1F, 0o17, 017, 0b11, 1_000, 1:30, -0, 00]",
-             r#"{"a":[1,-1,1,1,1000,0.5,5,31,15,15,3,1000,"1:30",0,0]}"#),
-            ("a: [yes, No, on, 'true', ~, none, 2024-01-01]", r#"{"a":[true,false,true,"true",null,"none","2024-01-01"]}"#),
+            (
+                "a: [1, -1, +1, 1.0, 1e3, .5, 5., 0x1F, 0o17, 017, 0b11, 1_000, 1:30, -0, 00]",
+                r#"{"a":[1,-1,1,1,1000,0.5,5,31,15,15,3,1000,"1:30",0,0]}"#,
+            ),
+            (
+                "a: [yes, No, on, 'true', ~, none, 2024-01-01]",
+                r#"{"a":[true,false,true,"true",null,"none","2024-01-01"]}"#,
+            ),
             ("{y: 1, n: 2, 1: 3, 1.5: x}", r#"{"1":3,"1.5":"x","false":2,"true":1}"#),
             ("o: &a {x: 1}\nf: {<<: *a, z: 2}\ng: *a", r#"{"f":{"x":1,"z":2},"g":{"x":1},"o":{"x":1}}"#),
-            ("a: !!str 5\nb: !!int '7'\nc: !!binary aGVsbG8=\nd: !x {a: 1}", r#"{"a":"5","b":7,"c":"hello","d":{"a":1}}"#),
+            (
+                "a: !!str 5\nb: !!int '7'\nc: !!binary aGVsbG8=\nd: !x {a: 1}",
+                r#"{"a":"5","b":7,"c":"hello","d":{"a":1}}"#,
+            ),
             ("a: 1\n---\nb: 2", r#"{"a":1}"#),
             ("a: 9223372036854775808", r#"{"a":9223372036854776000}"#),
             ("# nothing\n", "null"),
@@ -350,7 +362,10 @@ mod tests {
     #[test]
     fn duplicates_and_errors() {
         let decoded = decode(b"a: 1\na: 2\no:\n  x: 1\n  x: 2\n").unwrap();
-        assert_eq!(decoded.duplicates, ["line 2: key \"a\" already set in map", "line 5: key \"x\" already set in map"]);
+        assert_eq!(
+            decoded.duplicates,
+            ["line 2: key \"a\" already set in map", "line 5: key \"x\" already set in map"]
+        );
         let cases = [
             ("a: .inf", "json: unsupported value: +Inf"),
             ("s: *nope", "yaml: unknown anchor 'nope' referenced"),

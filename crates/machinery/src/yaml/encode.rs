@@ -123,11 +123,7 @@ impl Emitter {
     fn folded(&mut self, text: &str, indent: usize, key: bool, write: impl Fn(char) -> String) {
         let chars: Vec<char> = text.chars().collect();
         for (i, c) in chars.iter().enumerate() {
-            let lone = *c == ' '
-                && i > 0
-                && i + 1 < chars.len()
-                && chars[i - 1] != ' '
-                && chars[i + 1] != ' ';
+            let lone = *c == ' ' && i > 0 && i + 1 < chars.len() && chars[i - 1] != ' ' && chars[i + 1] != ' ';
             if lone && !key && self.column > WIDTH {
                 self.line();
                 self.indent(indent + 2);

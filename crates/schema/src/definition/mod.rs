@@ -29,8 +29,8 @@ mod warnings;
 pub use beta::{from_beta, to_beta};
 pub use body::{ApiVersion, Decoded, decode, default, to_stored};
 pub use conditions::{
-    Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming, non_structural,
-    remove_condition, set_condition,
+    Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
+    non_structural, remove_condition, set_condition,
 };
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub(crate) use structural::is_structural;

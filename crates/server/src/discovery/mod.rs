@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-
 use machinery::{Text, Value};
 
+use crate::digest;
 use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 /// The documents of discovery.
@@ -223,15 +223,9 @@ impl Discovery {
         ]
         .into();
         let body = list.to_json();
-        let etag = format!("\"{}\"", sha512_hex(body.as_bytes()));
+        let etag = format!("\"{}\"", digest::sha512_hex(body.as_bytes()));
         Document { body: body.into(), etag }
     }
-}
-
-/// Upper-case hexadecimal SHA-512, as ETags have it.
-pub fn sha512_hex(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    sha2::Sha512::digest(bytes).iter().map(|b| format!("{b:02X}")).collect()
 }
 
 /// Whether the first clause that can be satisfied asks for aggregated discovery.
@@ -267,12 +261,8 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
             .into()
     };
     let preferred = versions.first().map(entry).unwrap_or_default();
-    [
-        ("name", Value::from(group)),
-        ("versions", versions.iter().map(entry).collect()),
-        ("preferredVersion", preferred),
-    ]
-    .into()
+    [("name", Value::from(group)), ("versions", versions.iter().map(entry).collect()), ("preferredVersion", preferred)]
+        .into()
 }
 
 /// The entries of a resource and its subresources in an APIResourceList.
@@ -351,4 +341,3 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     }
     entry
 }
-

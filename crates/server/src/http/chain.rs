@@ -116,10 +116,8 @@ impl Edge {
         }
         match tokio::time::timeout(timeout, handled).await {
             Ok(response) => response,
-            Err(_) => reply.status(&Status::new(
-                Reason::Timeout,
-                "Timeout: request did not complete within the allotted timeout",
-            )),
+            Err(_) => reply
+                .status(&Status::new(Reason::Timeout, "Timeout: request did not complete within the allotted timeout")),
         }
     }
 
@@ -131,28 +129,21 @@ impl Edge {
         if text.is_empty() {
             return Ok(self.request_timeout);
         }
-        let given = super::health::parse_duration(text).map_err(|why| {
-            Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
-        })?;
+        let given = super::health::parse_duration(text)
+            .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
 
     /// A place among the requests in flight; watches and administrators need none.
     fn admit(&self, info: &RequestInfo, user: Option<&User>) -> Option<Permit<'_>> {
-        let free = self.inflight_max == 0
-            || info.verb == Verb::Watch
-            || user.is_some_and(|u| u.in_group(User::MASTERS));
+        let free =
+            self.inflight_max == 0 || info.verb == Verb::Watch || user.is_some_and(|u| u.in_group(User::MASTERS));
         let permit = Permit { inflight: &self.inflight };
         let now = self.inflight.fetch_add(1, Ordering::Relaxed);
         (free || now < self.inflight_max as u64).then_some(permit)
     }
 
-    fn identify(
-        &self,
-        user: Option<Arc<User>>,
-        headers: &HeaderMap,
-        info: RequestInfo,
-    ) -> Result<Authorized, Status> {
+    fn identify(&self, user: Option<Arc<User>>, headers: &HeaderMap, info: RequestInfo) -> Result<Authorized, Status> {
         let credentials = Credentials {
             certificate: user.as_deref(),
             authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
@@ -260,7 +251,8 @@ impl Edge {
     /// The resource of a path (api-machinery 14.1, crd.md 7.1).
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
-        let unknown = || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        let unknown =
+            || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed || (shipped_group && info.rest > 0) {
             return Err(unknown());
         }

@@ -50,8 +50,8 @@ fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, 
 impl Tls {
     fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let chain = certificates(&self.certificate, "the serving certificate")?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|error| TlsError(format!("the serving key: {error}")))?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
         let mut roots = RootCertStore::empty();
         for certificate in certificates(&self.client_ca, "the client certificate authority")? {
             roots.add(certificate).map_err(|error| TlsError(format!("the client certificate authority: {error}")))?;
@@ -82,7 +82,8 @@ pub struct Listener {
 impl Listener {
     pub async fn bind(address: SocketAddr, tls: &Tls, edge: Arc<Edge>) -> Result<Listener, String> {
         let acceptor = tls.acceptor().map_err(|error| error.to_string())?;
-        let socket = TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let socket =
+            TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         Ok(Listener { socket, acceptor, edge })
     }
 

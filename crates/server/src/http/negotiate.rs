@@ -130,7 +130,8 @@ impl Clause<'_> {
             return vec![];
         }
         let pretty = self.param("pretty").map(|v| v == "1");
-        let fits = |media: &Media| self.matches(media.as_str()) && !(shape == Shape::Table && *media == Media::Protobuf);
+        let fits =
+            |media: &Media| self.matches(media.as_str()) && !(shape == Shape::Table && *media == Media::Protobuf);
         Media::ALL.into_iter().filter(fits).map(|media| Accepted { media, shape, beta, pretty }).collect()
     }
 }
@@ -173,12 +174,17 @@ mod tests {
     fn clauses_are_tried_in_order() {
         let first = |accept: &str| negotiate(accept, true).first().map(|a| (a.media, a.shape, a.beta));
         let json = Some((Media::Json, Shape::Whole, false));
-        for accept in ["", "*/*", "application/*", "application/json;colour=red", "application/json;q=0", "text/html,*/*"] {
+        for accept in
+            ["", "*/*", "application/*", "application/json;colour=red", "application/json;q=0", "text/html,*/*"]
+        {
             assert_eq!(first(accept), json, "{accept}");
         }
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         assert_eq!(first(table), Some((Media::Json, Shape::Table, false)));
-        assert_eq!(first("application/json;as=Tabel;v=v1;g=meta.k8s.io,application/yaml"), Some((Media::Yaml, Shape::Whole, false)));
+        assert_eq!(
+            first("application/json;as=Tabel;v=v1;g=meta.k8s.io,application/yaml"),
+            Some((Media::Yaml, Shape::Whole, false))
+        );
         assert_eq!(first("application/json;q=0.5,application/yaml"), Some((Media::Yaml, Shape::Whole, false)));
         for accept in ["APPLICATION/JSON", "text/plain", "application/json;as=Table;v=v2;g=meta.k8s.io"] {
             assert_eq!(first(accept), None, "{accept}");

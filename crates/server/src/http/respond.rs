@@ -108,7 +108,9 @@ impl Reply {
                 let kind = &request.resource.kind;
                 Err(Status::new(
                     machinery::status::Reason::NotAcceptable,
-                    format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"),
+                    format!(
+                        "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
+                    ),
                 ))
             }
             Shape::Table => {
@@ -144,7 +146,11 @@ impl Reply {
                 machinery::status::Reason::NotAcceptable,
                 format!(
                     "you requested PartialObjectMetadata, but the requested object is a list ({})",
-                    if request.resource.is_custom() { "*unstructured.UnstructuredList".to_owned() } else { format!("*v1.{}", request.resource.list_kind) }
+                    if request.resource.is_custom() {
+                        "*unstructured.UnstructuredList".to_owned()
+                    } else {
+                        format!("*v1.{}", request.resource.list_kind)
+                    }
                 ),
             )),
             Shape::Table => {
@@ -172,10 +178,14 @@ fn list_meta(list: &ListOutcome, custom: bool) -> Value {
 /// A list as the concatenation of its items' bytes.
 fn list_bytes(request: &Request, list: &ListOutcome) -> Vec<u8> {
     let custom = request.resource.is_custom();
-    let size: usize = list.items.iter().map(|shown| match shown {
-        Shown::Stored(_, body) => body.bytes.len() + 40,
-        Shown::Tree(_) => 1024,
-    }).sum();
+    let size: usize = list
+        .items
+        .iter()
+        .map(|shown| match shown {
+            Shown::Stored(_, body) => body.bytes.len() + 40,
+            Shown::Tree(_) => 1024,
+        })
+        .sum();
     let mut out = Vec::with_capacity(size + 256);
     let head: Value = [("apiVersion", Value::String(request.api_version()))].into();
     let head = head.to_json();

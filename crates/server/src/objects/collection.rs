@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(revisions(one.next().await.unwrap()), [1, 4]);
         assert_eq!(revisions(namespace.next().await.unwrap()), [1, 3, 4]);
         assert!(namespace.take().unwrap().is_empty());
-        let waiting = tokio::spawn(async move { one.next().await.unwrap().len() });
+        let waiting = crate::task::spawn("waiting", async move { one.next().await.unwrap().len() });
         tokio::task::yield_now().await;
         collection.apply(5, &"n/a".into(), None);
         assert_eq!(waiting.await.unwrap(), 1);

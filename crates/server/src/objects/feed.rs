@@ -39,7 +39,8 @@ impl Objects {
             observer: OnceLock::new(),
         };
         for entry in snapshot.entries {
-            let (Some(key), Some(stored)) = (Key::parse(&entry.key), Stored::parse(entry.revision, &entry.value)) else {
+            let (Some(key), Some(stored)) = (Key::parse(&entry.key), Stored::parse(entry.revision, &entry.value))
+            else {
                 return Err(StoreError::Damaged(format!("the value of {} is no object", entry.key.escape_ascii())));
             };
             objects.collection(&key.group, &key.plural).load(key.path.clone(), Arc::new(stored));
@@ -137,10 +138,7 @@ impl Objects {
     pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
         let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *self.applied.borrow();
-        collections
-            .entry((group.clone(), plural.clone()))
-            .or_insert_with(|| Arc::new(Collection::new(since)))
-            .clone()
+        collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
     }
 
     /// Everything up to this revision is visible.

@@ -28,9 +28,10 @@ impl Meta {
             Some(Value::String(text)) => text.clone(),
             _ => Text::default(),
         };
-        let labels = metadata.get("labels").and_then(Value::as_object).map(|labels| {
-            labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect()
-        });
+        let labels = metadata
+            .get("labels")
+            .and_then(Value::as_object)
+            .map(|labels| labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect());
         Meta {
             name: text("name"),
             namespace: text("namespace"),
@@ -177,12 +178,7 @@ impl Stored {
     /// The same content under a later revision: what a DELETED event shows.
     pub fn at(&self, revision: Revision) -> Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Stored {
-            revision,
-            body: self.body.clone(),
-            meta: self.meta.clone(),
-            renditions: Mutex::new(renditions),
-        }
+        Stored { revision, body: self.body.clone(), meta: self.meta.clone(), renditions: Mutex::new(renditions) }
     }
 
     /// The rendition for the version program `id`, made by `make` when it is first asked for.
@@ -213,8 +209,14 @@ mod tests {
     #[test]
     fn the_version_is_spliced_in() {
         let cases = [
-            (json!({"kind": "A", "metadata": {"name": "x", "uid": "u"}}), r#"{"kind":"A","metadata":{"name":"x","resourceVersion":"7","uid":"u"}}"#),
-            (json!({"metadata": {"name": "x", "resourceVersion": "3"}}), r#"{"metadata":{"name":"x","resourceVersion":"7"}}"#),
+            (
+                json!({"kind": "A", "metadata": {"name": "x", "uid": "u"}}),
+                r#"{"kind":"A","metadata":{"name":"x","resourceVersion":"7","uid":"u"}}"#,
+            ),
+            (
+                json!({"metadata": {"name": "x", "resourceVersion": "3"}}),
+                r#"{"metadata":{"name":"x","resourceVersion":"7"}}"#,
+            ),
             (json!({"metadata": {"uid": "u"}}), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#),
             (json!({"metadata": {}}), r#"{"metadata":{"resourceVersion":"7"}}"#),
         ];

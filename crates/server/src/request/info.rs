@@ -37,10 +37,6 @@ impl Verb {
             Verb::None => "",
         }
     }
-
-    pub fn is_read_only(self) -> bool {
-        matches!(self, Verb::Get | Verb::List | Verb::Watch)
-    }
 }
 
 /// A parsed request line.
@@ -131,7 +127,6 @@ impl RequestInfo {
         let text = |i: usize| rest.get(i).map_or(Text::default(), |s| Text::from(*s));
         (self.resource, self.name, self.subresource) = (text(0), text(1), text(2));
         self.rest = rest.len().saturating_sub(3);
-
     }
 
     fn verb_of(&self) -> Verb {
@@ -191,7 +186,13 @@ mod tests {
             let i = RequestInfo::parse(&method.parse().unwrap(), path, query);
             let got = format!(
                 "{} {}  {} {} {} {} {}",
-                i.verb.as_str(), i.group, i.version, i.namespace, i.resource, i.name, i.subresource
+                i.verb.as_str(),
+                i.group,
+                i.version,
+                i.namespace,
+                i.resource,
+                i.name,
+                i.subresource
             );
             assert_eq!(got, want, "{uri}");
         }

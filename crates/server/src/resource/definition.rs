@@ -76,7 +76,7 @@ pub fn from_definition(definition: &Value, objects: &Objects) -> Option<Resource
 fn fingerprint(definition: &Value) -> String {
     let part = |path: &[&str]| definition.at(path).map(Value::to_json).unwrap_or_default();
     let (spec, names) = (part(&["spec"]), part(&["status", "acceptedNames"]));
-    crate::short_hash(format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).as_bytes())
+    crate::digest::short(format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).as_bytes())
 }
 
 /// Creating is refused while instances are to be deleted (corrections crd 9: not any more once they are).

@@ -67,10 +67,8 @@ impl Version {
     /// The compiled schema, made when it is first needed.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
-            let options = CompileOptions {
-                preserve_unknown_fields: self.preserve_unknown_fields,
-                scale: self.scale.clone(),
-            };
+            let options =
+                CompileOptions { preserve_unknown_fields: self.preserve_unknown_fields, scale: self.scale.clone() };
             let schema = Schema::compile(&self.openapi, &options);
             let deduced = self.preserve_unknown_fields || !schema.is_structural() || self.openapi.is_null();
             let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(&self.openapi) };

@@ -113,7 +113,9 @@ impl Strict {
     /// Texts in the order in which they are told. `yaml` duplicates are told as a block in errors.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
         let mut texts: Vec<String> = match format {
-            Format::Json | Format::Protobuf => self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect(),
+            Format::Json | Format::Protobuf => {
+                self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+            }
             Format::Yaml if error && !self.duplicates.is_empty() => {
                 let lines: Vec<String> = self.duplicates.iter().map(|line| format!("  {line}")).collect();
                 vec![format!("yaml: unmarshal errors:\n{}", lines.join("\n"))]
@@ -122,10 +124,6 @@ impl Strict {
         };
         texts.extend(self.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         texts
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.duplicates.is_empty() && self.unknown.is_empty()
     }
 
     /// `strict decoding error: …`, if anything was found.
@@ -141,7 +139,12 @@ impl Strict {
 
 /// Brings an object into the form of `version`: metadata coerced, pruned, defaulted. The error is Go's text for a
 /// member of a wrong type.
-pub fn normalise(resource: &Resource, version: &Version, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+pub fn normalise(
+    resource: &Resource,
+    version: &Version,
+    object: &mut Value,
+    strict: &mut Strict,
+) -> Result<(), String> {
     if let Some(shipped) = resource.shipped() {
         let shaped = (shipped.shape)(object);
         strict.unknown.extend(shaped.unknown);

@@ -16,7 +16,12 @@ const SERVER: &str = "kube-apiserver";
 const NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// A request of the server itself, in the storage version.
-pub fn server_request(resource: &Arc<Resource>, method: &http::Method, path: &str, subresource: Subresource) -> Request {
+pub fn server_request(
+    resource: &Arc<Resource>,
+    method: &http::Method,
+    path: &str,
+    subresource: Subresource,
+) -> Request {
     Request {
         authorized: Authorized::internal(SERVER, method, path),
         resource: resource.clone(),

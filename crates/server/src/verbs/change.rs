@@ -43,7 +43,12 @@ pub enum Patch {
 }
 
 /// Decodes the body of a patch.
-pub fn decode(request: &Request, kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
+pub fn decode(
+    request: &Request,
+    kind: PatchKind,
+    document: &Document,
+    options: &WriteOptions,
+) -> Result<Change, Status> {
     let unknown = match options.field_validation {
         FieldValidation::Ignore => Unknown::Ignored,
         _ => Unknown::Told,
@@ -59,7 +64,8 @@ pub fn decode(request: &Request, kind: PatchKind, document: &Document, options: 
 }
 
 fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
-    let decoded = decode_yaml(document).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let decoded =
+        decode_yaml(document).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",

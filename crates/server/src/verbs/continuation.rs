@@ -38,9 +38,7 @@ impl Continue {
     }
 
     pub fn decode(token: &str) -> Result<Continue, Status> {
-        let bytes = LENIENT
-            .decode(token.trim_end_matches('='))
-            .map_err(|_| invalid(&base64_error(token)))?;
+        let bytes = LENIENT.decode(token.trim_end_matches('=')).map_err(|_| invalid(&base64_error(token)))?;
         let token = value::decode(&bytes).map_err(|error| invalid(&error.message))?;
         let version = token.str_at(&["v"]);
         if version != "meta.k8s.io/v1" {
@@ -55,7 +53,7 @@ impl Continue {
             return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
         }
         if start.split('/').any(|part| part == "..") {
-            return Err(invalid(&start.to_owned()));
+            return Err(invalid(start));
         }
         Ok(Continue { revision, after: start.trim_end_matches('\0').to_owned() })
     }

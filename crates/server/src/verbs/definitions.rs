@@ -190,8 +190,7 @@ pub async fn begin_deletion(
 }
 
 fn set_terminating(object: &mut Value, status: &'static str, reason: &str, message: &str) {
-    let condition =
-        Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
+    let condition = Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
     definition::set_condition(object, &condition, &clock::now_rfc3339());
 }
 

@@ -22,7 +22,9 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    if definitions::is_definition(&request.resource) && body.get("kind").is_some_and(|k| k.as_str() != Some("DeleteOptions")) {
+    if definitions::is_definition(&request.resource)
+        && body.get("kind").is_some_and(|k| k.as_str() != Some("DeleteOptions"))
+    {
         let (kind, version) = (body.str_at(&["kind"]), body.str_at(&["apiVersion"]));
         return Err(Status::bad_request(format!(
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
@@ -149,8 +151,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// The object with the finalizers that the deletion asks for, marked as being deleted.
 fn marked(request: &Request, options: &DeleteOptions, old: &Value, current: &Stored) -> Value {
     let mut object = old.clone();
-    let before: Vec<Value> =
-        old.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let before: Vec<Value> = old.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
     let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(true), _) | (_, Some("Orphan")) => Some(Some(ORPHAN)),
         (_, Some("Foreground")) => Some(Some(FOREGROUND)),

@@ -70,7 +70,6 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 /// What a list, a watch or a deletecollection selects.
 pub struct Selection {
     pub options: ListOptions,
-    pub namespace: Text,
     /// The object that a field selector on the name leaves, and its scope.
     pub scope: Scope,
     needs_content: bool,
@@ -88,13 +87,12 @@ impl Selection {
         }
         let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
         let scope = scope(request, options, &namespace);
-        Ok(Selection { options: options.clone(), namespace, scope, needs_content })
+        Ok(Selection { options: options.clone(), scope, needs_content })
     }
 
     /// Whether an object is selected.
     pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
-        if !self.options.label_selector.is_empty()
-            && !self.options.label_selector.matches(|key| stored.meta.label(key))
+        if !self.options.label_selector.is_empty() && !self.options.label_selector.matches(|key| stored.meta.label(key))
         {
             return Ok(false);
         }
@@ -189,9 +187,9 @@ impl Selection {
         let exact = options.version_match == Some(VersionMatch::Exact)
             || (options.version_match.is_none() && options.limit > 0 && version > 0);
         if exact && version > 0 {
-            let root = collection.at(version).map_err(|_| {
-                Status::expired("The resourceVersion for the provided list is too old.")
-            })?;
+            let root = collection
+                .at(version)
+                .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
             return Ok((root, version, None));
         }
         let (root, revision) = latest();

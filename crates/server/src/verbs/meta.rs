@@ -203,7 +203,10 @@ pub fn warn_finalizers(request: &Request, object: &Value, old: Option<&Value>) {
     added.sort();
     added.dedup();
     for finalizer in added {
-        if finalizer.contains('/') || !names::qualified_name(&finalizer).is_empty() || matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+        if finalizer.contains('/')
+            || !names::qualified_name(&finalizer).is_empty()
+            || matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes")
+        {
             continue;
         }
         let path = if finalizer.contains('.') { " including a path (/)" } else { "" };

@@ -220,8 +220,8 @@ impl Attempt {
         let mut object = self.old.clone();
         object.set_at(&segments(&self.paths.spec_replicas), Value::Int(replicas_of(scale)?));
         let (before, after) = (self.old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
-        let list = ScalePath::to_resource(before, after, &request.api_version(), &self.tracked)
-            .map_err(Status::internal)?;
+        let list =
+            ScalePath::to_resource(before, after, &request.api_version(), &self.tracked).map_err(Status::internal)?;
         match list {
             Some(list) => object.set_at(&MANAGED_FIELDS, list),
             None => drop(object.remove_at(&MANAGED_FIELDS)),
@@ -392,5 +392,8 @@ fn unconvertible(scale: &Value, configuration: &Value) -> Status {
     }
     let (namespace, name) =
         (configuration.str_at(&["metadata", "namespace"]), configuration.str_at(&["metadata", "name"]));
-    Status::untyped(500, format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) {what}"))
+    Status::untyped(
+        500,
+        format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) {what}"),
+    )
 }

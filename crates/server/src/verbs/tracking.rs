@@ -22,9 +22,7 @@ impl Versions for Tracked<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let to = self.version(api_version).ok_or(ConvertError::MissingVersion)?;
-        self.resource
-            .convert_only(object.clone(), to)
-            .map_err(|status| ConvertError::Failed(status.message.clone()))
+        self.resource.convert_only(object.clone(), to).map_err(|status| ConvertError::Failed(status.message.clone()))
     }
 
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::list::{Selection, parse_version, too_large, wait_until};
 use super::{Context, Request, Shown};
+use crate::clock;
 use crate::objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
 use crate::request::ListOptions;
-use crate::{clock, limits};
 
 /// Seconds between bookmarks of a quiet watch.
 const BOOKMARK_SECONDS: u64 = 60;
@@ -79,18 +79,14 @@ pub async fn watch(
         Err(Expired { oldest }) => {
             initial = vec![WatchEvent::Error(too_old(from, oldest))];
             let (_, newest) = request.resource.collection.latest();
-            request
-                .resource
-                .collection
-                .subscribe(selection.scope.clone(), newest)
-                .map_err(|_| too_old(from, oldest))?
+            request.resource.collection.subscribe(selection.scope.clone(), newest).map_err(|_| too_old(from, oldest))?
         }
     };
     let timeout = match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
-    let now = Instant::now();
+    let now = clock::instant();
     let long_enough = timeout > Duration::from_secs(LAST_BOOKMARK_SECONDS);
     let next_bookmark = (options.allow_bookmarks && long_enough).then(|| now + bookmark_delay(timeout));
     Ok(Watch {
@@ -169,7 +165,7 @@ impl Watch {
             let events = match wake {
                 Wake::Events(events) => events,
                 Wake::End => return self.drain(),
-                Wake::Time if Instant::now() >= self.deadline => return None,
+                Wake::Time if clock::instant() >= self.deadline => return None,
                 Wake::Time => return Some(self.bookmark()),
             };
             match events {
@@ -197,8 +193,8 @@ impl Watch {
 
     /// What is still untold, then a bookmark at the newest revision.
     fn bookmark(&mut self) -> Vec<WatchEvent> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        self.next_bookmark = Some(Instant::now() + bookmark_delay(left)).filter(|next| *next < self.deadline);
+        let left = self.deadline.saturating_duration_since(clock::instant());
+        self.next_bookmark = Some(clock::instant() + bookmark_delay(left)).filter(|next| *next < self.deadline);
         // asked for before the ring is read: everything up to here is in it
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
@@ -265,6 +261,3 @@ impl Watch {
         object
     }
 }
-
-/// Seconds after which an idle request may be ended.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(limits::REQUEST_TIMEOUT_SECONDS);

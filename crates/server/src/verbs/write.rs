@@ -242,9 +242,7 @@ async fn absent(
     }
     let uid = configuration.str_at(&["metadata", "uid"]);
     if !uid.is_empty() {
-        let why = format!(
-            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        );
+        let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
     normalise_applied(request, &mut object)?;

@@ -153,9 +153,7 @@ fn check_format(directory: &Path) -> Result<(), OpenError> {
         Ok(text) => {
             let version = text.trim().strip_prefix("pintle ").and_then(|v| v.parse::<u32>().ok());
             match version {
-                Some(version) if version > FORMAT_VERSION => {
-                    Err(OpenError::NewerFormat(directory.to_owned(), version))
-                }
+                Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
                 Some(_) => Ok(()),
                 None => Err(damaged("the file FORMAT does not hold a format")),
             }

@@ -94,9 +94,7 @@ impl Embedded {
 
 impl Store for Embedded {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
-        Box::pin(async move {
-            self.submit(|reply| Job::Write { write, reply }).await.map_err(Refused::Failed)?
-        })
+        Box::pin(async move { self.submit(|reply| Job::Write { write, reply }).await.map_err(Refused::Failed)? })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {

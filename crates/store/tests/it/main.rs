@@ -4,7 +4,11 @@ use bytes::Bytes;
 use store::{Change, Embedded, Expected, OpenError, Refused, Store, StoreError, Write};
 
 fn put(key: &str, expected: Expected, value: &str) -> Write {
-    Write { key: Bytes::copy_from_slice(key.as_bytes()), expected, value: Some(Bytes::copy_from_slice(value.as_bytes())) }
+    Write {
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        expected,
+        value: Some(Bytes::copy_from_slice(value.as_bytes())),
+    }
 }
 
 fn delete(key: &str, revision: u64) -> Write {

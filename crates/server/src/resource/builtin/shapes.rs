@@ -40,10 +40,8 @@ static SECRET: Struct = Struct {
 
 static FINALIZER: Shape = Shape::Text("v1.FinalizerName");
 
-static NAMESPACE_SPEC: Struct = Struct {
-    name: "NamespaceSpec",
-    fields: &[non_empty("finalizers", Shape::List("[]v1.FinalizerName", &FINALIZER))],
-};
+static NAMESPACE_SPEC: Struct =
+    Struct { name: "NamespaceSpec", fields: &[non_empty("finalizers", Shape::List("[]v1.FinalizerName", &FINALIZER))] };
 
 static NAMESPACE_CONDITION: Struct = Struct {
     name: "NamespaceCondition",
@@ -79,11 +77,7 @@ static NAMESPACE: Struct = Struct {
 
 static SELF_SUBJECT_REVIEW: Struct = Struct {
     name: "SelfSubjectReview",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-    ],
+    fields: &[non_empty("apiVersion", TEXT), non_empty("kind", TEXT), given("metadata", Shape::Struct(&OBJECT_META))],
 };
 
 pub fn self_subject_review(value: &Value) -> Shaped {
@@ -121,9 +115,7 @@ pub fn type_schema(kind: &str) -> Value {
     let object = |properties: Value| json!({"type": "object", "properties": properties});
     let list = || json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}});
     match kind {
-        "ConfigMap" => {
-            object(json!({"data": (texts()), "binaryData": (texts()), "immutable": {"type": "boolean"}}))
-        }
+        "ConfigMap" => object(json!({"data": (texts()), "binaryData": (texts()), "immutable": {"type": "boolean"}})),
         "Secret" => object(json!({
             "data": (texts()), "stringData": (texts()), "immutable": {"type": "boolean"}, "type": (text())
         })),

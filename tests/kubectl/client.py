@@ -1,0 +1,160 @@
+"""One kubectl: found or built, and run against a server with a home directory of its own."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+MANIFESTS = HERE / "manifests"
+CACHE = HERE.parent.parent / "target" / "kubectl"
+SECONDS = 60
+AGE = re.compile(r"(\d+[smhd])+|<invalid>")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def build():
+    """Builds the current kubectl from its Go module, unless that has been done; answers the binary's path or None."""
+    module = re.search(r"k8s\.io/kubectl v0\.(\d+)\.(\d+)", (HERE / "build" / "go.mod").read_text())
+    minor, version = module.group(1), f"v1.{module.group(1)}.{module.group(2)}"
+    binary = CACHE / version / "kubectl"
+    if binary.exists():
+        return binary
+    if not shutil.which("go"):
+        print(f"kubectl {version} is not tested: there is no Go to build it", flush=True)
+        return None
+    print(f"building kubectl {version}, which takes minutes", flush=True)
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = binary.with_suffix(f".{os.getpid()}")
+    stamp = {"gitVersion": version, "gitMajor": "1", "gitMinor": minor, "gitTreeState": "clean"}
+    flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
+    subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w " + flags, "-o", str(unfinished), "."],
+                   cwd=HERE / "build", check=True)
+    unfinished.rename(binary)
+    return binary
+
+
+def located():
+    """The kubectls to test, as (version, path); one that is in PATH is the oldest that we promise."""
+    found = {}
+    for binary in (build(), shutil.which("kubectl")):
+        if binary:
+            done = subprocess.run([binary, "version", "--client", "-o", "json"], capture_output=True, text=True,
+                                  check=True, env={**os.environ, "KUBECONFIG": "/dev/null"})
+            version = json.loads(done.stdout)["clientVersion"]["gitVersion"]
+            found.setdefault(re.match(r"v(\d+\.\d+)", version).group(1), (version, str(binary)))
+    return found
+
+
+class Out(str):
+    """What kubectl wrote to its output, and beside that what it wrote to its errors."""
+    errors = ""
+
+
+class Kubectl:
+    """`kubectl("get", "boats")` runs the command in the case's namespace and answers its output."""
+
+    def __init__(self, binary, server, namespace):
+        self.binary, self.server, self.namespace = binary, server, namespace
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="pintle-kubectl-"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def environment(self, more):
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "HOME"))}
+        return {**kept, "HOME": str(self.home), "KUBECONFIG": self.server.kubeconfig, "LC_ALL": "C", **(more or {})}
+
+    def __call__(self, *words, code=0, input=None, env=None):
+        command = [self.binary, *map(str, words)]
+        if not {"-A", "--raw", "config"} & set(words):
+            command[1:1] = ["-n", self.namespace]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, input=input,
+                                  env=self.environment(env), cwd=self.home, stdin=None if input else subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"`kubectl {' '.join(words)}` hung; output {late.stdout} errors {late.stderr}") from None
+        told = f"\n  $ kubectl {' '.join(map(str, words))}\n  exit {done.returncode}, expected {code}\n"
+        told += f"  output: {done.stdout}\n  errors: {done.stderr}"
+        assert done.returncode == code, told
+        out = Out(COLOUR.sub("", done.stdout))
+        out.errors = done.stderr
+        return out
+
+    def json(self, *words, **more):
+        return json.loads(self(*words, "-o", "json", **more))
+
+    def file(self, name, text):
+        """A file in the home directory, for `-f`."""
+        path = self.home / name
+        path.write_text(text)
+        return path
+
+    def editor(self, *lines):
+        """The environment with an editor that is the given shell script; `$1` is the file."""
+        script = self.file("editor.sh", "\n".join(["#!/bin/sh", *lines]) + "\n")
+        script.chmod(0o755)
+        return {"EDITOR": str(script), "KUBE_EDITOR": str(script)}
+
+    def lines(self, *words):
+        return Lines([self.binary, "-n", self.namespace, *words], self.environment(None), self.home)
+
+
+class Lines:
+    """A command that goes on, such as a watch; its lines are awaited one by one."""
+
+    def __init__(self, command, environment, directory):
+        self.command, self.seen = " ".join(command[3:]), []
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        env=environment, cwd=directory, stdin=subprocess.DEVNULL)
+        self.changed, self.ended = threading.Condition(), False
+        self.thread = threading.Thread(target=self.pump, daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.thread.join()
+        self.process.stdout.close()
+
+    def pump(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.seen.append(line.rstrip())
+                self.changed.notify()
+        with self.changed:
+            self.ended = True
+            self.changed.notify()
+
+    def expect(self, number):
+        """Waits until there are so many lines, and answers all of them."""
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.seen) >= number or self.ended, timeout=SECONDS)
+            assert len(self.seen) >= number, f"`kubectl {self.command}` wrote only {self.seen}"
+            return list(self.seen)
+
+
+def table(text):
+    """A printed table as rows of cells, with AGE instead of each age."""
+    return [["AGE" if AGE.fullmatch(cell) else cell for cell in re.split(r"\s{2,}", line.strip())]
+            for line in text.splitlines() if line.strip()]
+
+
+def same(got, want):
+    assert got == want, f"\n  got  {got!r}\n  want {want!r}"
+
+
+def has(text, *parts):
+    """The text holds all the parts, where any run of blanks is as good as another."""
+    flat = " ".join(text.split())
+    for part in parts:
+        assert " ".join(part.split()) in flat, f"\n  missing {part!r}\n  in {text}"
