@@ -142,6 +142,12 @@ class Lines:
             assert len(self.seen) >= number, f"`kubectl {self.command}` wrote only {self.seen}"
             return list(self.seen)
 
+    def until(self, part):
+        """Waits for a line that has the part in it."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.ended or any(part in line for line in self.seen), timeout=SECONDS)
+            assert any(part in line for line in self.seen), f"`kubectl {self.command}` wrote no {part!r} but {self.seen}"
+
 
 def table(text):
     """A printed table as rows of cells, with AGE instead of each age."""

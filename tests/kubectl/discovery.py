@@ -64,9 +64,13 @@ def explain_of_openapi_v2(kubectl):
     has(kubectl("explain", "boat", "--output=plaintext-openapiv2", "--recursive"), "finalizers <[]string>", "rank <string>")
 
 
-def explain_shipped(kubectl):
+def explain_definition(kubectl):
+    has(kubectl("explain", "crd"), "spec <CustomResourceDefinitionSpec> -required-")
     has(kubectl("explain", "crd.spec.versions.schema"), "FIELD: schema <CustomResourceValidation>",
         "openAPIV3Schema <JSONSchemaProps>")
+
+
+def explain_shipped(kubectl):
     has(kubectl("explain", "configmap"), "KIND: ConfigMap", "immutable <boolean>", "data <map[string]string>",
         "ConfigMap holds configuration data for pods to consume.")
     has(kubectl("explain", "ns.spec.finalizers"), "FIELD: finalizers <[]string>")
@@ -106,4 +110,4 @@ def forbidden(kubectl):
 
 
 CASES = [version, cluster_info, api_resources, api_versions, explain, explain_recursive, explain_of_openapi_v2,
-         explain_shipped, auth_whoami, forbidden]
+         explain_definition, explain_shipped, auth_whoami, forbidden]

@@ -134,7 +134,7 @@ def get_names_and_categories(kubectl):
         same((word, kubectl("get", word, "nina", "-o", "name")), (word, "boat.harbor.example.com/nina\n"))
     kubectl("create", "configmap", "chart", "--from-literal=sea=west")
     for category in ("fleet", "all"):
-        same(table(kubectl("get", category))[:2], [["NAME", "SAILS", "AGE"], ["boat.harbor.example.com/nina", "3", "AGE"]])
+        same(table(kubectl("get", category))[:2], [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"]])
     out = kubectl("get", "bo,cm", "-o", "name").split()
     same(out, ["boat.harbor.example.com/nina", "boat.harbor.example.com/pinta", "boat.harbor.example.com/santa-maria", "configmap/chart"])
 
@@ -174,11 +174,16 @@ def describe_events(kubectl):
     has(kubectl("describe", "boat", "nina"), "Sails: 3 Events: <none>")
 
 
-def describe_shipped(kubectl):
+def describe_configmap(kubectl):
     kubectl("create", "configmap", "chart", "--from-literal=sea=west")
     has(kubectl("describe", "cm", "chart"), "Name: chart", "Data ==== sea: ---- west")
+
+
+def describe_shipped(kubectl):
+    kubectl("create", "secret", "generic", "route", "--from-literal=course=270")
+    has(kubectl("describe", "secret", "route"), "Name: route", "Type: Opaque Data ==== course: 3 bytes")
     has(kubectl("describe", "ns", kubectl.namespace), f"Name: {kubectl.namespace} Labels: kubernetes.io/metadata.name={kubectl.namespace}",
-        "Status: Active", "No resource quota.", "No LimitRange resource.")
+        "Status: Active")
     has(kubectl("describe", "crd", "boats.harbor.example.com"), "Kind: CustomResourceDefinition", "Short Names: bo",
         "Reason: InitialNamesAccepted Status: True Type: Established", "Stored Versions: v1")
 
@@ -217,9 +222,11 @@ def wait_for_delete(kubectl):
     kubectl("patch", "boat", "nina", "--type=merge", "-p", '{"metadata":{"finalizers":["harbor.example.com/moored"]}}')
     same(kubectl("delete", "boat", "nina", "--wait=false"),
          'boat.harbor.example.com "nina" deleted' + suffix(kubectl) + "\n")
-    with kubectl.lines("wait", "--for=delete", "boat/nina", "--timeout=60s") as waiting:
+    with kubectl.lines("wait", "--for=delete", "boat/nina", "--timeout=60s", "-v=6") as waiting:
+        waiting.until("watch=true")
         kubectl("patch", "boat", "nina", "--type=json", "-p", '[{"op":"remove","path":"/metadata/finalizers"}]')
-        same(waiting.expect(1), ["boat.harbor.example.com/nina condition met"])
+        waiting.until("boat.harbor.example.com/nina condition met")
+    kubectl("wait", "--for=delete", "boat/nina")
     out = kubectl("wait", "--for=delete", "boat/pinta", "--timeout=50ms", code=1)
     same(out.errors, "error: timed out waiting for the condition on boats/pinta\n")
 
@@ -232,4 +239,4 @@ def suffix(kubectl):
 
 CASES = [get, get_o_wide, get_o_yaml, get_o_json, get_o_name, get_o_jsonpath, get_o_custom_columns, get_w, get_l,
          get_field_selector, get_A, get_names_and_categories, get_shipped, get_subresource, describe, describe_events,
-         describe_shipped, diff, wait_for_condition, wait_for_delete]
+         describe_configmap, describe_shipped, diff, wait_for_condition, wait_for_delete]

@@ -4,15 +4,20 @@
 //! their paths, refuses wrong types in the words of Go's decoder, and normalises what is left.
 //! Invariant: shapes are static data; reading is one recursive walk over (value, shape).
 
+mod common;
 mod definition;
 mod metadata;
+pub mod quantity;
 mod read;
 mod time;
+mod types;
 
+pub use common::{CONDITION, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE};
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use metadata::OBJECT_META;
-pub use read::{Read, read, read_request, sees_duplicate};
-pub use time::{days_in, normal_time};
+pub use read::{Read, read, read_request, read_stored, sees_duplicate};
+pub use time::{days_in, normal_micro_time, normal_time};
+pub use types::type_schema;
 
 /// The type of a member.
 pub enum Shape {
@@ -26,6 +31,10 @@ pub enum Shape {
     Bytes,
     /// A time with a precision of seconds.
     Time,
+    /// A time with a precision of microseconds.
+    MicroTime,
+    /// A number with a suffix, in its canonical form.
+    Quantity,
     /// Any JSON, kept as it is.
     Any,
     /// A list: the Go name of the list and the shape of its items.
@@ -52,6 +61,28 @@ pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
     pub print: Print,
+    pub merge: Merge,
+}
+
+/// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    Plain,
+    /// A list of different scalars.
+    Set,
+    /// A list of structs told apart by a member.
+    Keyed(&'static str),
+    /// The same, in strategic merge patches as well.
+    Patched(&'static str),
+    /// A struct that has one owner.
+    Atomic,
+}
+
+impl Field {
+    #[must_use]
+    pub const fn merged(self, merge: Merge) -> Field {
+        Field { merge, ..self }
+    }
 }
 
 /// When a member is printed.
@@ -68,15 +99,15 @@ pub enum Print {
 pub const TEXT: Shape = Shape::Text("string");
 
 pub const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Always }
+    Field { name, shape, print: Print::Always, merge: Merge::Plain }
 }
 
 pub const fn non_empty(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::NonEmpty }
+    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain }
 }
 
 pub const fn given(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Given }
+    Field { name, shape, print: Print::Given, merge: Merge::Plain }
 }
 
 pub const fn texts() -> Shape {

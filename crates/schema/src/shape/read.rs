@@ -15,13 +15,26 @@ pub struct Read {
 
 /// Reads `value` as `shape`.
 pub fn read(value: &Value, shape: &'static Struct) -> Read {
-    Reader::new(Some(vec![]), false).read(value, shape)
+    Reader::new(Some(vec![]), Empty::AsPrinted).read(value, shape)
+}
+
+/// As [`read`], after a round through storage, which does not tell empty lists and maps from absent ones.
+pub fn read_stored(value: &Value, shape: &'static Struct) -> Value {
+    Reader::new(None, Empty::Forgotten).read(value, shape).value
 }
 
 /// As [`read`], but what the typed object holds and its JSON doesn't show stays visible, because validation sees it: empty
 /// lists and maps, and as null `items` that are neither a schema nor a list of them.
 pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
-    Reader::new(Some(vec![]), true).read(value, shape)
+    Reader::new(Some(vec![]), Empty::Kept).read(value, shape)
+}
+
+/// What becomes of empty lists and maps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    AsPrinted,
+    Kept,
+    Forgotten,
 }
 
 struct Reader {
@@ -32,14 +45,14 @@ struct Reader {
     fields: Vec<&'static str>,
     structs: Vec<&'static str>,
     path: String,
-    keep_empty: bool,
+    empty: Empty,
 }
 
 /// The object without any given member.
 fn zero(shape: &Struct) -> Value {
     let mut map = Map::new();
     for field in shape.fields {
-        put(&mut map, field, None, false);
+        put(&mut map, field, None, Empty::AsPrinted);
     }
     Value::Object(map)
 }
@@ -50,17 +63,21 @@ fn zero_value(shape: &Shape) -> Value {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Float => Value::Int(0),
         Shape::Struct(inner) => zero(inner),
+        Shape::Quantity => Value::from("0"),
         _ => Value::Null,
     }
 }
 
-fn put(map: &mut Map, field: &Field, value: Option<Value>, keep_empty: bool) {
+fn put(map: &mut Map, field: &Field, value: Option<Value>, empty: Empty) {
     let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {
         (Print::Always, None) => {
             map.insert(field.name, zero_value(&field.shape));
         }
-        (Print::NonEmpty, Some(value)) if is_empty(&value) && !(keep_empty && container(&value)) => {}
+        (Print::NonEmpty, Some(value)) if is_empty(&value) && !(empty == Empty::Kept && container(&value)) => {}
+        (Print::Always, Some(Value::Array(items))) if items.is_empty() && empty == Empty::Forgotten => {
+            map.insert(field.name, Value::Null);
+        }
         (_, Some(value)) => {
             map.insert(field.name, value);
         }
@@ -90,8 +107,8 @@ fn literal(value: &Value) -> String {
 }
 
 impl Reader {
-    fn new(unknown: Option<Vec<String>>, keep_empty: bool) -> Reader {
-        Reader { unknown, error: None, fields: vec![], structs: vec![], path: String::new(), keep_empty }
+    fn new(unknown: Option<Vec<String>>, empty: Empty) -> Reader {
+        Reader { unknown, error: None, fields: vec![], structs: vec![], path: String::new(), empty }
     }
 
     fn read(mut self, value: &Value, shape: &'static Struct) -> Read {
@@ -149,7 +166,7 @@ impl Reader {
                 self.fields.pop();
                 read
             });
-            put(&mut out, field, read, self.keep_empty);
+            put(&mut out, field, read, self.empty);
         }
         self.structs.pop();
         Some(Value::Object(out))
@@ -164,7 +181,7 @@ impl Reader {
 
     /// Reads inside of something that decodes itself: the path of errors starts anew, unknown members stay untold.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
-        let mut inner = Reader::new(None, self.keep_empty);
+        let mut inner = Reader::new(None, self.empty);
         let read = inner.structure(value, shape);
         if let Some(error) = inner.error {
             self.fail(error);
@@ -191,8 +208,8 @@ impl Reader {
                 Value::Array(items) if !items.is_empty() => {
                     Some(items.iter().map(|item| self.apart(item, inner).unwrap_or_else(|| zero(inner))).collect())
                 }
-                Value::Array(_) if self.keep_empty => Some(value.clone()),
-                _ if self.keep_empty => Some(Value::Null),
+                Value::Array(_) if self.empty == Empty::Kept => Some(value.clone()),
+                _ if self.empty == Empty::Kept => Some(Value::Null),
                 _ => None,
             },
             Shape::OrTexts(inner) => Some(match value {
@@ -213,19 +230,25 @@ impl Reader {
             (Shape::Float, Value::Int(i)) => Some(float(*i as f64)),
             (Shape::Float, Value::Float(f)) => Some(float(*f)),
             (Shape::Bytes, Value::String(text)) => self.bytes(text),
-            (Shape::Time, Value::String(text)) => match super::normal_time(text) {
-                Ok(time) => time.map(Value::from),
-                Err(error) => {
-                    self.fail(error);
-                    None
-                }
-            },
-            (Shape::Time, other) => {
+            (Shape::Time, Value::String(text)) => self.result(super::normal_time(text)),
+            (Shape::MicroTime, Value::String(text)) => self.result(super::normal_micro_time(text)),
+            (Shape::Quantity, value) => self.result(super::quantity::canonical(value).map(Some)),
+            (Shape::Time | Shape::MicroTime, other) => {
                 self.mismatch(other, "string");
                 None
             }
             (shape, other) => {
                 self.mismatch(other, go_name(shape));
+                None
+            }
+        }
+    }
+
+    fn result(&mut self, read: Result<Option<String>, String>) -> Option<Value> {
+        match read {
+            Ok(text) => text.map(Value::from),
+            Err(error) => {
+                self.fail(error);
                 None
             }
         }
@@ -269,7 +292,11 @@ impl Reader {
             self.down(key);
             let read = if inner.is_null() { None } else { self.value(inner, item) };
             self.path.truncate(length);
-            out.push((key.clone(), read.unwrap_or_else(|| zero_value(item))));
+            let none = || match item {
+                Shape::Bytes if self.empty == Empty::Forgotten => Value::from(""),
+                _ => zero_value(item),
+            };
+            out.push((key.clone(), read.unwrap_or_else(none)));
         }
         Some(Value::Object(out.into_iter().collect()))
     }

@@ -31,8 +31,10 @@ pub fn days_in(year: i64, month: i64) -> i64 {
 }
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
 struct Parser<'a> {
+    layout: &'static str,
     whole: &'a str,
     rest: &'a str,
 }
@@ -43,7 +45,7 @@ impl<'a> Parser<'a> {
         Err(format!(
             "parsing time {} as {}: cannot parse {} as {}",
             quote(self.whole),
-            quote(LAYOUT),
+            quote(self.layout),
             quote(at),
             quote(element)
         ))
@@ -83,6 +85,18 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// A dot and six digits.
+    fn micros(&mut self) -> Result<i64, String> {
+        let digits = self.rest.strip_prefix(['.', ',']).and_then(|rest| rest.get(..6));
+        match digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
+            Some(digits) => {
+                self.rest = &self.rest[7..];
+                Ok(digits.parse().unwrap_or_default())
+            }
+            None => self.fail(self.rest, ".000000"),
+        }
+    }
+
     /// Seconds east of UTC.
     fn offset(&mut self) -> Result<i64, String> {
         let from = self.rest;
@@ -113,7 +127,20 @@ impl<'a> Parser<'a> {
 
 /// The time in UTC with seconds; `None` for Go's zero time.
 pub fn normal_time(text: &str) -> Result<Option<String>, String> {
-    let mut p = Parser { whole: text, rest: text };
+    let (date, _) = parse(text, LAYOUT)?;
+    Ok(date.map(|date| format!("{date}Z")))
+}
+
+/// The time in UTC with microseconds, which must be given; `None` for Go's zero time.
+pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
+    let (date, micros) = parse(text, MICRO_LAYOUT)?;
+    let date = date.or_else(|| (micros > 0).then(|| "0001-01-01T00:00:00".to_owned()));
+    Ok(date.map(|date| format!("{date}.{micros:06}Z")))
+}
+
+/// The date and time of day in UTC, `None` for the first second of year 1; and microseconds.
+fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), String> {
+    let mut p = Parser { layout, whole: text, rest: text };
     let year = p.digits(4, "2006")?;
     p.literal('-')?;
     let month = p.digits(2, "01")?;
@@ -137,7 +164,10 @@ pub fn normal_time(text: &str) -> Result<Option<String>, String> {
     if second > 59 {
         return p.range("second");
     }
-    p.fraction();
+    let micros = if layout == MICRO_LAYOUT { p.micros()? } else { 0 };
+    if layout == LAYOUT {
+        p.fraction();
+    }
     let offset = p.offset()?;
     if !p.rest.is_empty() {
         let quote = machinery::value::quote;
@@ -150,14 +180,32 @@ pub fn normal_time(text: &str) -> Result<Option<String>, String> {
     let (y, m, d) = civil(total.div_euclid(86_400));
     let of_day = total.rem_euclid(86_400);
     if (y, m, d, of_day) == (1, 1, 1, 0) {
-        return Ok(None);
+        return Ok((None, micros));
     }
-    Ok(Some(format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)))
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    Ok((Some(format!("{y:04}-{m:02}-{d:02}T{hour:02}:{minute:02}:{second:02}")), micros))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn micro_times_have_six_digits() {
+        let layout = "\"2006-01-02T15:04:05.000000Z07:00\"";
+        let bad = |text: &str, at: &str, what: &str| {
+            Err(format!("parsing time {text:?} as {layout}: cannot parse {at:?} as {what:?}"))
+        };
+        let cases = [
+            ("2026-01-02T03:04:05.123456+01:00", Ok(Some("2026-01-02T02:04:05.123456Z".to_owned()))),
+            ("0001-01-01T00:00:00.000000Z", Ok(None)),
+            ("2026-01-02T03:04:05Z", bad("2026-01-02T03:04:05Z", "Z", ".000000")),
+            ("2026-01-02T03:04:05.1234567Z", bad("2026-01-02T03:04:05.1234567Z", "7Z", "Z07:00")),
+        ];
+        for (text, want) in cases {
+            assert_eq!(normal_micro_time(text), want, "{text}");
+        }
+    }
 
     #[test]
     fn times_are_normalised() {

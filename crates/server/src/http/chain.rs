@@ -346,19 +346,24 @@ impl Edge {
         if accepted.shape == negotiate::Shape::Table {
             super::table::Table::new(&request, &accepted)?;
         }
-        let accepted = reply
-            .accepted
-            .iter()
-            .find(|a| a.media == Media::Json)
-            .copied()
-            .ok_or_else(|| negotiate::not_acceptable(true))?;
+        let custom = request.resource.is_custom();
+        let sayable = |a: &&Accepted| match a.media {
+            Media::Json => true,
+            Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
+            Media::Yaml => false,
+        };
+        let accepted = reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(true))?;
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
         let stream = Box::new(Stream { watch, accepted, first: true });
         let mut response = Response::new(Body::stream(stream));
-        set(response.headers_mut(), CONTENT_TYPE.as_str(), Media::Json.as_str());
+        let content_type = match accepted.media {
+            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            _ => Media::Json.as_str(),
+        };
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
         Ok(response)
     }
 }

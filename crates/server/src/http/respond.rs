@@ -5,13 +5,13 @@ use std::io::Write as _;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
-use machinery::{Status, Value, yaml};
+use machinery::{Status, Text, Value, yaml};
 
 use super::body::Body;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use crate::limits;
-use crate::verbs::{ListOutcome, Outcome, Request, Shown};
+use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// How this request wants its answer.
 pub struct Reply {
@@ -91,7 +91,28 @@ impl Reply {
         }
     }
 
+    /// Whether the best form is protobuf, and the answer can be had in it: shipped kinds, and metadata of anything.
+    fn protobuf(&self, request: &Request) -> Option<Accepted> {
+        let best = self.accepted.first().filter(|a| a.media == Media::Protobuf)?;
+        let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
+        (whole || best.shape != Shape::Whole).then_some(*best)
+    }
+
+    fn envelope(&self, code: StatusCode, object: &Value) -> Option<Response<Body>> {
+        let bytes = machinery::protobuf::encode(object)?;
+        Some(self.bytes(code, Media::Protobuf.as_str(), bytes))
+    }
+
     fn object(&self, request: &Request, code: StatusCode, shown: &Shown) -> Result<Response<Body>, Status> {
+        if let Some(accepted) = self.protobuf(request) {
+            let object = match accepted.shape {
+                Shape::Partial => table::partial(&shown.to_value(), &accepted),
+                _ => shown.to_value(),
+            };
+            if let Some(response) = self.envelope(code, &object).filter(|_| accepted.shape != Shape::PartialList) {
+                return Ok(response);
+            }
+        }
         let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
@@ -121,6 +142,20 @@ impl Reply {
     }
 
     fn list(&self, request: &Request, list: ListOutcome) -> Result<Response<Body>, Status> {
+        if let Some(accepted) = self.protobuf(request) {
+            let (version, kind) = match accepted.shape {
+                Shape::PartialList => {
+                    (Text::new_static(accepted.shape_version()), "PartialObjectMetadataList".to_owned())
+                }
+                _ => (request.api_version(), request.resource.list_kind.to_string()),
+            };
+            let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
+            let meta = list_meta(&list, false);
+            let bytes = machinery::protobuf::encode_list(&version, &kind, &meta, &trees);
+            if let Some(bytes) = bytes.filter(|_| accepted.shape != Shape::Partial) {
+                return Ok(self.bytes(StatusCode::OK, Media::Protobuf.as_str(), bytes));
+            }
+        }
         let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {

@@ -1,11 +1,11 @@
 //! Watch streams as bytes: a JSON object per line.
 
 use bytes::Bytes;
-use machinery::Value;
 use machinery::value::write_json;
+use machinery::{Value, protobuf};
 
 use super::body::{NextPiece, Pieces};
-use super::negotiate::{Accepted, Shape};
+use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
@@ -35,6 +35,9 @@ impl Pieces for Stream {
 
 impl Stream {
     fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+        if self.accepted.media == Media::Protobuf {
+            return self.write_protobuf(event, out);
+        }
         match event {
             WatchEvent::Object(kind, shown) => {
                 out.extend_from_slice(b"{\"type\":\"");
@@ -57,6 +60,25 @@ impl Stream {
                 write_json(&event, out);
                 out.push(b'\n');
             }
+        }
+    }
+
+    /// The same as a message with its length in front.
+    fn write_protobuf(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+        let shaped = |object: Value, accepted: &Accepted| match accepted.shape {
+            Shape::Partial => table::partial(&object, accepted),
+            _ => object,
+        };
+        let (kind, bytes) = match event {
+            WatchEvent::Object(kind, shown) => (*kind, protobuf::encode(&shaped(shown.to_value(), &self.accepted))),
+            WatchEvent::Bookmark(revision, end) => {
+                let object = self.watch.bookmark_object(*revision, *end);
+                ("BOOKMARK", protobuf::encode(&shaped(object, &self.accepted)))
+            }
+            WatchEvent::Error(status) => ("ERROR", Some(protobuf::status(status))),
+        };
+        if let Some(bytes) = bytes {
+            out.extend(protobuf::watch_event(kind, &bytes));
         }
     }
 

@@ -47,7 +47,10 @@ impl Document {
         match self.format {
             Format::Json => decode_strict(&self.bytes),
             Format::Yaml => yaml::decode(&self.bytes),
-            Format::Protobuf => protobuf(&self.bytes),
+            Format::Protobuf => {
+                let value = machinery::protobuf::decode(&self.bytes).map_err(|message| JsonError { message })?;
+                Ok(Decoded { value, duplicates: vec![] })
+            }
         }
     }
 
@@ -86,19 +89,6 @@ impl Document {
             return Some(format!("unexpected GroupVersion string: {api_version}"));
         }
         None
-    }
-}
-
-/// Of protobuf bodies DeleteOptions are read; those of objects are not yet.
-fn protobuf(bytes: &[u8]) -> Result<Decoded, JsonError> {
-    let envelope = machinery::protobuf::open(bytes).map_err(|message| JsonError { message })?;
-    let options = match envelope.kind.as_str() {
-        "DeleteOptions" => machinery::protobuf::delete_options(&envelope),
-        _ => None,
-    };
-    match options {
-        Some(value) => Ok(Decoded { value, duplicates: vec![] }),
-        None => Err(JsonError { message: format!("protobuf bodies of kind {} cannot be read", envelope.kind) }),
     }
 }
 
@@ -196,6 +186,11 @@ impl Request {
             self.default_type(&mut object)?;
         }
         let mut strict = Strict { duplicates, unknown: vec![] };
+        let validation = match document.format {
+            // messages have no unknown members to tell
+            Format::Protobuf => FieldValidation::Ignore,
+            _ => validation,
+        };
         let given = object.str_at(&["apiVersion"]).to_owned();
         let outcome = self.normalise(&mut object, &mut strict);
         if !self.resource.is_custom() && strict.unknown.len() > 1 {

@@ -1,23 +1,50 @@
 //! Shipped kinds: a table of definitions, and the few extra rules (layer 2).
 
+mod accounts;
+mod admission;
+mod checks;
 mod columns;
-mod rules;
-mod shapes;
+mod config;
+mod definition;
+mod events;
+mod expressions;
+mod leases;
+mod namespaces;
+mod policies;
+mod quotas;
+mod rbac;
+mod secrets;
+mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, ShippedColumn};
-pub use rules::NAMESPACE_FINALIZER;
+pub use namespaces::NAMESPACE_FINALIZER;
 
 use std::sync::Arc;
 
 use machinery::patch::strategic_merge::PatchMeta;
-use machinery::{Text, Value};
+use machinery::{FieldError, Text, Value};
+use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::version::Version;
 use super::{Conversion, Resource, Rules};
 use crate::objects::Objects;
 
-/// What decoding into the Go type of a kind and encoding it again does: the object, unknown members, a type error.
-pub type Shape = fn(&Value) -> Shaped;
+/// What decoding into the Go type of a kind and encoding it again does.
+pub enum Form {
+    Typed(&'static Struct),
+    /// CustomResourceDefinitions decode in a way of their own.
+    Definition,
+}
+
+/// How a kind is stored that is another look at objects of another group.
+pub struct StoredAs {
+    pub group: &'static str,
+    pub to_stored: fn(Value) -> Value,
+    pub from_stored: fn(Value) -> Value,
+}
+
+/// A field that selectors may use, and where its text is: at the first of these paths that has one.
+pub type Selectable = (&'static str, &'static [&'static str]);
 
 /// An object in its typed shape.
 pub struct Shaped {
@@ -32,6 +59,8 @@ pub enum NameRule {
     Subdomain,
     /// DNS-1123 label.
     Label,
+    /// Whatever may be a segment of a path.
+    Path,
 }
 
 /// A shipped kind.
@@ -48,6 +77,8 @@ pub struct Shipped {
     pub name_rule: NameRule,
     /// PUT without resourceVersion overwrites.
     pub unconditional_update: bool,
+    /// PUT of an absent object creates it.
+    pub create_on_update: bool,
     /// DELETE answers the object instead of a Status.
     pub returns_deleted: bool,
     /// Answered and not stored.
@@ -55,25 +86,84 @@ pub struct Shipped {
     /// metadata.generation is kept.
     pub generation: bool,
     /// Fields besides name and namespace that selectors may use.
-    pub selectable: &'static [&'static str],
-    pub shape: Shape,
-    /// The object before anything is set: what a create does not bring into being.
-    pub zero: fn() -> Value,
+    pub selectable: &'static [Selectable],
+    pub form: Form,
+    pub stored_as: Option<&'static StoredAs>,
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
-    pub validate: fn(&Value, Option<&Value>) -> Vec<machinery::FieldError>,
+    pub validate: fn(&Value, Option<&Value>) -> Vec<FieldError>,
     /// The errors of a write to the status subresource.
-    pub validate_status: fn(&Value, &Value) -> Vec<machinery::FieldError>,
+    pub validate_status: fn(&Value, &Value) -> Vec<FieldError>,
     /// Warnings about what is accepted and not advised.
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Whether tables begin with the name.
+    pub name_column: bool,
     /// What tables show besides the name.
     pub columns: &'static [ShippedColumn],
-    /// The form that is stored and shown.
-    pub to_stored: fn(Value) -> Value,
 }
 
 impl Shipped {
+    /// The object in its typed shape, with its unknown members and its first type error.
+    pub fn shape(&self, object: &Value) -> Shaped {
+        match self.form {
+            Form::Typed(shape) => {
+                let read = shape::read(object, shape);
+                Shaped { value: read.value, unknown: read.unknown, error: read.error }
+            }
+            Form::Definition => definition::shape(object),
+        }
+    }
+
+    /// The object before anything is set: what a create does not bring into being.
+    pub fn zero(&self) -> Value {
+        match self.form {
+            Form::Typed(shape) => shape::read(&Value::object(), shape).value,
+            Form::Definition => schema::definition::to_stored(&Value::object()),
+        }
+    }
+
+    /// The form that is stored.
+    pub fn to_stored(&self, object: Value) -> Value {
+        let object = match self.form {
+            Form::Typed(shape) => shape::read_stored(&object, shape),
+            Form::Definition => schema::definition::to_stored(&object),
+        };
+        match self.stored_as {
+            Some(stored) => (stored.to_stored)(object),
+            None => object,
+        }
+    }
+
+    /// A stored object as this kind shows it.
+    pub fn from_stored(&self, object: Value) -> Value {
+        match self.stored_as {
+            Some(stored) => (stored.from_stored)(object),
+            None => object,
+        }
+    }
+
+    /// The group under which objects are stored.
+    pub fn storage_group(&self) -> &'static str {
+        self.stored_as.map_or(self.group, |stored| stored.group)
+    }
+
+    /// The schema of the kind as far as merging and OpenAPI need it.
+    pub fn type_schema(&self) -> Value {
+        match self.form {
+            Form::Typed(shape) => shape::type_schema(shape),
+            Form::Definition => definition::type_schema(),
+        }
+    }
+
+    /// The text of a selectable field, if it is one.
+    pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
+        let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
+        let text = |path: &&str| object.str_at(&path.split('.').collect::<Vec<_>>());
+        let found = paths.iter().map(text).find(|text| !text.is_empty());
+        Some(Text::from(found.unwrap_or_default()))
+    }
+
     /// Whether an object without finalizers may go; a namespace has finalizers of its own.
     pub fn allows_removal(&self, object: &Value) -> bool {
         self.kind != "Namespace"
@@ -90,7 +180,7 @@ impl Shipped {
 
 /// How a strategic merge patch merges objects of a kind.
 pub fn patch_metadata(shipped: Option<&'static Shipped>) -> PatchMeta {
-    PatchMeta::of_kind(&shapes::type_schema(shipped.map_or("", |s| s.kind)))
+    PatchMeta::of_kind(&shipped.map(Shipped::type_schema).unwrap_or_default())
 }
 
 impl PartialEq for Shipped {
@@ -124,95 +214,78 @@ const BASE: Shipped = Shipped {
     status: false,
     name_rule: NameRule::Subdomain,
     unconditional_update: true,
+    create_on_update: false,
     returns_deleted: false,
     review: false,
     generation: false,
     selectable: &[],
-    shape: shapes::config_map,
-    zero: Value::object,
+    form: Form::Typed(&REVIEW),
+    stored_as: None,
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| vec![],
     validate_status: |_, _| vec![],
     warnings: |_, _| vec![],
+    name_column: true,
     columns: &[columns::AGE],
-    to_stored: |object| object,
 };
 
+static REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+    ],
+};
+
+const SELF_SUBJECT_REVIEW: Shipped = Shipped {
+    group: "authentication.k8s.io",
+    kind: "SelfSubjectReview",
+    plural: "selfsubjectreviews",
+    singular: "selfsubjectreview",
+    namespaced: false,
+    review: true,
+    form: Form::Typed(&REVIEW),
+    ..BASE
+};
+
+
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 5] = [
-    Shipped {
-        kind: "ConfigMap",
-        plural: "configmaps",
-        singular: "configmap",
-        short_names: &["cm"],
-        shape: shapes::config_map,
-        validate: rules::validate_config_map,
-        columns: &[columns::DATA, columns::AGE],
-        ..BASE
-    },
-    Shipped {
-        kind: "Namespace",
-        plural: "namespaces",
-        singular: "namespace",
-        short_names: &["ns"],
-        namespaced: false,
-        status: true,
-        name_rule: NameRule::Label,
-        returns_deleted: true,
-        selectable: &["status.phase", "name"],
-        shape: shapes::namespace,
-        zero: || shapes::namespace(&Value::object()).value,
-        columns: &[columns::PHASE, columns::AGE],
-        default: rules::default_namespace,
-        prepare: rules::prepare_namespace,
-        validate: rules::validate_namespace,
-        to_stored: |object| shapes::namespace(&object).value,
-        ..BASE
-    },
-    Shipped {
-        kind: "Secret",
-        plural: "secrets",
-        singular: "secret",
-        selectable: &["type"],
-        shape: shapes::secret,
-        default: rules::default_secret,
-        validate: rules::validate_secret,
-        columns: &[columns::TYPE, columns::DATA, columns::AGE],
-        ..BASE
-    },
-    Shipped {
-        group: "authentication.k8s.io",
-        kind: "SelfSubjectReview",
-        plural: "selfsubjectreviews",
-        singular: "selfsubjectreview",
-        namespaced: false,
-        review: true,
-        shape: shapes::self_subject_review,
-        ..BASE
-    },
-    Shipped {
-        group: DEFINITION_GROUP,
-        kind: "CustomResourceDefinition",
-        plural: DEFINITIONS,
-        singular: "customresourcedefinition",
-        short_names: &["crd", "crds"],
-        categories: &["api-extensions"],
-        namespaced: false,
-        status: true,
-        unconditional_update: false,
-        generation: true,
-        shape: shapes::definition,
-        zero: shapes::zero_definition,
-        prepare: rules::prepare_definition,
-        validate: rules::validate_definition,
-        validate_status: schema::definition::validate_status_update,
-        warnings: rules::definition_warnings,
-        columns: &[columns::CREATED_AT],
-        to_stored: |object| schema::definition::to_stored(&object),
-        ..BASE
-    },
+pub static SHIPPED: [Shipped; 18] = [
+    config::CONFIG_MAP,
+    namespaces::NAMESPACE,
+    secrets::SECRET,
+    accounts::SERVICE_ACCOUNT,
+    quotas::RESOURCE_QUOTA,
+    events::CORE_EVENT,
+    events::EVENT,
+    leases::LEASE,
+    rbac::ROLE,
+    rbac::ROLE_BINDING,
+    rbac::CLUSTER_ROLE,
+    rbac::CLUSTER_ROLE_BINDING,
+    webhooks::VALIDATING,
+    webhooks::MUTATING,
+    policies::POLICY,
+    policies::BINDING,
+    SELF_SUBJECT_REVIEW,
+    definition::DEFINITION,
 ];
+
+/// Raises the generation with every change outside of metadata and status.
+fn count_generations(object: &mut Value, old: Option<&Value>) {
+    let Some(old) = old else { return };
+    let outside = |v: &Value| -> Vec<(Text, Value)> {
+        let all = v.as_object().into_iter().flat_map(machinery::Map::iter);
+        let members = all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+        members.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    if outside(object) != outside(old) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}
 
 fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
@@ -221,10 +294,11 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
 /// The resource of a shipped kind.
 pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
     let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
-    let mut version = Version::new(Text::new_static(shipped.version), shapes::type_schema(shipped.kind));
+    let stored_in = Text::new_static(shipped.storage_group());
+    let mut version = Version::new(Text::new_static(shipped.version), shipped.type_schema());
     version.status = shipped.status;
     Resource {
-        collection: objects.collection(&group, &plural),
+        collection: objects.collection(&stored_in, &plural),
         group,
         plural,
         singular: Text::new_static(shipped.singular),

@@ -2,8 +2,12 @@
 //!
 //! As in the reference server's generated code, scalars that are no pointers are written even when they are zero.
 
+mod codec;
+mod table;
+
+pub use codec::{decode, encode, encode_list, watch_event};
+
 use crate::status::{Cause, Details, Status};
-use crate::value::Value;
 
 /// What every message starts with.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
@@ -33,6 +37,13 @@ impl Writer {
 
     pub fn text(&mut self, number: u32, value: &str) -> &mut Writer {
         self.bytes(number, value.as_bytes())
+    }
+
+    /// A 64-bit float.
+    pub fn double(&mut self, number: u32, value: f64) -> &mut Writer {
+        self.varint(u64::from(number) << 3 | 1);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self
     }
 
     /// An integer; negative ones take ten bytes.
@@ -93,9 +104,10 @@ fn write_details(details: &Details, out: &mut Writer) {
 }
 
 /// One field of a message: its number and what it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Field<'a> {
     Int(u32, u64),
+    Double(u32, f64),
     Bytes(u32, &'a [u8]),
 }
 
@@ -126,7 +138,11 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
                 bytes = rest;
                 out.push(Field::Bytes(number, value));
             }
-            1 => bytes = bytes.get(8..)?,
+            1 => {
+                let (value, rest) = bytes.split_first_chunk::<8>()?;
+                bytes = rest;
+                out.push(Field::Double(number, f64::from_le_bytes(*value)));
+            }
             5 => bytes = bytes.get(4..)?,
             _ => return None,
         }
@@ -168,37 +184,6 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, String> {
     Ok(envelope)
 }
 
-/// `DeleteOptions` as the JSON object that it stands for; `None` if it is malformed.
-pub fn delete_options(envelope: &Envelope<'_>) -> Option<Value> {
-    let mut out = Value::object();
-    let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
-    let mut dry_run = vec![];
-    for field in fields(envelope.raw)? {
-        match field {
-            Field::Int(1, seconds) => out.set_at(&["gracePeriodSeconds"], Value::Int(seconds as i64)),
-            Field::Bytes(2, preconditions) => {
-                for field in fields(preconditions)? {
-                    match field {
-                        Field::Bytes(1, uid) => out.set_at(&["preconditions", "uid"], text(uid)),
-                        Field::Bytes(2, version) => out.set_at(&["preconditions", "resourceVersion"], text(version)),
-                        _ => {}
-                    }
-                }
-            }
-            Field::Int(3, orphan) => out.set_at(&["orphanDependents"], Value::Bool(orphan != 0)),
-            Field::Bytes(4, policy) => out.set_at(&["propagationPolicy"], text(policy)),
-            Field::Bytes(5, value) => dry_run.push(text(value)),
-            _ => {}
-        }
-    }
-    if !dry_run.is_empty() {
-        out.set_at(&["dryRun"], Value::Array(dry_run));
-    }
-    out.set_at(&["kind"], Value::from(&envelope.kind));
-    out.set_at(&["apiVersion"], Value::from(&envelope.api_version));
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +191,7 @@ mod tests {
     #[test]
     fn a_status_is_enveloped() {
         let bytes = status(&Status::bad_request("no"));
-        let want = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x27\x0a\x06\x0a\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x02no\x22\x0aBadRequest\x30\x90\x03\x1a\x00\x22\x00";
+        let want = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x24\x0a\x06\x0a\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x02no\x22\x0aBadRequest\x30\x90\x03\x1a\x00\x22\x00";
         assert_eq!(bytes, want);
     }
 }

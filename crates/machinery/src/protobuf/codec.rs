@@ -1,0 +1,326 @@
+//! Shipped kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
+//!
+//! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::table::{Count, Kind, Member, message};
+use super::{Field, MAGIC, Writer, envelope, fields, open};
+use crate::time;
+use crate::value::{Map, Text, Value, decode as decode_json};
+
+/// Messages may nest this deep.
+const DEPTH_MAX: usize = 512;
+
+/// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
+fn message_name(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    let package = group.split('.').next().unwrap_or_default();
+    match kind {
+        "PartialObjectMetadata" | "PartialObjectMetadataList" | "DeleteOptions" => format!("meta.v1.{kind}"),
+        _ => format!("{package}.{version}.{kind}"),
+    }
+}
+
+/// An enveloped object as JSON. The error says what is wrong.
+pub fn decode(bytes: &[u8]) -> Result<Value, String> {
+    let envelope = open(bytes)?;
+    let name = message_name(&envelope.api_version, &envelope.kind);
+    let Some(members) = message(&name) else {
+        return Err(format!(
+            "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
+            envelope.kind, envelope.api_version
+        ));
+    };
+    let mut object = read(members, envelope.raw, 0).ok_or("proto: illegal wireType")?;
+    object.insert("apiVersion", Value::from(envelope.api_version));
+    object.insert("kind", Value::from(envelope.kind));
+    Ok(Value::Object(object))
+}
+
+fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    let mut out = Map::new();
+    for field in fields(bytes)? {
+        let number = match field {
+            Field::Int(n, _) | Field::Double(n, _) | Field::Bytes(n, _) => n,
+        };
+        let Some(member) = members.iter().find(|m| m.number == number) else { continue };
+        match (member.count, field) {
+            (Count::Map, Field::Bytes(_, entry)) => {
+                let (key, value) = read_entry(member.kind, entry, depth)?;
+                let slot = out.entry(member.name);
+                if !matches!(slot, Value::Object(_)) {
+                    *slot = Value::object();
+                }
+                slot.set_at(&[&key], value);
+            }
+            (Count::Many, field) => {
+                let value = read_value(member.kind, field, depth)?;
+                match out.entry(member.name) {
+                    Value::Array(items) => items.push(value),
+                    slot => *slot = Value::Array(vec![value]),
+                }
+            }
+            (_, field) => {
+                let value = read_value(member.kind, field, depth)?;
+                if !is_zero(&value) {
+                    out.insert(member.name, value);
+                }
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Generated code writes text and times that are not set; JSON has no such members.
+fn is_zero(value: &Value) -> bool {
+    matches!(value, Value::Null) || value.as_str() == Some("")
+}
+
+fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
+    let mut key = String::new();
+    let mut value = match kind {
+        Kind::Text | Kind::Bytes => Value::from(""),
+        _ => Value::Null,
+    };
+    for field in fields(entry)? {
+        match field {
+            Field::Bytes(1, text) => key = String::from_utf8_lossy(text).into_owned(),
+            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => value = read_value(kind, field, depth)?,
+            _ => {}
+        }
+    }
+    Some((key, value))
+}
+
+fn read_value(kind: Kind, field: Field<'_>, depth: usize) -> Option<Value> {
+    match (kind, field) {
+        (Kind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
+        (Kind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
+        (Kind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
+        (Kind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
+        (Kind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
+        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
+        _ => None,
+    }
+}
+
+fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
+    let members = message(name)?;
+    match name {
+        "meta.v1.Time" | "meta.v1.MicroTime" => read_time(name, bytes),
+        "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => match fields(bytes)?.first() {
+            Some(Field::Bytes(1, raw)) if !raw.is_empty() => decode_json(raw).ok(),
+            _ => Some(Value::Null),
+        },
+        "resource.Quantity" | "intstr.IntOrString" | "apiextensions.v1.JSONSchemaPropsOrBool" => {
+            let map = read(members, bytes, depth)?;
+            let part = |key: &str| map.get(key).cloned();
+            Some(match name {
+                "resource.Quantity" => part("string").unwrap_or_default(),
+                "intstr.IntOrString" if part("type") == Some(Value::Int(1)) => part("strVal").unwrap_or_default(),
+                "intstr.IntOrString" => part("intVal").unwrap_or(Value::Int(0)),
+                _ => part("schema").or_else(|| part("allows")).unwrap_or(Value::Bool(false)),
+            })
+        }
+        "apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
+            let mut map = read(members, bytes, depth)?;
+            Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
+        }
+        "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" => {
+            let mut map = read(members, bytes, depth)?;
+            Some(map.remove("items").unwrap_or(Value::Array(vec![])))
+        }
+        _ => read(members, bytes, depth).map(Value::Object),
+    }
+}
+
+/// An empty message is no time.
+fn read_time(name: &str, bytes: &[u8]) -> Option<Value> {
+    let (mut seconds, mut nanos, mut set) = (0i64, 0i64, false);
+    for field in fields(bytes)? {
+        match field {
+            Field::Int(1, s) => (seconds, set) = (s as i64, true),
+            Field::Int(2, n) => (nanos, set) = (n as i64, true),
+            _ => {}
+        }
+    }
+    if !set {
+        return Some(Value::Null);
+    }
+    Some(Value::from(match name {
+        "meta.v1.Time" => time::rfc3339(seconds),
+        _ => time::rfc3339_micro(seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)),
+    }))
+}
+
+/// An object as an enveloped message; `None` for kinds that have none.
+pub fn encode(object: &Value) -> Option<Vec<u8>> {
+    let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+    let raw = raw(api_version, kind, object)?;
+    Some(envelope(api_version, kind, &raw))
+}
+
+fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
+    let members = message(&message_name(api_version, kind))?;
+    let mut out = Writer::default();
+    write(members, object.as_object()?, &mut out);
+    Some(out.into_bytes())
+}
+
+/// A list of objects that are given without their list.
+pub fn encode_list(api_version: &str, list_kind: &str, metadata: &Value, items: &[Value]) -> Option<Vec<u8>> {
+    let members = message(&message_name(api_version, list_kind))?;
+    let list: Value = [("metadata", metadata.clone()), ("items", Value::Array(items.to_vec()))].into();
+    let mut out = Writer::default();
+    write(members, list.as_object()?, &mut out);
+    Some(envelope(api_version, list_kind, &out.into_bytes()))
+}
+
+/// One event of a stream, with its length in front.
+pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
+    debug_assert!(enveloped.starts_with(&MAGIC));
+    let mut event = Writer::default();
+    event.text(1, kind).message(2, |raw| {
+        raw.bytes(1, enveloped);
+    });
+    let event = event.into_bytes();
+    let mut out = u32::try_from(event.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
+    out.extend(event);
+    out
+}
+
+fn write(members: &[Member], map: &Map, out: &mut Writer) {
+    for member in members {
+        let Some(value) = map.get(member.name).filter(|v| !v.is_null()) else { continue };
+        match (member.count, value) {
+            (Count::Many, Value::Array(items)) => {
+                items.iter().for_each(|item| write_value(member.number, member.kind, item, out));
+            }
+            (Count::Map, Value::Object(entries)) => {
+                for (key, value) in entries.iter() {
+                    out.message(member.number, |entry| {
+                        entry.text(1, key);
+                        write_value(2, member.kind, value, entry);
+                    });
+                }
+            }
+            (Count::One, value) => write_value(member.number, member.kind, value, out),
+            _ => {}
+        }
+    }
+}
+
+fn write_value(number: u32, kind: Kind, value: &Value, out: &mut Writer) {
+    match (kind, value) {
+        (Kind::Text, Value::String(text)) => drop(out.text(number, text)),
+        (Kind::Bytes, Value::String(text)) => {
+            out.bytes(number, &STANDARD.decode(text.as_str()).unwrap_or_default());
+        }
+        (Kind::Bool, Value::Bool(b)) => drop(out.int(number, i64::from(*b))),
+        (Kind::Int, Value::Int(i)) => drop(out.int(number, *i)),
+        (Kind::Double, value) => drop(out.double(number, value.as_float().unwrap_or_default())),
+        (Kind::Message(name), value) => {
+            out.message(number, |inner| write_message(name, value, inner));
+        }
+        _ => {}
+    }
+}
+
+fn write_message(name: &str, value: &Value, out: &mut Writer) {
+    match (name, value) {
+        ("meta.v1.Time" | "meta.v1.MicroTime", Value::String(text)) => write_time(text, out),
+        ("meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON", value) => {
+            out.bytes(1, value.to_json().as_bytes());
+        }
+        ("resource.Quantity", Value::String(text)) => drop(out.text(1, text)),
+        ("intstr.IntOrString", Value::String(text)) => drop(out.int(1, 1).int(2, 0).text(3, text)),
+        ("intstr.IntOrString", Value::Int(i)) => drop(out.int(1, 0).int(2, *i).text(3, "")),
+        ("apiextensions.v1.JSONSchemaPropsOrBool", Value::Bool(allows)) => {
+            out.int(1, i64::from(*allows));
+        }
+        ("apiextensions.v1.JSONSchemaPropsOrBool", schema) => {
+            out.int(1, 1).message(2, |inner| write_message("apiextensions.v1.JSONSchemaProps", schema, inner));
+        }
+        ("apiextensions.v1.JSONSchemaPropsOrArray", Value::Object(_)) => {
+            out.message(1, |inner| write_message("apiextensions.v1.JSONSchemaProps", value, inner));
+        }
+        ("apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray", value) => {
+            for item in value.as_array().unwrap_or_default() {
+                match item {
+                    Value::String(text) => drop(out.text(2, text)),
+                    item => {
+                        out.message(2, |inner| write_message("apiextensions.v1.JSONSchemaProps", item, inner));
+                    }
+                }
+            }
+        }
+        ("authentication.v1.ExtraValue" | "authorization.v1.ExtraValue", value) => {
+            let items = value.as_array().unwrap_or_default().iter().filter_map(Value::as_str);
+            items.for_each(|item| drop(out.text(1, item)));
+        }
+        (name, Value::Object(map)) => {
+            if let Some(members) = message(name) {
+                write(members, map, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn write_time(text: &Text, out: &mut Writer) {
+    if let Some((seconds, nanos)) = time::parse_rfc3339(text) {
+        out.int(1, seconds).int(2, i64::from(nanos));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn objects_round_trip() {
+        let objects = [
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {
+                    "name": "a", "creationTimestamp": "2026-01-02T03:04:05Z", "labels": {"x": "y", "z": ""},
+                    "managedFields": [{"manager": "m", "fieldsV1": {"f:data": {"f:k": {}}}}]
+                },
+                "data": {"k": "v"}, "binaryData": {"b": "AAEC"}, "immutable": true
+            }),
+            json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"},
+                "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000006Z"}
+            }),
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "a.b.c"},
+                "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+                    "type": "object", "default": {"a": [1, 2.5]}, "maximum": 1.5,
+                    "properties": {"l": {"type": "array", "items": {"type": "string"}}},
+                    "additionalProperties": {"type": "string"}, "x-kubernetes-list-type": "set"
+                }}}]}
+            }),
+        ];
+        for object in objects {
+            let bytes = encode(&object).unwrap();
+            assert_eq!(decode(&bytes).unwrap().to_json(), object.to_json());
+        }
+    }
+
+    #[test]
+    fn broken_messages_are_refused() {
+        assert!(decode(b"hello").unwrap_err().contains("does not appear to be a protobuf message"));
+        let bytes = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}})).unwrap();
+        for end in 4..bytes.len() {
+            let _ = decode(&bytes[..end]);
+        }
+        assert!(decode(&envelope("v1", "Pod", b"")).unwrap_err().contains("no kind \"Pod\""));
+    }
+}

@@ -1,0 +1,96 @@
+//! The messages of shipped kinds: field numbers, JSON names and types, which are facts of the Kubernetes API.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Bool,
+    Int,
+    Double,
+    Bytes,
+    Message(&'static str),
+}
+
+/// How often a field may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    One,
+    Many,
+    /// A map from text.
+    Map,
+}
+
+#[derive(Debug)]
+pub struct Member {
+    pub number: u32,
+    pub name: &'static str,
+    pub kind: Kind,
+    pub count: Count,
+}
+
+type Messages = HashMap<&'static str, Vec<Member>>;
+
+static TEXT: &str = include_str!("messages.txt");
+
+/// The fields of a message such as `core.v1.ConfigMap`, by number.
+pub fn message(name: &str) -> Option<&'static [Member]> {
+    static MESSAGES: OnceLock<Messages> = OnceLock::new();
+    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice)
+}
+
+fn parse() -> Messages {
+    let mut messages = Messages::new();
+    let mut current = "";
+    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_prefix(' ') {
+            None => {
+                current = line;
+                messages.insert(line, vec![]);
+            }
+            Some(field) => {
+                if let (Some(member), Some(members)) = (member(field), messages.get_mut(current)) {
+                    members.push(member);
+                }
+            }
+        }
+    }
+    messages
+}
+
+fn member(line: &'static str) -> Option<Member> {
+    let mut parts = line.split(' ');
+    let (number, name, kind) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
+    let (count, kind) = match (kind.strip_prefix("[]"), kind.strip_prefix("{}")) {
+        (Some(kind), _) => (Count::Many, kind),
+        (_, Some(kind)) => (Count::Map, kind),
+        _ => (Count::One, kind),
+    };
+    let kind = match kind {
+        "string" => Kind::Text,
+        "bool" => Kind::Bool,
+        "int32" | "int64" | "uint32" | "uint64" => Kind::Int,
+        "double" => Kind::Double,
+        "bytes" => Kind::Bytes,
+        message => Kind::Message(message),
+    };
+    Some(Member { number, name, kind, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_that_is_named_is_there() {
+        for (name, members) in parse() {
+            for member in &members {
+                if let Kind::Message(inner) = member.kind {
+                    assert!(message(inner).is_some(), "{name}.{} is a {inner}", member.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The schema of a shape: what merging and OpenAPI need to know of a typed kind.
+
+use machinery::{Value, json};
+
+use super::{Merge, Shape, Struct};
+
+/// The schema of an object; metadata and type are left out.
+pub fn type_schema(shape: &Struct) -> Value {
+    structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"))
+}
+
+fn structure(shape: &Struct, wanted: fn(&str) -> bool) -> Value {
+    let fields = shape.fields.iter().filter(|field| wanted(field.name));
+    let properties: Vec<_> = fields.map(|field| (field.name.into(), merged(of(&field.shape), field.merge))).collect();
+    let mut schema = json!({"type": "object"});
+    if !properties.is_empty() {
+        schema.set_at(&["properties"], Value::Object(properties.into_iter().collect()));
+    }
+    schema
+}
+
+fn of(shape: &Shape) -> Value {
+    match shape {
+        Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => json!({"type": "string"}),
+        Shape::Bool => json!({"type": "boolean"}),
+        Shape::Int32 | Shape::Int64 => json!({"type": "integer"}),
+        Shape::Float => json!({"type": "number"}),
+        Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
+        Shape::List(_, item) => json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (of(item))}),
+        Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item))}),
+        Shape::Struct(inner) => structure(inner, |_| true),
+        Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
+            json!({"x-kubernetes-preserve-unknown-fields": true})
+        }
+    }
+}
+
+fn merged(mut schema: Value, merge: Merge) -> Value {
+    match merge {
+        Merge::Plain => {}
+        Merge::Set => schema.set_at(&["x-kubernetes-list-type"], Value::from("set")),
+        Merge::Atomic => schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic")),
+        Merge::Keyed(key) | Merge::Patched(key) => {
+            schema.set_at(&["x-kubernetes-list-type"], Value::from("map"));
+            schema.set_at(&["x-kubernetes-list-map-keys"], std::iter::once(Value::from(key)).collect());
+        }
+    }
+    if let Merge::Patched(key) = merge {
+        schema.set_at(&["x-kubernetes-patch-strategy"], Value::from("merge"));
+        schema.set_at(&["x-kubernetes-patch-merge-key"], Value::from(key));
+    }
+    schema
+}

@@ -1,0 +1,127 @@
+//! Namespace (api-machinery 27.1).
+
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
+
+use super::{BASE, Form, NameRule, Shipped, columns};
+
+/// The finalizer that holds a namespace until it is empty.
+pub const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+pub const NAMESPACE: Shipped = Shipped {
+    kind: "Namespace",
+    plural: "namespaces",
+    singular: "namespace",
+    short_names: &["ns"],
+    namespaced: false,
+    status: true,
+    name_rule: NameRule::Label,
+    returns_deleted: true,
+    selectable: &[("status.phase", &["status.phase"]), ("name", &["metadata.name"])],
+    form: Form::Typed(&SHAPE),
+    columns: &[columns::PHASE, columns::AGE],
+    default,
+    prepare,
+    validate,
+    validate_status,
+    ..BASE
+};
+
+static FINALIZER: Shape = Shape::Text("v1.FinalizerName");
+
+static SPEC: Struct =
+    Struct { name: "NamespaceSpec", fields: &[non_empty("finalizers", Shape::List("[]v1.FinalizerName", &FINALIZER))] };
+
+static CONDITION: Struct = Struct {
+    name: "NamespaceCondition",
+    fields: &[
+        given("lastTransitionTime", Shape::Time),
+        non_empty("message", TEXT),
+        non_empty("reason", TEXT),
+        shape::always("status", Shape::Text("v1.ConditionStatus")),
+        shape::always("type", Shape::Text("v1.NamespaceConditionType")),
+    ],
+};
+
+static CONDITION_ITEM: Shape = Shape::Struct(&CONDITION);
+
+static STATUS: Struct = Struct {
+    name: "NamespaceStatus",
+    fields: &[
+        non_empty("conditions", Shape::List("[]v1.NamespaceCondition", &CONDITION_ITEM))
+            .merged(Merge::Patched("type")),
+        non_empty("phase", Shape::Text("v1.NamespacePhase")),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "Namespace",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        shape::always("spec", Shape::Struct(&SPEC)),
+        shape::always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+/// A namespace carries its name as a label.
+fn default(object: &mut Value) {
+    let name = object.str_at(&["metadata", "name"]).to_owned();
+    if !name.is_empty() {
+        object.set_at(&["metadata", "labels", "kubernetes.io/metadata.name"], Value::from(name));
+    }
+}
+
+/// The finalizers of a namespace's spec.
+fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let path = FieldPath::new("spec.finalizers");
+    let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    let mut errors = vec![];
+    for finalizer in list {
+        let name = finalizer.as_str().unwrap_or_default();
+        let messages = machinery::names::qualified_name(name);
+        errors.extend(messages.into_iter().map(|m| FieldError::invalid(&path, finalizer, m)));
+        if !name.contains('/') && name != NAMESPACE_FINALIZER {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&path, finalizer, why));
+        }
+    }
+    errors
+}
+
+/// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    match old {
+        None => {
+            object.set_at(&["status"], [("phase", Value::from("Active"))].into());
+            let mut finalizers: Vec<Value> =
+                object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+            if !finalizers.iter().any(|f| f.as_str() == Some(NAMESPACE_FINALIZER)) {
+                finalizers.push(Value::from(NAMESPACE_FINALIZER));
+            }
+            object.set_at(&["spec", "finalizers"], Value::Array(finalizers));
+        }
+        Some(old) => {
+            if let Some(spec) = old.get("spec") {
+                object.set_at(&["spec"], spec.clone());
+            }
+        }
+    }
+}
+
+/// The phase tells whether the namespace is being deleted.
+fn validate_status(new: &Value, _old: &Value) -> Vec<FieldError> {
+    let path = FieldPath::new("status.Phase");
+    let phase = Value::from(new.str_at(&["status", "phase"]));
+    let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
+    let why = match (deleting, phase.as_str()) {
+        (false, Some(other)) if other != "Active" => "may only be 'Active' if `deletionTimestamp` is empty",
+        (true, Some(other)) if other != "Terminating" => {
+            "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        }
+        _ => return vec![],
+    };
+    vec![FieldError::invalid(&path, &phase, why)]
+}

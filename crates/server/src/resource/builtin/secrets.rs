@@ -1,0 +1,141 @@
+//! Secret (api-machinery 27.2).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
+
+use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
+use super::{BASE, Form, Shipped, columns};
+
+static SHAPE: Struct = Struct {
+    name: "Secret",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("data", BYTE_MAP),
+        given("immutable", Shape::Bool),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("stringData", TEXT_MAP),
+        non_empty("type", Shape::Text("v1.SecretType")),
+    ],
+};
+
+pub const SECRET: Shipped = Shipped {
+    kind: "Secret",
+    plural: "secrets",
+    singular: "secret",
+    selectable: &[("type", &["type"])],
+    form: Form::Typed(&SHAPE),
+    default,
+    validate,
+    warnings,
+    columns: &[columns::TYPE, columns::DATA, columns::AGE],
+    ..BASE
+};
+
+/// Keys that a type of secret must have.
+enum Needs {
+    /// Each of them.
+    Present(&'static [&'static str]),
+    /// One of them at least.
+    Any(&'static [&'static str]),
+    /// The key, and not empty.
+    Filled(&'static str),
+    /// The key, and JSON in it.
+    Json(&'static str),
+    /// An annotation that is not empty.
+    Annotation(&'static str),
+}
+
+const TYPES: [(&str, Needs); 6] = [
+    ("kubernetes.io/service-account-token", Needs::Annotation("kubernetes.io/service-account.name")),
+    ("kubernetes.io/dockercfg", Needs::Json(".dockercfg")),
+    ("kubernetes.io/dockerconfigjson", Needs::Json(".dockerconfigjson")),
+    ("kubernetes.io/basic-auth", Needs::Any(&["username", "password"])),
+    ("kubernetes.io/ssh-auth", Needs::Filled("ssh-privatekey")),
+    ("kubernetes.io/tls", Needs::Present(&["tls.crt", "tls.key"])),
+];
+
+/// `stringData` is written into `data` and not kept; the type defaults to Opaque.
+fn default(object: &mut Value) {
+    if object.str_at(&["type"]).is_empty() {
+        object.set_at(&["type"], Value::from("Opaque"));
+    }
+    let Some(Value::Object(texts)) = object.remove_at(&["stringData"]) else { return };
+    for (key, value) in texts {
+        let encoded = STANDARD.encode(value.as_str().unwrap_or_default());
+        object.set_at(&["data", &key], Value::from(encoded));
+    }
+}
+
+/// The bytes of a key.
+fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
+    let value = secret.at(&["data", key])?;
+    Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())
+}
+
+fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = vec![];
+    if let Some(old) = old
+        && old.get("type") != new.get("type")
+    {
+        let value = new.get("type").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&FieldPath::new("type"), &value, "field is immutable"));
+    }
+    errors.extend(immutable_errors(new, old, &["data"]));
+    let mut size = 0;
+    for (key, value) in entries(new, "data") {
+        let path = FieldPath::new("data").key(key);
+        errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &Value::from(key), m)));
+        size += decoded_len(value);
+    }
+    if size > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long(&FieldPath::new("data"), DATA_BYTES_MAX));
+    }
+    if let Some((_, needs)) = TYPES.iter().find(|(name, _)| *name == new.str_at(&["type"])) {
+        errors.extend(missing(new, needs));
+    }
+    errors
+}
+
+/// What a secret lacks that its type needs.
+fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
+    let path = |key: &str| FieldPath::new("data").key(key);
+    let required = |key: &str| FieldError::required(&path(key), "");
+    let has = |key: &str| secret.at(&["data", key]).is_some();
+    match needs {
+        Needs::Present(keys) => keys.iter().filter(|key| !has(key)).map(|key| required(key)).collect(),
+        Needs::Any(keys) if keys.iter().any(|key| has(key)) => vec![],
+        Needs::Any(keys) => keys.iter().map(|key| required(key)).collect(),
+        Needs::Filled(key) if bytes(secret, key).is_none_or(|b| b.is_empty()) => vec![required(key)],
+        Needs::Filled(_) => vec![],
+        Needs::Json(key) => match bytes(secret, key) {
+            None => vec![required(key)],
+            Some(bytes) => {
+                let error = machinery::value::decode(&bytes).err();
+                let hidden = Value::from("<secret contents redacted>");
+                error.map(|error| FieldError::invalid(&path(key), &hidden, error.to_string())).into_iter().collect()
+            }
+        },
+        Needs::Annotation(name) if secret.str_at(&["metadata", "annotations", name]).is_empty() => {
+            vec![FieldError::required(&FieldPath::new("metadata.annotations").key(name), "")]
+        }
+        Needs::Annotation(_) => vec![],
+    }
+}
+
+/// A pair of certificate and key that is no pair is let through with a warning.
+fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
+    if new.str_at(&["type"]) != "kubernetes.io/tls" {
+        return vec![];
+    }
+    let holds = |key: &str| String::from_utf8_lossy(&bytes(new, key).unwrap_or_default()).contains("-----BEGIN ");
+    let missing = match (holds("tls.crt"), holds("tls.key")) {
+        (false, _) => "certificate",
+        (true, false) => "key",
+        (true, true) => return vec![],
+    };
+    vec![format!("tls: failed to find any PEM data in {missing} input")]
+}
