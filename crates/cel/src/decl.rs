@@ -100,6 +100,10 @@ impl ObjectType {
     }
 
     pub(crate) fn name(&self, scope: &str) -> String {
+        if self.path.starts_with("kubernetes.") {
+            // a type of its own, not a node of a schema
+            return self.path.to_string();
+        }
         let below = self.path.strip_prefix(scope).unwrap_or(&self.path);
         format!("selfType1{below}")
     }

@@ -2,6 +2,8 @@
 
 /// Bytes of a request body (api-machinery 1.4).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Bytes of a body that is too large which are read before it is refused.
+pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// Bytes of a field manager's name.

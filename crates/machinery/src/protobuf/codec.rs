@@ -237,9 +237,15 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
         ("meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON", value) => {
             out.bytes(1, value.to_json().as_bytes());
         }
-        ("resource.Quantity", Value::String(text)) => drop(out.text(1, text)),
-        ("intstr.IntOrString", Value::String(text)) => drop(out.int(1, 1).int(2, 0).text(3, text)),
-        ("intstr.IntOrString", Value::Int(i)) => drop(out.int(1, 0).int(2, *i).text(3, "")),
+        ("resource.Quantity", Value::String(text)) => {
+            out.text(1, text);
+        }
+        ("intstr.IntOrString", Value::String(text)) => {
+            out.int(1, 1).int(2, 0).text(3, text);
+        }
+        ("intstr.IntOrString", Value::Int(i)) => {
+            out.int(1, 0).int(2, *i).text(3, "");
+        }
         ("apiextensions.v1.JSONSchemaPropsOrBool", Value::Bool(allows)) => {
             out.int(1, i64::from(*allows));
         }
@@ -252,7 +258,9 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
         ("apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray", value) => {
             for item in value.as_array().unwrap_or_default() {
                 match item {
-                    Value::String(text) => drop(out.text(2, text)),
+                    Value::String(text) => {
+                        out.text(2, text);
+                    }
                     item => {
                         out.message(2, |inner| write_message("apiextensions.v1.JSONSchemaProps", item, inner));
                     }
@@ -260,8 +268,9 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
             }
         }
         ("authentication.v1.ExtraValue" | "authorization.v1.ExtraValue", value) => {
-            let items = value.as_array().unwrap_or_default().iter().filter_map(Value::as_str);
-            items.for_each(|item| drop(out.text(1, item)));
+            for item in value.as_array().unwrap_or_default().iter().filter_map(Value::as_str) {
+                out.text(1, item);
+            }
         }
         (name, Value::Object(map)) => {
             if let Some(members) = message(name) {

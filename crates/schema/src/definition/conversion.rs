@@ -60,7 +60,8 @@ fn client_config(config: &Value, options: &Options, path: &FieldPath, errors: &m
     }
 }
 
-fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of the URL of a webhook.
+pub fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
     let url = match url::parse(text) {
         Ok(url) => url,
@@ -87,8 +88,9 @@ fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Upstream hands name and namespace over in the wrong order, so each is reported in place of the other.
-fn webhook_service(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of the service of a webhook. Upstream hands name and namespace over in the wrong order, so each is reported
+/// in place of the other.
+pub fn webhook_service(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if text(service, "namespace").is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
     }

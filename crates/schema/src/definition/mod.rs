@@ -32,6 +32,7 @@ pub use conditions::{
     Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
     non_structural, remove_condition, set_condition,
 };
+pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub(crate) use structural::is_structural;
 pub use validate::{validate_create, validate_status_update, validate_update};

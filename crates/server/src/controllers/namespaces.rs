@@ -1,9 +1,10 @@
 //! Empties namespaces that are being deleted, then lets them go (api-machinery 29).
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use machinery::{Status, Value};
 
+use crate::clock;
 use crate::resource::builtin::NAMESPACE_FINALIZER;
 use crate::verbs::{self, Context};
 
@@ -18,19 +19,85 @@ pub async fn finalize(context: &Context) {
     }
 }
 
+/// What could not be deleted yet.
+#[derive(Default)]
+struct Remaining {
+    /// Objects by resource.
+    objects: BTreeMap<String, usize>,
+    /// Objects by finalizer.
+    finalizers: BTreeMap<String, usize>,
+}
+
 async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
-    let mut left = 0;
+    let mut remaining = Remaining::default();
     for (_, resource) in context.registry.snapshot().iter().filter(|(_, resource)| resource.namespaced) {
-        left += verbs::empty_namespace(context, resource, name).await?;
-    }
-    if left > 0 {
-        return Ok(());
+        let left = verbs::empty_namespace(context, resource, name).await?;
+        if !left.is_empty() {
+            let key = [&*resource.plural, &*resource.group].join(".");
+            remaining.objects.insert(key.trim_end_matches('.').to_owned(), left.len());
+        }
+        for finalizer in left.iter().flat_map(finalizers_of) {
+            *remaining.finalizers.entry(finalizer).or_default() += 1;
+        }
     }
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
-    verbs::change_as_server(context, &Arc::clone(&namespaces), name, "finalize", |object| {
+    if !remaining.objects.is_empty() {
+        let now = clock::now_rfc3339();
+        return verbs::change_as_server(context, &namespaces, name, "status", |object| {
+            remaining.tell(object, &now);
+        })
+        .await;
+    }
+    verbs::change_as_server(context, &namespaces, name, "finalize", |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         let kept = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
         object.set_at(&["spec", "finalizers"], kept);
     })
     .await
 }
+
+fn finalizers_of(object: &Value) -> Vec<String> {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+impl Remaining {
+    /// Writes the conditions that kubectl prints while it waits.
+    fn tell(&self, namespace: &mut Value, now: &str) {
+        let counted = |counts: &BTreeMap<String, usize>, what: &str| -> String {
+            counts.iter().map(|(key, n)| format!("{key} {what} {n} resource instances")).collect::<Vec<_>>().join(", ")
+        };
+        let content = format!("Some resources are remaining: {}", counted(&self.objects, "has"));
+        let held =
+            format!("Some content in the namespace has finalizers remaining: {}", counted(&self.finalizers, "in"));
+        let discovered = "All resources successfully discovered";
+        let parsed = "All legacy kube types successfully parsed";
+        let deleted = "All content successfully deleted, may be waiting on finalization";
+        let conditions = [
+            ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", discovered.to_owned()),
+            ("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", parsed.to_owned()),
+            ("NamespaceDeletionContentFailure", "False", "ContentDeleted", deleted.to_owned()),
+            ("NamespaceContentRemaining", "True", "SomeResourcesRemain", content),
+            match self.finalizers.is_empty() {
+                true => ("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", NO_FINALIZERS.to_owned()),
+                false => ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held),
+            },
+        ];
+        let old = namespace.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+        let list = conditions.iter().map(|(kind, status, reason, message)| {
+            let same = old.iter().find(|c| c.str_at(&["type"]) == *kind && c.str_at(&["status"]) == *status);
+            let since = same.map_or(now, |c| c.str_at(&["lastTransitionTime"]));
+            Value::from([
+                ("type", Value::from(*kind)),
+                ("status", Value::from(*status)),
+                ("lastTransitionTime", Value::from(since)),
+                ("reason", Value::from(*reason)),
+                ("message", Value::from(message)),
+            ])
+        });
+        let list: Value = list.collect();
+        namespace.set_at(&["status", "conditions"], list);
+    }
+}
+
+const NO_FINALIZERS: &str = "All content-preserving finalizers finished";

@@ -610,6 +610,8 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
     };
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
+        // a client that is still sending would not see the answer
+        let _ = Limited::new(body, limits::BODY_BYTES_DRAINED).collect().await;
         return Err(too_large());
     }
     let collected = Limited::new(body, limits::BODY_BYTES_MAX).collect().await;

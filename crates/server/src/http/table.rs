@@ -6,10 +6,9 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, ShippedColumn};
+use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 use crate::verbs::{Request, Subresource};
 
-const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 /// `PartialObjectMetadata` of an object.
 pub fn partial(object: &Value, accepted: &Accepted) -> Value {
     [
@@ -98,7 +97,11 @@ fn cells(request: &Request) -> Vec<Cells> {
         ];
     }
     if let Some(shipped) = request.resource.shipped() {
-        let computed = |c: &ShippedColumn| Cells::computed(c.name, c.kind, c.description, c.cell);
+        let computed = |c: &ShippedColumn| Cells {
+            format: c.format.to_owned(),
+            priority: c.priority,
+            ..Cells::computed(c.name, c.kind, c.description, c.cell)
+        };
         return shipped.columns.iter().map(computed).collect();
     }
     if request.version.columns.is_empty() {
@@ -125,6 +128,8 @@ impl Cells {
 pub struct Table<'a> {
     accepted: &'a Accepted,
     columns: Vec<Cells>,
+    /// Whether the name comes first.
+    named: bool,
     include: Include,
 }
 
@@ -141,7 +146,8 @@ impl<'a> Table<'a> {
                 )));
             }
         };
-        Ok(Table { accepted, columns: cells(request), include })
+        let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
+        Ok(Table { accepted, columns: cells(request), named, include })
     }
 
     fn definitions(&self) -> Value {
@@ -153,13 +159,14 @@ impl<'a> Table<'a> {
             ("priority", Value::Int(0)),
         ]
         .into();
-        std::iter::once(name).chain(self.columns.iter().map(Cells::definition)).collect()
+        self.named.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
     }
 
     fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = Value::from(object.str_at(&["metadata", "name"]));
-        let cells: Value = std::iter::once(name).chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
+        let name = self.named.then_some(name).into_iter();
+        let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
             Include::None => Value::Null,
             Include::Metadata => partial(object, self.accepted),

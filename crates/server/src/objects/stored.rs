@@ -58,7 +58,7 @@ pub struct Body {
 impl Body {
     /// Encodes an object; a resourceVersion in it is left out.
     pub fn encode(object: &Value) -> Body {
-        let mut out = Vec::with_capacity(1024);
+        let mut out = Vec::with_capacity(4096);
         let mut hole = 0;
         match object {
             Value::Object(map) => write_members(map, &mut out, &mut |key, value, out| {
@@ -72,7 +72,8 @@ impl Body {
             }),
             other => write_json(other, &mut out),
         }
-        Body { bytes: Bytes::from(out), hole }
+        // exactly as long as it is: it stays in memory for as long as the object
+        Body { bytes: Bytes::copy_from_slice(&out), hole }
     }
 
     /// Appends the object with its resourceVersion.

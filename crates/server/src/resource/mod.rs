@@ -98,8 +98,13 @@ impl Resource {
         }
     }
 
+    /// The group under which objects are stored.
+    fn storage_group(&self) -> Text {
+        self.shipped().map_or_else(|| self.group.clone(), |shipped| Text::new_static(shipped.storage_group()))
+    }
+
     pub fn key(&self, namespace: &str, name: &str) -> Key {
-        Key::new(&self.group, &self.plural, if self.namespaced { namespace } else { "" }, name)
+        Key::new(&self.storage_group(), &self.plural, if self.namespaced { namespace } else { "" }, name)
     }
 
     pub fn not_found(&self, name: &str) -> Status {
@@ -122,7 +127,7 @@ impl Resource {
         // definitions count as stored in v1beta1, as kube-apiserver has them
         let definitions = self.group == builtin::DEFINITION_GROUP;
         let version = if definitions { "v1beta1" } else { storage.name.as_str() };
-        let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.group, self.kind));
+        let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.storage_group(), self.kind));
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
 }

@@ -26,8 +26,8 @@ impl Resource {
 
     /// A stored tree in `version`.
     fn transform(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
-        if !self.is_custom() {
-            return Ok(object);
+        if let Some(shipped) = self.shipped() {
+            return Ok(shipped.from_stored(object));
         }
         let source = self.source(object.str_at(&["apiVersion"]))?.clone();
         if let Value::Object(map) = &mut object {
@@ -87,10 +87,18 @@ impl Resource {
         let storage = self.storage_version().clone();
         let mut object = self.convert(object, version, &storage)?;
         match self.shipped() {
-            Some(shipped) => object = (shipped.to_stored)(object),
+            Some(shipped) => object = shipped.to_stored(object),
             None => storage.program().schema.prune(&mut object, &mut vec![]),
         }
         Ok(object)
+    }
+
+    /// An object in its stored form as one of `version`.
+    pub fn from_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
+        match self.shipped() {
+            Some(shipped) => Ok(shipped.from_stored(stored)),
+            None => self.convert(stored, self.storage_version(), version),
+        }
     }
 
     /// The text of a field for field selectors; `None` if the field cannot be selected by.
@@ -100,13 +108,16 @@ impl Resource {
             "metadata.namespace" => self.namespaced || !self.is_custom(),
             _ => {
                 version.selectable.iter().any(|path| path == label)
-                    || self.shipped().is_some_and(|s| s.selectable.contains(&label))
+                    || self.shipped().is_some_and(|s| s.selectable.iter().any(|(name, _)| *name == label))
             }
         }
     }
 
     /// The value of a selectable field as text; absent is empty.
     pub fn field_text(&self, object: &Value, label: &str) -> Text {
+        if let Some(text) = self.shipped().and_then(|shipped| shipped.field_text(object, label)) {
+            return text;
+        }
         let mut node = object;
         for part in label.split('.') {
             match node.get(part) {

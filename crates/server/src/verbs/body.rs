@@ -4,7 +4,7 @@ use machinery::value::{Decoded, JsonError, decode_strict};
 use machinery::{Status, Value, yaml};
 
 use crate::request::{FieldValidation, go_type};
-use crate::resource::{Resource, Version};
+use crate::resource::{Resource, Version, builtin, group_version};
 use schema::Malformed;
 
 use super::Request;
@@ -136,7 +136,7 @@ pub fn normalise(
     strict: &mut Strict,
 ) -> Result<(), String> {
     if let Some(shipped) = resource.shipped() {
-        let shaped = (shipped.shape)(object);
+        let shaped = shipped.shape(object);
         strict.unknown.extend(shaped.unknown);
         if let Some(error) = shaped.error {
             return Err(error);
@@ -268,8 +268,16 @@ impl Request {
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"
             )));
         }
+        if let Some(shipped) = self.resource.shipped()
+            && kind == self.resource.kind
+            && builtin::sibling(shipped, &api_version).is_some()
+        {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+            )));
+        }
         if kind != self.resource.kind
-            && let Some(error) = other_kind_error(&kind, &api_version, object)
+            && let Some(error) = self.other_kind_error(&kind, &api_version, object)
         {
             return Err(Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {}: {error}",
@@ -295,15 +303,24 @@ impl Request {
         object.set_at(&["apiVersion"], Value::String(expected));
         Ok(())
     }
-}
 
-/// A body of another shipped kind is read as what it says it is; the error of that, if there is one.
-fn other_kind_error(kind: &str, api_version: &str, object: &Value) -> Option<String> {
-    let is = |s: &&crate::resource::builtin::Shipped| {
-        s.kind == kind && crate::resource::group_version(s.group, s.version) == api_version
-    };
-    let shipped = crate::resource::builtin::SHIPPED.iter().find(is)?;
-    (shipped.shape)(object).error
+    /// A body of another shipped kind is read as what it says it is, and then can't become what is wanted. Definitions
+    /// have a scheme of their own, which knows no other kinds.
+    fn other_kind_error(&self, kind: &str, api_version: &str, object: &Value) -> Option<String> {
+        let is = |s: &&builtin::Shipped| s.kind == kind && group_version(s.group, s.version) == api_version;
+        let shipped = builtin::SHIPPED.iter().find(is)?;
+        let error = shipped.shape(object).error;
+        let apart = |group: &str| group == builtin::DEFINITION_GROUP;
+        if error.is_some() || apart(shipped.group) != apart(&self.resource.group) {
+            return error;
+        }
+        let package = match self.resource.shipped()?.storage_group().split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        let wanted = &self.resource.kind;
+        Some(format!("converting ({}.{kind}) to ({package}.{wanted}): unknown conversion", shipped.version))
+    }
 }
 
 fn undeclared(object: &Value) -> Vec<String> {

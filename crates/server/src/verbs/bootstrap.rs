@@ -58,8 +58,12 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
-/// Deletes what a namespace has of a resource; answers how much is left.
-pub async fn empty_namespace(context: &Context, resource: &Arc<Resource>, namespace: &str) -> Result<usize, Status> {
+/// Deletes what a namespace has of a resource; answers what is left.
+pub async fn empty_namespace(
+    context: &Context,
+    resource: &Arc<Resource>,
+    namespace: &str,
+) -> Result<Vec<Value>, Status> {
     let prefix = format!("{namespace}/");
     let inside = || -> Vec<_> {
         let (root, _) = resource.collection.latest();
@@ -71,7 +75,7 @@ pub async fn empty_namespace(context: &Context, resource: &Arc<Resource>, namesp
         let request = server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete::delete_until_gone(context, &request, &Default::default(), stored).await?;
     }
-    Ok(inside().len())
+    Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
 /// Changes an object as the server, whatever happens to it meanwhile; an object that is being deleted and held by

@@ -136,21 +136,31 @@ fn conversion_words(why: &str) -> String {
     }
 }
 
-fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
-    let mut strict = Strict::default();
-    let (mut object, told) = match patch {
-        Patch::Json(patch) => (json_patch::apply(old.clone(), patch)?, &patch.strict_errors),
-        Patch::Merge(patch) => (merge_patch::apply(old.clone(), patch.value.clone()), &patch.strict_errors),
+/// The object with the patch in it, as it is.
+fn patched_only(request: &Request, patch: &Patch, old: &Value) -> Result<Value, Status> {
+    match patch {
+        Patch::Json(patch) => json_patch::apply(old.clone(), patch),
+        Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),
         Patch::Strategic(patch) => {
             let metadata = crate::resource::builtin::patch_metadata(request.resource.shipped());
-            (strategic_merge::apply(old.clone(), patch.value.clone(), &metadata)?, &patch.strict_errors)
+            strategic_merge::apply(old.clone(), patch.value.clone(), &metadata)
         }
+    }
+}
+
+fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
+    let mut strict = Strict::default();
+    let told = match patch {
+        Patch::Json(patch) => &patch.strict_errors,
+        Patch::Merge(patch) => &patch.strict_errors,
+        Patch::Strategic(patch) => &patch.strict_errors,
     };
-    let before = object.clone();
+    let mut object = patched_only(request, patch, old)?;
     let invalid = |why: String| {
         let shown = match patch {
             Patch::Strategic(patch) => gotext::plain(&patch.value),
-            _ => before.to_json(),
+            // made again for the message: errors are rare, copies of whole objects are not cheap
+            _ => patched_only(request, patch, old).unwrap_or_default().to_json(),
         };
         let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
         Status::invalid("", "", "", &[error])
@@ -160,7 +170,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     }
     if request.resource.is_custom() {
         if object.str_at(&["kind"]).is_empty() {
-            return Err(invalid(format!("Object 'Kind' is missing in '{}'", before.to_json())));
+            return Err(invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
         if object.get("apiVersion").is_none() {
             return Err(Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"));

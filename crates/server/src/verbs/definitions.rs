@@ -3,10 +3,13 @@
 //! Names are decided and the definition is established before its write is answered, so that its resource is served when
 //! the POST returns. Deleting instances goes on behind it, see [`finalize`].
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use machinery::{Status, Text, Value};
 use schema::definition::{self, CLEANUP_FINALIZER, Condition};
+
+use store::Revision;
 
 use super::{Context, Outcome, Request, Shown, Subresource, write};
 use crate::clock;
@@ -35,12 +38,41 @@ fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     super::bootstrap::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
+/// The names of definitions by the definition's name, each read once per revision: deciding on the names of one asks for
+/// those of all others in its group.
+#[derive(Default)]
+pub struct Names(Mutex<HashMap<Text, (Revision, Arc<Value>)>>);
+
+impl Names {
+    /// The definition's group, names and accepted names, and nothing else of it.
+    fn of(&self, name: &Text, stored: &Stored) -> Arc<Value> {
+        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, names)) = lock().get(name).filter(|(revision, _)| *revision == stored.revision) {
+            return names.clone();
+        }
+        let whole = stored.body.to_value(0);
+        let mut names = Value::object();
+        for path in [["spec", "group"], ["spec", "names"], ["status", "acceptedNames"]] {
+            if let Some(part) = whole.at(&path) {
+                names.set_at(&path, part.clone());
+            }
+        }
+        let names = Arc::new(names);
+        lock().insert(name.clone(), (stored.revision, names.clone()));
+        names
+    }
+
+    fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(name);
+    }
+}
+
 /// What follows the write of any object.
 pub async fn after_write(context: &Context, request: &Request, stored: &Stored) {
     if !is_definition(&request.resource) {
         return;
     }
-    let group = group_of(&request.resource, &stored.meta.name);
+    let group = context.names.of(&stored.meta.name, stored).str_at(&["spec", "group"]).to_owned();
     settle(context, &stored.meta.name).await;
     settle_peers(context, &group, &stored.meta.name).await;
     if stored.meta.deleting {
@@ -51,16 +83,12 @@ pub async fn after_write(context: &Context, request: &Request, stored: &Stored) 
 /// What follows the deletion of any object.
 pub async fn after_delete(context: &Context, request: &Request) {
     if is_definition(&request.resource) {
+        context.names.forget(request.name());
         let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
         settle_peers(context, &group, request.name()).await;
     } else if request.resource.terminating || request.resource.shipped().is_none() {
         context.wake_deletions();
     }
-}
-
-fn group_of(resource: &Resource, name: &str) -> String {
-    let stored = resource.collection.get(name);
-    stored.map(|s| s.body.to_value(0).str_at(&["spec", "group"]).to_owned()).unwrap_or_default()
 }
 
 /// Settles every definition: after a start.
@@ -78,14 +106,13 @@ async fn settle_peers(context: &Context, group: &str, except: &str) {
     let suffix = format!(".{group}");
     let (root, _) = resource.collection.latest();
     for (name, stored) in root {
-        if name != except && name.ends_with(&suffix) && needs_names(&stored) {
+        if name != except && name.ends_with(&suffix) && needs_names(&context.names.of(&name, &stored)) {
             settle(context, &name).await;
         }
     }
 }
 
-fn needs_names(stored: &Stored) -> bool {
-    let value = stored.body.to_value(0);
+fn needs_names(value: &Value) -> bool {
     value.at(&["spec", "names"]) != value.at(&["status", "acceptedNames"])
 }
 
@@ -95,8 +122,8 @@ pub async fn settle(context: &Context, name: &str) {
     for _ in 0..ROUNDS_MAX {
         let Some(stored) = resource.collection.get(name) else { return };
         let old = stored.body.to_value(stored.revision);
-        let Some(next) = next_status(&resource, &old) else { return };
-        if let Err(status) = write_status(context, &resource, name, next, &stored).await {
+        let Some(next) = next_status(context, &resource, &old) else { return };
+        if let Err(status) = write_status(context, &resource, name, &old, next, &stored).await {
             tracing::error!(definition = name, error = %status, "the status of a definition cannot be written");
             return;
         }
@@ -104,10 +131,10 @@ pub async fn settle(context: &Context, name: &str) {
 }
 
 /// The definition with the next change of its status; `None` when it is settled.
-fn next_status(resource: &Resource, old: &Value) -> Option<Value> {
+fn next_status(context: &Context, resource: &Resource, old: &Value) -> Option<Value> {
     let now = clock::now_rfc3339();
     let mut next = old.clone();
-    if let Some(naming) = naming(resource, old) {
+    if let Some(naming) = naming(context, resource, old) {
         next.set_at(&["status", "acceptedNames"], naming.accepted_names);
         definition::set_condition(&mut next, &naming.names_accepted, &now);
         if let Some(established) = &naming.established {
@@ -134,28 +161,29 @@ fn next_status(resource: &Resource, old: &Value) -> Option<Value> {
     Some(next)
 }
 
-fn naming(resource: &Resource, old: &Value) -> Option<definition::Naming> {
+fn naming(context: &Context, resource: &Resource, old: &Value) -> Option<definition::Naming> {
     if old.at(&["spec", "names"]) == old.at(&["status", "acceptedNames"]) {
         return None;
     }
     let group = old.str_at(&["spec", "group"]);
     let suffix = format!(".{group}");
     let (root, _) = resource.collection.latest();
-    let same = root.iter().filter(|(name, _)| name.ends_with(&suffix)).map(|(_, stored)| stored.body.to_value(0));
-    let peers: Vec<Value> = same.filter(|d| d.str_at(&["spec", "group"]) == group).collect();
-    definition::naming(old, peers.iter())
+    let same =
+        root.iter().filter(|(name, _)| name.ends_with(&suffix)).map(|(name, stored)| context.names.of(name, stored));
+    let peers: Vec<Arc<Value>> = same.filter(|d| d.str_at(&["spec", "group"]) == group).collect();
+    definition::naming(old, peers.iter().map(|peer| &**peer))
 }
 
 async fn write_status(
     context: &Context,
     resource: &Arc<Resource>,
     name: &str,
+    old: &Value,
     mut next: Value,
     current: &Arc<Stored>,
 ) -> Result<(), Status> {
     let request = status_request(resource, name);
-    let old = current.body.to_value(current.revision);
-    request.track_update(Some(&old), &mut next, SERVER);
+    request.track_update(Some(old), &mut next, SERVER);
     // if somebody else was faster, the next round sees what they wrote
     write::store(context, &request, &next, Some(current)).await.map(|_| ())
 }

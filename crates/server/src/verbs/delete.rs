@@ -122,8 +122,10 @@ fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) 
         status
     };
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
+    // kinds with a way of their own to be deleted
+    let own_way = definitions::is_definition(resource) || resource.shipped().is_some_and(|s| s.kind == "Namespace");
     if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
-        if definitions::is_definition(resource) {
+        if own_way {
             let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
             return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
         }
@@ -132,7 +134,7 @@ fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) 
         )));
     }
     if let Some(wanted) = options.resource_version.as_ref().filter(|wanted| *wanted != version) {
-        if definitions::is_definition(resource) {
+        if own_way {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
             );

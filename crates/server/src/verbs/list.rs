@@ -198,7 +198,7 @@ impl Selection {
 }
 
 fn unsupported_label(request: &Request, label: &str) -> Status {
-    if request.resource.is_custom() {
+    if request.resource.shipped().is_none_or(|shipped| !shipped.selectable.is_empty()) {
         return Status::bad_request(format!("field label not supported: {label}"));
     }
     let known = "only \"metadata.name\", \"metadata.namespace\"";

@@ -77,6 +77,7 @@ fn name_errors(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>
     let rule = |name: &str| match request.resource.shipped().map(|s| s.name_rule) {
         Some(NameRule::Label) if name.contains('.') => vec!["must not contain dots".to_owned()],
         Some(NameRule::Label) => names::dns1123_label(name),
+        Some(NameRule::Path) => names::path_segment(name),
         _ => names::dns1123_subdomain(name),
     };
     let generate = metadata.str_at(&["generateName"]);

@@ -44,11 +44,13 @@ pub struct Context {
     pub admission: Admission,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
+    /// What names definitions have, as of a revision.
+    names: definitions::Names,
 }
 
 impl Context {
     pub fn new(objects: Arc<Objects>, registry: Arc<Registry>, admission: Admission) -> Context {
-        Context { objects, registry, admission, deletions: Notify::new() }
+        Context { objects, registry, admission, deletions: Notify::new(), names: Default::default() }
     }
 
     /// There may be something to clean up.

@@ -15,6 +15,7 @@ use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::WriteOptions;
+use crate::resource::builtin::DEFINITION_GROUP;
 
 /// The object as it would be stored, and what is wrong with it.
 pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (Value, Vec<FieldError>) {
@@ -53,13 +54,14 @@ async fn create_prepared(
             let why = "create not allowed while custom resource definition is terminating";
             return Err(Status::forbidden(&resource.group, &resource.plural, &name, why));
         }
-        context.admission.namespace_lifecycle(&context.objects, request, &name)?;
+        let asked = if generated { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
+        context.admission.namespace_lifecycle(&context.objects, request, asked)?;
         prepare_for_create(request, &mut object);
-        warn(request, &object, None);
         let errors = validate_create(request, &object);
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
         }
+        warn(request, &object, None);
         if options.dry_run {
             return dry_run_create(request, object, &name);
         }
@@ -86,7 +88,7 @@ fn dry_run_create(request: &Request, object: Value, name: &str) -> Result<Outcom
     }
     let version = &request.version;
     let stored = request.resource.to_storage(object, version)?;
-    let shown = request.resource.convert(stored, request.resource.storage_version(), version)?;
+    let shown = request.resource.from_storage(stored, version)?;
     Ok(Outcome::Object(201, Shown::Tree(shown)))
 }
 
@@ -129,7 +131,8 @@ fn invalid(request: &Request, object: &Value, errors: &[FieldError]) -> Status {
     if request.resource.is_custom() {
         return Status::invalid(group, object.str_at(&["kind"]), name, errors);
     }
-    Status::invalid(&request.resource.group, &request.resource.kind, name, errors)
+    let group = request.resource.shipped().map_or(request.resource.group.as_str(), |s| s.storage_group());
+    Status::invalid(group, &request.resource.kind, name, errors)
 }
 
 fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
@@ -223,7 +226,7 @@ pub async fn change_loop(
     Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), message))
 }
 
-/// Only an apply creates what is not there.
+/// Only an apply creates what is not there; a replacement does so for some kinds.
 async fn absent(
     context: &Context,
     request: &Request,
@@ -231,6 +234,12 @@ async fn absent(
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
     let not_found = || request.resource.not_found(request.name());
+    if let Change::Replace(object) = change
+        && request.subresource == Subresource::None
+        && request.resource.shipped().is_some_and(|shipped| shipped.create_on_update)
+    {
+        return create_by_update(context, request, object.clone(), options).await;
+    }
     let Change::Apply { configuration, force, strict } = change else { return Err(not_found()) };
     if request.subresource != Subresource::None {
         return Err(not_found());
@@ -253,6 +262,25 @@ async fn absent(
     meta::fill_system_fields(request, &mut object)?;
     object.remove_at(&["metadata", "resourceVersion"]);
     meta::dedup_owners(request, &mut object, true);
+    create_prepared(context, request, object, options).await
+}
+
+/// Creates what an update names and nobody has created; its resourceVersion is not looked at.
+async fn create_by_update(
+    context: &Context,
+    request: &Request,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Outcome, Status> {
+    let uid = object.str_at(&["metadata", "uid"]);
+    if !uid.is_empty() {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
+    }
+    object.remove_at(&["metadata", "resourceVersion"]);
+    meta::fill_system_fields(request, &mut object)?;
+    meta::dedup_owners(request, &mut object, false);
+    request.track_update(None, &mut object, &request.manager(&options.field_manager));
     create_prepared(context, request, object, options).await
 }
 
@@ -324,6 +352,15 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
     Ok(object)
 }
 
+/// The key of an object as the reference server's messages show it: kinds of its own have no group there.
+fn storage_key(request: &Request) -> String {
+    let key = request.resource.key(request.namespace(), request.name());
+    match request.resource.shipped() {
+        Some(shipped) if shipped.group != DEFINITION_GROUP => format!("/registry/{}/{}", key.plural, key.path),
+        _ => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
+    }
+}
+
 /// resourceVersion and, for replacements, uid.
 fn check_preconditions(
     request: &Request,
@@ -336,7 +373,7 @@ fn check_preconditions(
     let name = request.name();
     let (uid, stored_uid) = (object.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if !change.is_patch() && !uid.is_empty() && uid != stored_uid {
-        let key = String::from_utf8_lossy(&resource.key(request.namespace(), name).to_bytes()).into_owned();
+        let key = storage_key(request);
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
         );
@@ -370,11 +407,9 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
         Subresource::Status => {
             let status = object.remove_at(&["status"]);
             let tracked = object.remove_at(&["metadata", "managedFields"]);
-            let metadata = object.get("metadata").cloned();
+            let metadata = object.remove_at(&["metadata"]).filter(|_| !request.resource.is_custom());
             let mut next = old.clone();
-            if !request.resource.is_custom()
-                && let Some(metadata) = metadata
-            {
+            if let Some(metadata) = metadata {
                 next.set_at(&["metadata"], metadata);
                 meta::restore_system_fields(&mut next, old);
             }
@@ -409,11 +444,11 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
 }
 
 fn same_outside_metadata(a: &Value, b: &Value) -> bool {
-    let rest = |v: &'_ Value| -> Vec<(Text, Value)> {
-        let all = v.as_object().into_iter().flat_map(machinery::Map::iter);
-        all.filter(|(key, _)| key.as_str() != "metadata").map(|(k, v)| (k.clone(), v.clone())).collect()
-    };
-    rest(a) == rest(b)
+    fn rest(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
+        let members = object.as_object().into_iter().flat_map(machinery::Map::iter);
+        members.filter(|(key, _)| key.as_str() != "metadata")
+    }
+    rest(a).eq(rest(b))
 }
 
 fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
@@ -445,7 +480,7 @@ async fn commit_update(
             }
         }
         let mut shown = resource.to_storage(object, &request.version)?;
-        shown = resource.convert(shown, resource.storage_version(), &request.version)?;
+        shown = resource.from_storage(shown, &request.version)?;
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }
@@ -497,7 +532,8 @@ pub async fn store(
     }
     let key = resource.key(&meta.namespace, &meta.name);
     let path = key.path.clone();
-    let clean = if request.version.id == resource.storage_version().id { request.version.id } else { 0 };
+    let as_stored = resource.shipped().is_none_or(|shipped| shipped.stored_as.is_none());
+    let clean = if as_stored && request.version.id == resource.storage_version().id { request.version.id } else { 0 };
     match context.objects.put(&key, body, meta, current.map(|c| c.revision), clean).await {
         Ok(revision) => {
             let found = resource.collection.get(&path).filter(|stored| stored.revision == revision);

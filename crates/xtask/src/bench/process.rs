@@ -53,8 +53,10 @@ impl Launch {
     /// What the server said instead of being ready.
     fn failure(&self, name: &str, line: &str) -> String {
         let log = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
-        let last = log.lines().last().unwrap_or(line);
-        format!("the server did not become ready: {last}")
+        match [line.trim()].into_iter().chain(log.lines()).rfind(|text| !text.is_empty()) {
+            Some(last) => format!("the server did not become ready: {last}"),
+            None => format!("{} ended without a ready line", self.binary.display()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::row::{Row, memory_text, time_text};
+use super::row::{Goal, Row, memory_text, time_text};
 use super::{Flags, machine};
 use crate::workspace;
 
@@ -29,7 +29,13 @@ pub fn render(ours: &[Row], theirs: &[Row], other: Option<&str>) -> String {
 
 /// The one number of a row that its goal speaks of.
 fn headline(row: &Row) -> String {
-    row.rate().map_or_else(|| time_text(row.samples.quantile(0.5)), |rate| format!("{rate:.0}/s"))
+    match row.goal {
+        Goal::Rate(_) => format!("{:.0}/s", row.samples.rate()),
+        Goal::Median(_) => time_text(row.samples.quantile(0.5)),
+        Goal::Total(_) => time_text(row.samples.wall),
+        Goal::Delivered(_) => format!("p99 {}", time_text(row.samples.quantile(0.99))),
+        Goal::Memory(_) => row.memory.map(memory_text).unwrap_or_default(),
+    }
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -85,7 +91,11 @@ pub fn document(root: &Path, table: &str, sync: Duration, flags: &Flags) -> Stri
     format!(
         "# Bench of {}\n\n- commit: {commit}{}\n- machine: {}; load of the last minute {}\n- append of 4 KB with fdatasync: {}\n- clients: {}, {protocol}, TLS with client certificates, on the same machine\n\n{table}",
         today(),
-        if changed { ", with uncommitted changes" } else { "" },
+        match (&flags.binary, changed) {
+            (Some(_), _) => " (the binary was given and may be of another)",
+            (None, true) => ", with uncommitted changes",
+            (None, false) => "",
+        },
         machine::describe(),
         machine::load(),
         time_text(sync),
@@ -104,7 +114,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::load::Samples;
-    use super::super::row::Goal;
     use super::*;
 
     #[test]

@@ -27,10 +27,8 @@ pub const KIND: Shipped = Shipped {
     ..BASE
 };
 
-pub const fn match_conditions() -> Field {
-    non_empty("matchConditions", Shape::List("[]v1.MatchCondition", &Shape::Struct(&MATCH_CONDITION)))
-        .merged(Merge::Patched("name"))
-}
+const CONDITIONS: Shape = Shape::List("[]v1.MatchCondition", &Shape::Struct(&MATCH_CONDITION));
+pub const MATCH_CONDITIONS: Field = non_empty("matchConditions", CONDITIONS).merged(Merge::Patched("name"));
 
 pub const fn selector(name: &'static str) -> Field {
     given(name, Shape::Struct(&LABEL_SELECTOR)).merged(Merge::Atomic)
@@ -140,7 +138,7 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
 }
 
 /// The errors of match conditions.
-pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope, errors: &mut Vec<FieldError>) {
+pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>, errors: &mut Vec<FieldError>) {
     let conditions = list(object, "matchConditions");
     if conditions.len() > MATCH_CONDITIONS_MAX {
         let path = path.child("matchConditions");

@@ -32,6 +32,12 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
     }
 }
 
+/// `Invalid value` with a struct as Go prints it: members in the order of its fields.
+pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
+    FieldError { value: format!("{{{}}}", members.join(",")), ..FieldError::invalid(path, &Value::Null, why) }
+}
+
 /// The errors of a label selector.
 pub fn label_selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];

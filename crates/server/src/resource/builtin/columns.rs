@@ -6,8 +6,23 @@ use machinery::{Map, Value, jsonpath};
 pub struct ShippedColumn {
     pub name: &'static str,
     pub kind: &'static str,
+    pub format: &'static str,
     pub description: &'static str,
+    /// Above zero: only shown in wide tables.
+    pub priority: i64,
     pub cell: fn(&Value, i64) -> Value,
+}
+
+const fn column(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
+    ShippedColumn { name, kind: "string", format: "", description, priority: 0, cell }
+}
+
+const fn wide(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
+    ShippedColumn { priority: 1, ..column(name, description, cell) }
+}
+
+const fn number(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
+    ShippedColumn { kind: "integer", ..column(name, description, cell) }
 }
 
 /// The description of columns that show the age.
@@ -20,37 +35,218 @@ fn created(object: &Value) -> &str {
 pub const AGE: ShippedColumn = ShippedColumn {
     name: "Age",
     kind: "string",
+    format: "",
     description: AGE_DESCRIPTION,
+    priority: 0,
     cell: |object, now| Value::from(jsonpath::columns::age(created(object), now)),
 };
 
 pub const CREATED_AT: ShippedColumn = ShippedColumn {
     name: "Created At",
     kind: "date",
+    format: "",
     description: AGE_DESCRIPTION,
+    priority: 0,
     cell: |object, _| Value::from(created(object)),
 };
 
-pub const DATA: ShippedColumn = ShippedColumn {
-    name: "Data",
-    kind: "string",
-    description: "The number of entries",
-    cell: |object, _| {
-        let count = |field: &str| object.get(field).and_then(Value::as_object).map_or(0, Map::len);
-        Value::Int(i64::try_from(count("data") + count("binaryData")).unwrap_or(i64::MAX))
+fn len(object: &Value, path: &[&str]) -> usize {
+    match object.at(path) {
+        Some(Value::Array(items)) => items.len(),
+        Some(Value::Object(map)) => map.len(),
+        _ => 0,
+    }
+}
+
+fn count(count: usize) -> Value {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+pub const DATA: ShippedColumn = column(
+    "Data",
+    "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.",
+    |object, _| count(len(object, &["data"]) + len(object, &["binaryData"])),
+);
+
+pub const SECRET_DATA: ShippedColumn = column(
+    "Data",
+    "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4",
+    |object, _| count(len(object, &["data"])),
+);
+
+pub const PHASE: ShippedColumn =
+    column("Status", "The status of the namespace", |object, _| Value::from(object.str_at(&["status", "phase"])));
+
+pub const TYPE: ShippedColumn = column(
+    "Type",
+    "Used to facilitate programmatic handling of secret data. More info: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
+    |object, _| Value::from(object.str_at(&["type"])),
+);
+
+pub const SECRETS: ShippedColumn = column("Secrets", SECRETS_DESCRIPTION, |object, _| count(len(object, &["secrets"])));
+
+const SECRETS_DESCRIPTION: &str = "Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are allowed to use. Pods are only limited to this list if this service account has a \"kubernetes.io/enforce-mountable-secrets\" annotation set to \"true\". The \"kubernetes.io/enforce-mountable-secrets\" annotation is deprecated since v1.32. Prefer separate namespaces to isolate access to mounted secrets. This field should not be used to find auto-generated service account token secrets for use outside of pods. Instead, tokens can be requested directly using the TokenRequest API, or service account token secrets can be manually created. More info: https://kubernetes.io/docs/concepts/configuration/secret";
+
+pub const HOLDER: ShippedColumn = column(
+    "Holder",
+    "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
+    |object, _| Value::from(object.str_at(&["spec", "holderIdentity"])),
+);
+
+pub const ROLE: ShippedColumn = column(
+    "Role",
+    "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
+    |object, _| {
+        let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
+        Value::from(format!("{}/{}", part("kind"), part("name")))
     },
-};
+);
 
-pub const PHASE: ShippedColumn = ShippedColumn {
-    name: "Status",
-    kind: "string",
-    description: "The status of the namespace",
-    cell: |object, _| Value::from(object.str_at(&["status", "phase"])),
-};
+pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
+pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
+pub const ACCOUNTS: ShippedColumn =
+    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
 
-pub const TYPE: ShippedColumn = ShippedColumn {
-    name: "Type",
-    kind: "string",
-    description: "What the data is for",
-    cell: |object, _| Value::from(object.str_at(&["type"])),
-};
+/// The subjects of a kind, those in namespaces with them.
+fn subjects(binding: &Value, kind: &str) -> Value {
+    let all = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
+    let of_kind = all.iter().filter(|subject| subject.str_at(&["kind"]) == kind);
+    let text = |subject: &Value| match kind {
+        "ServiceAccount" => format!("{}/{}", subject.str_at(&["namespace"]), subject.str_at(&["name"])),
+        _ => subject.str_at(&["name"]).to_owned(),
+    };
+    Value::from(of_kind.map(text).collect::<Vec<_>>().join(", "))
+}
+
+pub const WEBHOOKS: ShippedColumn =
+    number("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration", |object, _| {
+        count(len(object, &["webhooks"]))
+    });
+
+pub const VALIDATIONS: ShippedColumn = number(
+    "Validations",
+    "Validations indicates the number of validation rules defined in this configuration",
+    |object, _| count(len(object, &["spec", "validations"])),
+);
+
+pub const PARAM_KIND: ShippedColumn =
+    column("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy", |object, _| {
+        match object.at(&["spec", "paramKind"]) {
+            None => Value::from("<unset>"),
+            Some(kind) => Value::from(format!("{}/{}", kind.str_at(&["apiVersion"]), kind.str_at(&["kind"]))),
+        }
+    });
+
+pub const POLICY_NAME: ShippedColumn = column(
+    "PolicyName",
+    "PolicyName indicates the policy definition which the policy binding binded to",
+    |object, _| Value::from(object.str_at(&["spec", "policyName"])),
+);
+
+pub const PARAM_REF: ShippedColumn =
+    column("ParamRef", "ParamRef indicates the param resource which sets the configration param", |object, _| {
+        let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
+        let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
+        Value::from(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") })
+    });
+
+pub const REQUESTS: ShippedColumn = column(
+    "Request",
+    "Request represents a minimum amount of cpu/memory that a container may consume.",
+    |object, _| usage(object, false),
+);
+
+pub const LIMITS: ShippedColumn = column(
+    "Limit",
+    "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
+    |object, _| usage(object, true),
+);
+
+/// What is used of what is allowed, for limits or for all else.
+fn usage(quota: &Value, limits: bool) -> Value {
+    let hard = quota.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let shown = hard.filter(|(name, _)| name.starts_with("limits.") == limits).map(|(name, hard)| {
+        let used = quota.at(&["status", "used", name]).and_then(Value::as_str).unwrap_or("0");
+        format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())
+    });
+    Value::from(shown.collect::<Vec<_>>().join(", "))
+}
+
+/// The columns of events, whichever group they are read from.
+pub const EVENT: &[ShippedColumn] = &[
+    column("Last Seen", "The time at which the most recent occurrence of this event was recorded.", |event, now| {
+        since(last_seen(event), now)
+    }),
+    column("Type", "Type of this event (Normal, Warning), new types could be added in the future", |event, _| {
+        Value::from(event.str_at(&["type"]))
+    }),
+    column(
+        "Reason",
+        "This should be a short, machine understandable string that gives the reason for the transition into the object's current status.",
+        |event, _| Value::from(event.str_at(&["reason"])),
+    ),
+    column("Object", "The object that this event is about.", |event, _| {
+        let object = either(event, "involvedObject", "regarding");
+        let (kind, name) = (object.str_at(&["kind"]).to_lowercase(), object.str_at(&["name"]));
+        Value::from(if name.is_empty() { kind } else { format!("{kind}/{name}") })
+    }),
+    wide("Subobject", SUBOBJECT_DESCRIPTION, |event, _| {
+        Value::from(either(event, "involvedObject", "regarding").str_at(&["fieldPath"]))
+    }),
+    wide(
+        "Source",
+        "The component reporting this event. Should be a short machine understandable string.",
+        |event, _| {
+            let source = either(event, "source", "deprecatedSource");
+            let controller = either(event, "reportingComponent", "reportingController").as_str().unwrap_or_default();
+            let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+            let component = or(source.str_at(&["component"]), controller);
+            let instance = or(source.str_at(&["host"]), event.str_at(&["reportingInstance"]));
+            Value::from(if instance.is_empty() { component } else { format!("{component}, {instance}") })
+        },
+    ),
+    column("Message", "A human-readable description of the status of this operation.", |event, _| {
+        Value::from(either(event, "message", "note").as_str().unwrap_or_default().trim())
+    }),
+    wide(
+        "First Seen",
+        "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)",
+        |event, now| since(first_seen(event), now),
+    ),
+    wide("Count", "The number of times this event has occurred.", |event, _| {
+        let one = |value: &Value| value.as_int().filter(|count| *count != 0);
+        let count = event.at(&["series", "count"]).or_else(|| Some(either(event, "count", "deprecatedCount")));
+        Value::Int(count.and_then(one).unwrap_or(1))
+    }),
+    ShippedColumn {
+        format: "name",
+        ..wide("Name", NAME_DESCRIPTION, |event, _| Value::from(event.str_at(&["metadata", "name"])))
+    },
+];
+
+const SUBOBJECT_DESCRIPTION: &str = "If referring to a piece of an object instead of an entire object, this string should contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if the object reference is to a container within a pod, this would take on a value like: \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is chosen only to have some well-defined way of referencing a part of an object.";
+
+/// The description of columns that show the name.
+pub const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+/// A member by its name in one group or the other.
+fn either<'a>(event: &'a Value, core: &str, new: &str) -> &'a Value {
+    event.get(core).or_else(|| event.get(new)).unwrap_or(&Value::Null)
+}
+
+fn first_seen(event: &Value) -> &str {
+    let first = either(event, "firstTimestamp", "deprecatedFirstTimestamp").as_str();
+    first.unwrap_or_else(|| event.str_at(&["eventTime"]))
+}
+
+fn last_seen(event: &Value) -> &str {
+    if event.get("series").is_some() {
+        return event.str_at(&["series", "lastObservedTime"]);
+    }
+    let last = either(event, "lastTimestamp", "deprecatedLastTimestamp").as_str();
+    last.unwrap_or_else(|| first_seen(event))
+}
+
+fn since(time: &str, now: i64) -> Value {
+    Value::from(jsonpath::columns::age(time, now))
+}

@@ -16,17 +16,18 @@ mod rbac;
 mod secrets;
 mod webhooks;
 
-pub use columns::{AGE_DESCRIPTION, ShippedColumn};
+pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use namespaces::NAMESPACE_FINALIZER;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
+use schema::apply::TypeSchema;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::version::Version;
-use super::{Conversion, Resource, Rules};
+use super::{Conversion, Resource, Rules, group_version};
 use crate::objects::Objects;
 
 /// What decoding into the Go type of a kind and encoding it again does.
@@ -183,6 +184,20 @@ pub fn patch_metadata(shipped: Option<&'static Shipped>) -> PatchMeta {
     PatchMeta::of_kind(&shipped.map(Shipped::type_schema).unwrap_or_default())
 }
 
+/// The other look at objects that are stored with those of a kind, by its group and version.
+pub fn sibling(shipped: &Shipped, api_version: &str) -> Option<&'static Shipped> {
+    let found = SHIPPED.iter().find(|s| s.kind == shipped.kind && group_version(s.group, s.version) == api_version)?;
+    (found.group != shipped.group && found.storage_group() == shipped.storage_group()).then_some(found)
+}
+
+/// The types of a kind for server-side apply.
+pub fn types(shipped: &'static Shipped) -> &'static TypeSchema {
+    static TYPES: [OnceLock<TypeSchema>; COUNT] = [const { OnceLock::new() }; COUNT];
+    static ANY: OnceLock<TypeSchema> = OnceLock::new();
+    let slot = SHIPPED.iter().position(|s| s == shipped).and_then(|i| TYPES.get(i)).unwrap_or(&ANY);
+    slot.get_or_init(|| TypeSchema::compile(&shipped.type_schema()))
+}
+
 impl PartialEq for Shipped {
     fn eq(&self, other: &Shipped) -> bool {
         self.group == other.group && self.kind == other.kind
@@ -232,11 +247,7 @@ const BASE: Shipped = Shipped {
 
 static REVIEW: Struct = Struct {
     name: "SelfSubjectReview",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-    ],
+    fields: &[non_empty("apiVersion", TEXT), non_empty("kind", TEXT), given("metadata", Shape::Struct(&OBJECT_META))],
 };
 
 const SELF_SUBJECT_REVIEW: Shipped = Shipped {
@@ -250,9 +261,10 @@ const SELF_SUBJECT_REVIEW: Shipped = Shipped {
     ..BASE
 };
 
+const COUNT: usize = 18;
 
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 18] = [
+pub static SHIPPED: [Shipped; COUNT] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,

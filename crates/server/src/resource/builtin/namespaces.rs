@@ -36,7 +36,7 @@ static SPEC: Struct =
 static CONDITION: Struct = Struct {
     name: "NamespaceCondition",
     fields: &[
-        given("lastTransitionTime", Shape::Time),
+        shape::always("lastTransitionTime", Shape::Time),
         non_empty("message", TEXT),
         non_empty("reason", TEXT),
         shape::always("status", Shape::Text("v1.ConditionStatus")),
@@ -49,8 +49,7 @@ static CONDITION_ITEM: Shape = Shape::Struct(&CONDITION);
 static STATUS: Struct = Struct {
     name: "NamespaceStatus",
     fields: &[
-        non_empty("conditions", Shape::List("[]v1.NamespaceCondition", &CONDITION_ITEM))
-            .merged(Merge::Patched("type")),
+        non_empty("conditions", Shape::List("[]v1.NamespaceCondition", &CONDITION_ITEM)).merged(Merge::Patched("type")),
         non_empty("phase", Shape::Text("v1.NamespacePhase")),
     ],
 };
@@ -75,11 +74,12 @@ fn default(object: &mut Value) {
 }
 
 /// The finalizers of a namespace's spec.
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let path = FieldPath::new("spec.finalizers");
     let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
     let mut errors = vec![];
-    for finalizer in list {
+    for (i, finalizer) in list.iter().enumerate() {
+        let path = if old.is_some() { path.index(i) } else { path.clone() };
         let name = finalizer.as_str().unwrap_or_default();
         let messages = machinery::names::qualified_name(name);
         errors.extend(messages.into_iter().map(|m| FieldError::invalid(&path, finalizer, m)));

@@ -2,11 +2,9 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
-use schema::shape::{
-    LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts,
-};
+use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{items, label_selector, list, text};
+use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
 use super::{BASE, Form, NameRule, Shipped, columns};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -24,12 +22,7 @@ static POLICY_RULE: Struct = Struct {
 
 static SUBJECT: Struct = Struct {
     name: "Subject",
-    fields: &[
-        non_empty("apiGroup", TEXT),
-        always("kind", TEXT),
-        always("name", TEXT),
-        non_empty("namespace", TEXT),
-    ],
+    fields: &[non_empty("apiGroup", TEXT), always("kind", TEXT), always("name", TEXT), non_empty("namespace", TEXT)],
 };
 
 static ROLE_REF: Struct =
@@ -62,24 +55,24 @@ static CLUSTER_ROLE_SHAPE: Struct = Struct {
     ],
 };
 
-const fn binding(name: &'static str) -> Struct {
-    Struct {
-        name,
-        fields: &[
-            non_empty("apiVersion", TEXT),
-            non_empty("kind", TEXT),
-            given("metadata", Shape::Struct(&OBJECT_META)),
-            always("roleRef", Shape::Struct(&ROLE_REF)).merged(Merge::Atomic),
-            non_empty("subjects", SUBJECTS),
-        ],
-    }
-}
+const BINDING_FIELDS: &[Field] = &[
+    non_empty("apiVersion", TEXT),
+    non_empty("kind", TEXT),
+    given("metadata", Shape::Struct(&OBJECT_META)),
+    always("roleRef", Shape::Struct(&ROLE_REF)).merged(Merge::Atomic),
+    non_empty("subjects", SUBJECTS),
+];
 
-static ROLE_BINDING_SHAPE: Struct = binding("RoleBinding");
-static CLUSTER_ROLE_BINDING_SHAPE: Struct = binding("ClusterRoleBinding");
+static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
+static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
 
-const KIND: Shipped =
-    Shipped { group: GROUP, name_rule: NameRule::Path, create_on_update: true, columns: &[columns::CREATED_AT], ..BASE };
+const KIND: Shipped = Shipped {
+    group: GROUP,
+    name_rule: NameRule::Path,
+    create_on_update: true,
+    columns: &[columns::CREATED_AT],
+    ..BASE
+};
 
 pub const ROLE: Shipped = Shipped {
     kind: "Role",
@@ -203,7 +196,7 @@ fn validate_binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
     }
-    super::checks::invalid_each(&path.child("name"), name, names::path_segment(name), &mut errors);
+    invalid_each(&path.child("name"), name, names::path_segment(name), &mut errors);
     for (path, subject) in items(new, "subjects", &FieldPath::root()) {
         subject_errors(subject, namespaced, &path, &mut errors);
     }
@@ -211,7 +204,7 @@ fn validate_binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced
         // the value is shown by the names of its Go fields
         let member = |name: &str| Value::from(text(reference, name));
         let shown = [("APIGroup", member("apiGroup")), ("Kind", member("kind")), ("Name", member("name"))];
-        errors.push(FieldError::invalid(&path, &shown.into(), "cannot change roleRef"));
+        errors.push(invalid_struct(&path, &shown, "cannot change roleRef"));
     }
     errors
 }
@@ -228,7 +221,7 @@ fn subject_errors(subject: &Value, namespaced: bool, path: &FieldPath, errors: &
         "ServiceAccount" => {
             if !name.is_empty() {
                 let messages = names::dns1123_subdomain(name);
-                super::checks::invalid_each(&path.child("name"), name, messages, errors);
+                invalid_each(&path.child("name"), name, messages, errors);
             }
             if !group.is_empty() {
                 errors.push(unsupported("apiGroup", group, &[""]));

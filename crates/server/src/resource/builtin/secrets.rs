@@ -31,7 +31,7 @@ pub const SECRET: Shipped = Shipped {
     default,
     validate,
     warnings,
-    columns: &[columns::TYPE, columns::DATA, columns::AGE],
+    columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
     ..BASE
 };
 

@@ -43,7 +43,7 @@ static VALIDATING_HOOK: Struct = Struct {
         always("admissionReviewVersions", texts()),
         always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
         shared::FAILURE_POLICY,
-        shared::match_conditions(),
+        shared::MATCH_CONDITIONS,
         shared::MATCH_POLICY,
         always("name", TEXT),
         shared::selector("namespaceSelector"),
@@ -60,7 +60,7 @@ static MUTATING_HOOK: Struct = Struct {
         always("admissionReviewVersions", texts()),
         always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
         shared::FAILURE_POLICY,
-        shared::match_conditions(),
+        shared::MATCH_CONDITIONS,
         shared::MATCH_POLICY,
         always("name", TEXT),
         shared::selector("namespaceSelector"),
@@ -176,7 +176,7 @@ fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     errors.extend(selector_member(hook, "objectSelector", path));
     one_of(hook, "reinvocationPolicy", path, &["IfNeeded", "Never"], errors);
     client_errors(hook.get("clientConfig").unwrap_or(&Value::Null), &path.child("clientConfig"), errors);
-    shared::match_condition_errors(hook, path, Scope::Webhook, errors);
+    shared::match_condition_errors(hook, path, Scope::WEBHOOK, errors);
 }
 
 /// Names have three segments at least.

@@ -1,0 +1,156 @@
+//! What CEL expressions in objects of admission may use, and what is wrong with them (api-machinery 26.1).
+
+use std::sync::{Arc, OnceLock};
+
+use cel::Environment;
+use cel::decl::{Decl, DeclField, DeclKind, ObjectType};
+use cel::types::Type;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Text, Value};
+
+/// The release whose libraries new expressions may use.
+const MINOR: u32 = 34;
+
+/// The variables of an expression besides object, oldObject, namespaceObject and request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope<'a> {
+    pub params: bool,
+    pub authorizer: bool,
+    /// The variables of a policy, where there are any.
+    pub variables: Option<&'a [(Text, Type)]>,
+}
+
+impl Scope<'_> {
+    /// What conditions of webhooks may use.
+    pub const WEBHOOK: Scope<'static> = Scope { params: false, authorizer: true, variables: None };
+
+    pub fn environment(&self) -> Environment {
+        let (request, namespace) = known_types();
+        let mut env = Environment::kubernetes(MINOR)
+            .variable("object", Type::Dyn)
+            .variable("oldObject", Type::Dyn)
+            .variable("namespaceObject", namespace.clone())
+            .variable("request", request.clone());
+        if self.params {
+            env = env.variable("params", Type::Dyn);
+        }
+        if self.authorizer {
+            env = env
+                .variable("authorizer", Type::Named("kubernetes.authorization.Authorizer"))
+                .variable("authorizer.requestResource", Type::Named("kubernetes.authorization.ResourceCheck"));
+        }
+        match self.variables {
+            Some(variables) => env.variable("variables", object("kubernetes.variables", variables.to_vec())),
+            None => env,
+        }
+    }
+}
+
+fn object(name: &'static str, fields: Vec<(Text, Type)>) -> Type {
+    let mut fields: Vec<DeclField> = fields.into_iter().map(|(name, exposed)| field(name, exposed)).collect();
+    fields.reverse();
+    // of variables with one name the last one counts
+    fields.sort_by(|a, b| a.name.cmp(&b.name));
+    fields.dedup_by(|a, b| a.name == b.name);
+    Type::Object(Arc::new(ObjectType { path: Text::new_static(name), fields, has_properties: true }))
+}
+
+fn field(name: Text, exposed: Type) -> DeclField {
+    let decl = Decl {
+        kind: DeclKind::Preserved,
+        nullable: false,
+        schema_type: Text::default(),
+        exposed: Some(exposed),
+        elements_max: 0,
+        bytes_min: 0,
+    };
+    DeclField { escaped: Some(name.clone()), name, decl: Arc::new(decl) }
+}
+
+fn texts(names: &[&'static str]) -> Vec<(Text, Type)> {
+    names.iter().map(|name| (Text::new_static(name), Type::String)).collect()
+}
+
+fn and(mut fields: Vec<(Text, Type)>, more: &[(&'static str, Type)]) -> Vec<(Text, Type)> {
+    fields.extend(more.iter().map(|(name, of)| (Text::new_static(name), of.clone())));
+    fields
+}
+
+/// The types of `request` and `namespaceObject`.
+fn known_types() -> &'static (Type, Type) {
+    static TYPES: OnceLock<(Type, Type)> = OnceLock::new();
+    TYPES.get_or_init(|| (request_type(), namespace_type()))
+}
+
+fn request_type() -> Type {
+    let kind = object("kubernetes.GroupVersionKind", texts(&["group", "version", "kind"]));
+    let resource = object("kubernetes.GroupVersionResource", texts(&["group", "version", "resource"]));
+    let list = Type::list(Type::String);
+    let extra = Type::map(Type::String, list.clone());
+    let user = object("kubernetes.UserInfo", and(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]));
+    let plain = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
+    let typed = [
+        ("kind", kind.clone()),
+        ("resource", resource.clone()),
+        ("requestKind", kind),
+        ("requestResource", resource),
+        ("userInfo", user),
+        ("dryRun", Type::Bool),
+        ("options", Type::Dyn),
+    ];
+    object("kubernetes.AdmissionRequest", and(plain, &typed))
+}
+
+fn namespace_type() -> Type {
+    let list = Type::list(Type::String);
+    let map = Type::map(Type::String, Type::String);
+    let condition = and(texts(&["status", "type", "message", "reason"]), &[("lastTransitionTime", Type::Timestamp)]);
+    let conditions = Type::list(object("kubernetes.NamespaceCondition", condition));
+    let plain = texts(&["name", "generateName", "namespace", "UID", "resourceVersion"]);
+    let typed = [
+        ("labels", map.clone()),
+        ("annotations", map),
+        ("creationTimestamp", Type::Timestamp),
+        ("deletionGracePeriodSeconds", Type::Int),
+        ("deletionTimestamp", Type::Timestamp),
+        ("generation", Type::Int),
+        ("finalizers", list.clone()),
+    ];
+    let metadata = object("kubernetes.NamespaceMetadata", and(plain, &typed));
+    let spec = object("kubernetes.NamespaceSpec", and(vec![], &[("finalizers", list)]));
+    let status = object("kubernetes.NamespaceStatus", and(texts(&["phase"]), &[("conditions", conditions)]));
+    object("kubernetes.Namespace", and(vec![], &[("metadata", metadata), ("spec", spec), ("status", status)]))
+}
+
+/// The name of a type as the reference server's messages have it.
+fn type_name(of: &Type) -> String {
+    match of {
+        Type::Null => "null_type".to_owned(),
+        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
+        Type::Duration => "google.protobuf.Duration".to_owned(),
+        Type::List(item) => format!("list({})", type_name(item)),
+        Type::Map(pair) => format!("map({}, {})", type_name(&pair.0), type_name(&pair.1)),
+        other => other.format(""),
+    }
+}
+
+/// The type of an expression, or what is wrong with it.
+pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, String> {
+    let env = scope.environment();
+    let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
+    cel::Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+    Ok(checked.output_type().clone())
+}
+
+/// The error of an expression that must be of one of some types.
+pub fn expression_error(text: &str, path: &FieldPath, scope: Scope<'_>, wanted: &[Type]) -> Option<FieldError> {
+    let invalid = |why: String| Some(FieldError::invalid(path, &Value::from(text), why));
+    let found = match compile(text, scope) {
+        Err(why) => return invalid(why),
+        Ok(found) if wanted.contains(&found) => return None,
+        Ok(found) => type_name(&found),
+    };
+    let names: Vec<String> = wanted.iter().map(type_name).collect();
+    let wanted = if let [one] = names.as_slice() { one.clone() } else { format!("one of [{}]", names.join(" ")) };
+    invalid(format!("must evaluate to {wanted} but got {found}"))
+}
