@@ -10,9 +10,12 @@ from pintle import TOKEN, Pintle
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "transcripts"
 EXCEPTIONS = ROOT / "tests" / "transcripts" / "exceptions.toml"
-AREAS = ("cel", "crd", "crud", "patch", "read", "schema")
-# scenarios that look at the newest version of the whole server, which no other may move
-ALONE = ("crd-hello", "read-pages")
+AREAS = ("cel", "control", "crd", "crud", "patch", "read", "schema")
+# what these scenarios are about is not there yet: enforced policies, webhooks and quotas, and tokens of ServiceAccounts
+ABSENT = ("control-vap-env", "control-vap-match", "control-vap-params", "control-vap-rules", "control-webhook-objects",
+          "control-quota", "control-serviceaccount")
+# scenarios that look at the newest version of the whole server, which no other may move, or at a namespace in passing
+ALONE = ("control-namespace", "crd-hello", "read-pages", "read-versions")
 
 
 def exceptions():
@@ -33,6 +36,7 @@ def replay(server, path):
 
 def run(args, report):
     paths = [p for p in sorted(SHARED.glob("*.json")) if p.stem.split("-")[0] in AREAS and args.filter in p.stem]
+    paths = [p for p in paths if p.stem not in ABSENT]
     assert paths or args.filter, f"no transcripts in {SHARED.name}"
     known = exceptions()
     with Pintle(args.binary) as server, concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -46,4 +50,4 @@ def run(args, report):
         if unexpected:
             print(text[:4000])
         report.count(total - len(unexpected), [f"{name}: {step}" for step in unexpected])
-    print(f"{sum(r[1] for r in results)} steps of {len(results)} scenarios, {len(known)} listed exceptions")
+    print(f"{sum(r[1] for r in results)} steps of {len(results)} scenarios, {len(known)} listed exceptions, {len(ABSENT)} scenarios of what is absent left out")

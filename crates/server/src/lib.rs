@@ -59,13 +59,14 @@ impl Server {
     /// Loads the store, serves what it defines, and listens. The error is one line.
     pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
         let registry = Arc::new(Registry::default());
-        let objects = open(store, registry.clone()).await?;
+        let rbac = Arc::new(authorization::Rbac::default());
+        let objects = open(store, registry.clone(), rbac.clone()).await?;
         for shipped in &builtin::SHIPPED {
             let resource = builtin::resource(shipped, &objects);
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
             registry.replace(&group, &plural, Some(resource));
         }
-        let context = Arc::new(Context::new(objects, registry, config.admission));
+        let context = Arc::new(Context::new(objects, registry, config.admission, rbac));
         verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
         verbs::settle_all(&context).await;
         let stop = watch::Sender::new(false);
@@ -91,9 +92,14 @@ impl Server {
     }
 }
 
-/// Opens the objects with a registry that follows their definitions.
-async fn open(store: Arc<dyn store::Store>, registry: Arc<Registry>) -> Result<Arc<Objects>, String> {
+/// Opens the objects with a registry that follows their definitions and an authorizer that follows roles and bindings.
+async fn open(
+    store: Arc<dyn store::Store>,
+    registry: Arc<Registry>,
+    rbac: Arc<authorization::Rbac>,
+) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
+        rbac.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
             let definition = live.then(|| event.object.body.to_value(event.revision));

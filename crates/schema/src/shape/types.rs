@@ -2,7 +2,7 @@
 
 use machinery::{Value, json};
 
-use super::{Merge, Shape, Struct};
+use super::{LABEL_SELECTOR, LOCAL_REFERENCE, Merge, OBJECT_REFERENCE, Shape, Struct};
 
 /// The schema of an object; metadata and type are left out.
 pub fn type_schema(shape: &Struct) -> Value {
@@ -13,6 +13,10 @@ fn structure(shape: &Struct, wanted: fn(&str) -> bool) -> Value {
     let fields = shape.fields.iter().filter(|field| wanted(field.name));
     let properties: Vec<_> = fields.map(|field| (field.name.into(), merged(of(&field.shape), field.merge))).collect();
     let mut schema = json!({"type": "object"});
+    if [&LABEL_SELECTOR, &LOCAL_REFERENCE, &OBJECT_REFERENCE].into_iter().any(|whole| std::ptr::eq(whole, shape)) {
+        // these have one owner wherever they stand
+        schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic"));
+    }
     if !properties.is_empty() {
         schema.set_at(&["properties"], Value::Object(properties.into_iter().collect()));
     }

@@ -1,9 +1,18 @@
-//! May they (layer 4). Invariant: [`Authorized`] is made here and nowhere else, and only it gets to the verbs; bodies
-//! are read after that.
+//! May they (layer 4): RBAC. Invariant: [`Authorized`] is made here and nowhere else, and only it gets to the verbs;
+//! bodies are read after that.
+
+pub mod defaults;
+mod impersonation;
+mod index;
+mod rules;
 
 use machinery::Status;
 
 use crate::request::{RequestInfo, User};
+
+pub use impersonation::impersonate;
+pub use index::{GROUP, Rbac, joined};
+pub use rules::{Rule, missing, quoted};
 
 /// A request that may go on.
 #[derive(Debug)]
@@ -13,15 +22,56 @@ pub struct Authorized {
     _witness: (),
 }
 
-/// Paths that need no permission.
-const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+/// What somebody wants to do: a verb on a resource, or on a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attributes<'a> {
+    pub verb: &'a str,
+    pub is_resource: bool,
+    pub group: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub path: &'a str,
+}
 
-/// Decides. Members of `system:masters` may all; everybody else is refused until RBAC stands.
-pub fn authorize(user: User, info: RequestInfo) -> Result<Authorized, Status> {
-    if user.in_group(User::MASTERS) || ALWAYS_ALLOWED.contains(&info.path.as_str()) {
-        return Ok(Authorized { info, user, _witness: () });
+/// Paths that everybody may read.
+const ALWAYS_READABLE: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+impl<'a> Attributes<'a> {
+    /// The resource of a request, under another verb.
+    pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> Attributes<'a> {
+        Attributes {
+            verb,
+            is_resource: true,
+            group: &info.group,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            namespace: &info.namespace,
+            name,
+            path: "",
+        }
     }
-    Err(refusal(&user, &info))
+}
+
+/// Decides about a request.
+pub fn authorize(rbac: &Rbac, user: User, info: RequestInfo) -> Result<Authorized, Status> {
+    if info.is_resource {
+        let name = info.authorized_name();
+        require(rbac, &user, &Attributes::of_resource(&info, info.verb.as_str(), &name))?;
+    } else {
+        let verb = info.method.as_str().to_ascii_lowercase();
+        if !(verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str())) {
+            require(rbac, &user, &Attributes { verb: &verb, path: &info.path, ..Attributes::default() })?;
+        }
+    }
+    Ok(Authorized { info, user, _witness: () })
+}
+
+/// Refuses what a user may not.
+pub fn require(rbac: &Rbac, user: &User, asked: &Attributes<'_>) -> Result<(), Status> {
+    let decision = rbac.decide(user, asked);
+    if decision.allowed() { Ok(()) } else { Err(refusal(user, asked, &decision.reason())) }
 }
 
 fn escape(text: &str) -> String {
@@ -29,28 +79,24 @@ fn escape(text: &str) -> String {
 }
 
 /// The exact 403 (api-machinery 2.4).
-fn refusal(user: &User, info: &RequestInfo) -> Status {
-    let name = escape(&user.name);
-    if !info.is_resource {
-        let verb = info.method.as_str().to_ascii_lowercase();
-        let why = format!("User \"{name}\" cannot {verb} path \"{}\"", escape(&info.path));
+fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
+    let (name, verb) = (escape(&user.name), escape(asked.verb));
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    if !asked.is_resource {
+        let why = format!("User \"{name}\" cannot {verb} path \"{}\"{reason}", escape(asked.path));
         return Status::forbidden("", "", "", &why);
     }
-    let resource = match info.subresource.as_str() {
-        "" => info.resource.to_string(),
-        sub => format!("{}/{sub}", info.resource),
+    let resource = match asked.subresource {
+        "" => asked.resource.to_owned(),
+        sub => format!("{}/{sub}", asked.resource),
     };
-    let place = match info.namespace.as_str() {
+    let place = match asked.namespace {
         "" => "at the cluster scope".to_owned(),
         namespace => format!("in the namespace \"{}\"", escape(namespace)),
     };
-    let why = format!(
-        "User \"{name}\" cannot {} resource \"{}\" in API group \"{}\" {place}",
-        info.verb.as_str(),
-        escape(&resource),
-        escape(&info.group)
-    );
-    Status::forbidden(&info.group, &info.resource, &info.authorized_name(), &why)
+    let (resource, group) = (escape(&resource), escape(asked.group));
+    let why = format!("User \"{name}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}{reason}");
+    Status::forbidden(asked.group, asked.resource, asked.name, &why)
 }
 
 impl Authorized {
@@ -68,7 +114,7 @@ mod tests {
     fn refusals_read_as_upstream() {
         let refuse = |path: &str| {
             let info = RequestInfo::parse(&http::Method::GET, path, "");
-            authorize(User::anonymous(), info).unwrap_err().message.clone()
+            authorize(&Rbac::default(), User::anonymous(), info).unwrap_err().message.clone()
         };
         assert_eq!(
             refuse("/apis/g.io/v1/namespaces/n/foos/x"),
@@ -79,5 +125,14 @@ mod tests {
             "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
         );
         assert_eq!(refuse("/version"), "forbidden: User \"system:anonymous\" cannot get path \"/version\"");
+    }
+
+    #[test]
+    fn health_can_be_read_but_not_written() {
+        let may = |method: http::Method| {
+            authorize(&Rbac::default(), User::anonymous(), RequestInfo::parse(&method, "/readyz", "")).is_ok()
+        };
+        assert!(may(http::Method::GET));
+        assert!(!may(http::Method::POST));
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::limits;
 use crate::verbs::{self, Context};
+use crate::{clock, limits};
 
 /// Starts every controller; they end when `stop` becomes true.
 pub fn start(context: &Arc<Context>, stop: &watch::Receiver<bool>) {
@@ -19,16 +19,36 @@ pub fn start(context: &Arc<Context>, stop: &watch::Receiver<bool>) {
 }
 
 /// Deletes the instances of definitions, and the content of namespaces, that are being deleted.
+///
+/// Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
+/// without help, as tests against a bare kube-apiserver do, finds it there.
 async fn cleanup(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
+    let mut namespaces_at = None;
     loop {
+        let grace_over = async {
+            match namespaces_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = context.deletion() => {}
-            _ = stop.wait_for(|stop| *stop) => return,
+            () = context.deletion() => {
+                verbs::finalize(&context).await;
+                namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
+            }
+            () = grace_over => {
+                namespaces_at = None;
+                namespaces::finalize(&context).await;
+            }
+            () = stopped(&mut stop) => return,
         }
-        verbs::finalize(&context).await;
-        namespaces::finalize(&context).await;
     }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error says that the sender is gone: that is an end as well.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Forgets old history, so that memory and disk stay flat.
@@ -37,7 +57,7 @@ async fn compaction(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             _ = tick.tick() => {}
-            _ = stop.wait_for(|stop| *stop) => return,
+            () = stopped(&mut stop) => return,
         }
         let before = context.objects.revision().saturating_sub(limits::HISTORY_REVISIONS);
         if before > 0

@@ -17,7 +17,7 @@ use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use super::watch::Stream;
 use crate::authentication::{Authentication, Credentials};
-use crate::authorization::{Authorized, authorize};
+use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
 use crate::openapi::OpenApi;
 use crate::request::{RequestInfo, User, Verb};
@@ -148,7 +148,9 @@ impl Edge {
             certificate: user.as_deref(),
             authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
         };
-        authorize(self.authentication.authenticate(&credentials)?, info)
+        let rbac = &self.context.rbac;
+        let user = impersonate(rbac, self.authentication.authenticate(&credentials)?, headers)?;
+        authorize(rbac, user, info)
     }
 
     async fn handle(
@@ -267,7 +269,7 @@ impl Edge {
             (false, true) => false,
             _ => true,
         };
-        if !scoped && !resource.is_custom() && resource.namespaced && info.name.is_empty() {
+        if !scoped && !resource.is_custom() && !resource.is_review() && resource.namespaced && info.name.is_empty() {
             // the path lists all namespaces, so it exists
             let message = "the server does not allow this method on the requested resource";
             let status = Status::new(Reason::MethodNotAllowed, message).with_details(Default::default());

@@ -7,5 +7,5 @@ mod user;
 
 pub use info::{RequestInfo, Verb};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, VersionMatch, WriteOptions, go_type};
-pub use query::Query;
+pub use query::{Query, percent_decode};
 pub use user::User;

@@ -27,7 +27,7 @@ impl Resource {
     /// A stored tree in `version`.
     fn transform(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(shipped) = self.shipped() {
-            return Ok(shipped.from_stored(object));
+            return Ok(shipped.to_shown(object));
         }
         let source = self.source(object.str_at(&["apiVersion"]))?.clone();
         if let Value::Object(map) = &mut object {
@@ -94,9 +94,9 @@ impl Resource {
     }
 
     /// An object in its stored form as one of `version`.
-    pub fn from_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
+    pub fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
         match self.shipped() {
-            Some(shipped) => Ok(shipped.from_stored(stored)),
+            Some(shipped) => Ok(shipped.to_shown(stored)),
             None => self.convert(stored, self.storage_version(), version),
         }
     }

@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 
 use super::body::{Document, Format};
 use super::{Context, Request, Subresource, create, delete, write};
-use crate::authorization::Authorized;
+use crate::authorization::{Authorized, GROUP, defaults};
 use crate::limits;
 use crate::resource::Resource;
 
@@ -54,6 +54,25 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
         let body = machinery::json!({"metadata": {"name": name}}).to_json();
         let document = Document { bytes: body.into(), format: Format::Json };
         create(context, &request, &document).await?;
+    }
+    bootstrap_roles(context).await
+}
+
+/// Creates the roles and bindings of a new server.
+async fn bootstrap_roles(context: &Context) -> Result<(), Status> {
+    let kinds =
+        [("clusterroles", defaults::cluster_roles()), ("clusterrolebindings", defaults::cluster_role_bindings())];
+    for (plural, objects) in kinds {
+        let Some(resource) = context.registry.get(GROUP, plural) else { continue };
+        for object in objects {
+            if resource.collection.get(object.str_at(&["metadata", "name"])).is_some() {
+                continue;
+            }
+            let path = path_of(&resource, "", "");
+            let request = server_request(&resource, &http::Method::POST, &path, Subresource::None);
+            let document = Document { bytes: object.to_json().into(), format: Format::Json };
+            create(context, &request, &document).await?;
+        }
     }
     Ok(())
 }

@@ -133,7 +133,11 @@ pub fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<Fi
     let empty = Value::object();
     let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
     let mut errors = schema::metadata::validate_before_update(new, old, request.resource.namespaced);
-    if !definitions::is_definition(&request.resource) {
+    let shipped = request.resource.shipped();
+    if shipped.is_some_and(|s| s.rechecks_metadata) {
+        schema::metadata::validate_common(new, &FieldPath::new("metadata"), &mut errors);
+    }
+    if !definitions::is_definition(&request.resource) && shipped.is_none_or(|s| s.rechecks_change) {
         schema::metadata::validate_update(new, old, &FieldPath::new("metadata"), &mut errors);
     }
     errors

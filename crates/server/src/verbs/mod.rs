@@ -11,6 +11,7 @@ mod definitions;
 mod delete;
 mod list;
 mod meta;
+mod rbac;
 mod review;
 pub mod scale;
 mod tracking;
@@ -24,7 +25,7 @@ use store::Revision;
 use tokio::sync::Notify;
 
 use crate::admission::{Admission, Subject};
-use crate::authorization::Authorized;
+use crate::authorization::{Authorized, Rbac};
 use crate::objects::{Body, Objects, Stored};
 use crate::resource::{Registry, Resource, Version};
 
@@ -42,6 +43,7 @@ pub struct Context {
     pub objects: Arc<Objects>,
     pub registry: Arc<Registry>,
     pub admission: Admission,
+    pub rbac: Arc<Rbac>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
     /// What names definitions have, as of a revision.
@@ -49,8 +51,8 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(objects: Arc<Objects>, registry: Arc<Registry>, admission: Admission) -> Context {
-        Context { objects, registry, admission, deletions: Notify::new(), names: Default::default() }
+    pub fn new(objects: Arc<Objects>, registry: Arc<Registry>, admission: Admission, rbac: Arc<Rbac>) -> Context {
+        Context { objects, registry, admission, rbac, deletions: Notify::new(), names: Default::default() }
     }
 
     /// There may be something to clean up.

@@ -7,7 +7,7 @@ use schema::apply::{ConvertError, FieldSet, TypeSchema, Versions};
 
 use super::{Request, Subresource};
 use crate::clock;
-use crate::resource::{Resource, builtin};
+use crate::resource::Resource;
 
 /// The versions of one resource, seen through one endpoint.
 pub struct Tracked<'a> {
@@ -17,14 +17,10 @@ pub struct Tracked<'a> {
 
 impl Versions for Tracked<'_> {
     fn types(&self, api_version: &str) -> Option<&TypeSchema> {
-        let own = self.version(api_version).map(|version| &version.program().types);
-        own.or_else(|| Some(builtin::types(self.sibling(api_version)?)))
+        self.version(api_version).map(|version| &version.program().types)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
-        if let (Some(shipped), Some(sibling)) = (self.resource.shipped(), self.sibling(api_version)) {
-            return Ok(sibling.from_stored(shipped.to_stored(object.clone())));
-        }
         let to = self.version(api_version).ok_or(ConvertError::MissingVersion)?;
         self.resource.convert_only(object.clone(), to).map_err(|status| ConvertError::Failed(status.message.clone()))
     }
@@ -35,11 +31,6 @@ impl Versions for Tracked<'_> {
 }
 
 impl Tracked<'_> {
-    /// The kind that shows the same objects in another group.
-    fn sibling(&self, api_version: &str) -> Option<&'static builtin::Shipped> {
-        builtin::sibling(self.resource.shipped()?, api_version)
-    }
-
     fn version(&self, api_version: &str) -> Option<&crate::resource::Version> {
         let (group, name) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if group != self.resource.group {

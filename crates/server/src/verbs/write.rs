@@ -27,7 +27,7 @@ pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (V
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     if request.resource.is_review() {
-        return super::review::answer(request, document);
+        return super::review::answer(context, request, document);
     }
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
     let mut object = request.decode_object(document, options.field_validation)?;
@@ -56,11 +56,13 @@ async fn create_prepared(
         }
         let asked = if generated { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
         context.admission.namespace_lifecycle(&context.objects, request, asked)?;
+        super::rbac::check(context, request, &object, None)?;
         prepare_for_create(request, &mut object);
         let errors = validate_create(request, &object);
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
         }
+        super::rbac::require_create(context, request, &name)?;
         warn(request, &object, None);
         if options.dry_run {
             return dry_run_create(request, object, &name);
@@ -88,7 +90,7 @@ fn dry_run_create(request: &Request, object: Value, name: &str) -> Result<Outcom
     }
     let version = &request.version;
     let stored = request.resource.to_storage(object, version)?;
-    let shown = request.resource.from_storage(stored, version)?;
+    let shown = request.resource.out_of_storage(stored, version)?;
     Ok(Outcome::Object(201, Shown::Tree(shown)))
 }
 
@@ -309,6 +311,7 @@ async fn attempt(
     let resource = &request.resource;
     let old = resource.read(&current, &request.version)?;
     let object = changed(request, change, options, &old)?;
+    super::rbac::check(context, request, &object, Some(&old))?;
     check_preconditions(request, change, &object, &old, current.revision)?;
     let mut object = object;
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
@@ -480,7 +483,7 @@ async fn commit_update(
             }
         }
         let mut shown = resource.to_storage(object, &request.version)?;
-        shown = resource.from_storage(shown, &request.version)?;
+        shown = resource.out_of_storage(shown, &request.version)?;
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }

@@ -20,6 +20,7 @@ static SHAPE: Struct = Struct {
 
 pub const SERVICE_ACCOUNT: Shipped = Shipped {
     kind: "ServiceAccount",
+    rechecks_metadata: true,
     plural: "serviceaccounts",
     singular: "serviceaccount",
     short_names: &["sa"],

@@ -23,6 +23,8 @@ pub const KIND: Shipped = Shipped {
     namespaced: false,
     unconditional_update: false,
     generation: true,
+    rechecks_metadata: true,
+    rechecks_change: false,
     prepare: super::count_generations,
     ..BASE
 };
@@ -31,7 +33,7 @@ const CONDITIONS: Shape = Shape::List("[]v1.MatchCondition", &Shape::Struct(&MAT
 pub const MATCH_CONDITIONS: Field = non_empty("matchConditions", CONDITIONS).merged(Merge::Patched("name"));
 
 pub const fn selector(name: &'static str) -> Field {
-    given(name, Shape::Struct(&LABEL_SELECTOR)).merged(Merge::Atomic)
+    given(name, Shape::Struct(&LABEL_SELECTOR))
 }
 
 pub const FAILURE_POLICY: Field = given("failurePolicy", Shape::Text("v1.FailurePolicyType"));
@@ -162,5 +164,31 @@ pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>
             errors.push(FieldError::duplicate(&path, &Value::from(name)));
         }
         seen.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn resources_of_rules() {
+        let cases: [(Value, &[&str]); 8] = [
+            (json!([]), &["resources"]),
+            (json!(["*"]), &[]),
+            (json!(["*", "a/b"]), &[]),
+            (json!(["*", "a"]), &["resources"]),
+            (json!(["a/*", "a/b"]), &["resources[1]"]),
+            (json!(["*/b", "a/b"]), &["resources[1]"]),
+            (json!(["*/*", "a/b"]), &["resources"]),
+            (json!([""]), &["resources[0]"]),
+        ];
+        for (resources, want) in cases {
+            let mut errors = vec![];
+            resource_errors(&json!({"resources": (resources.clone())}), &FieldPath::root(), &mut errors);
+            let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(fields, want, "{resources:?}");
+        }
     }
 }

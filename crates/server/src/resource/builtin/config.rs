@@ -24,6 +24,7 @@ static CONFIG_MAP_SHAPE: Struct = Struct {
 
 pub const CONFIG_MAP: Shipped = Shipped {
     kind: "ConfigMap",
+    rechecks_metadata: true,
     plural: "configmaps",
     singular: "configmap",
     short_names: &["cm"],

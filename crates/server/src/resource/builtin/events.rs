@@ -2,7 +2,7 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
-use schema::shape::{self, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
+use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
 use super::{BASE, Form, NameRule, Selectable, Shipped, StoredAs, columns};
@@ -43,13 +43,13 @@ static CORE_SHAPE: Struct = Struct {
         non_empty("count", Shape::Int32),
         always("eventTime", Shape::MicroTime),
         always("firstTimestamp", Shape::Time),
-        always("involvedObject", Shape::Struct(&OBJECT_REFERENCE)).merged(Merge::Atomic),
+        always("involvedObject", Shape::Struct(&OBJECT_REFERENCE)),
         non_empty("kind", TEXT),
         always("lastTimestamp", Shape::Time),
         non_empty("message", TEXT),
         always("metadata", Shape::Struct(&OBJECT_META)),
         non_empty("reason", TEXT),
-        given("related", Shape::Struct(&OBJECT_REFERENCE)).merged(Merge::Atomic),
+        given("related", Shape::Struct(&OBJECT_REFERENCE)),
         always("reportingComponent", TEXT),
         always("reportingInstance", TEXT),
         given("series", Shape::Struct(&CORE_SERIES)),
@@ -72,8 +72,8 @@ static SHAPE: Struct = Struct {
         always("metadata", Shape::Struct(&OBJECT_META)),
         non_empty("note", TEXT),
         non_empty("reason", TEXT),
-        always("regarding", Shape::Struct(&OBJECT_REFERENCE)).merged(Merge::Atomic),
-        given("related", Shape::Struct(&OBJECT_REFERENCE)).merged(Merge::Atomic),
+        always("regarding", Shape::Struct(&OBJECT_REFERENCE)),
+        given("related", Shape::Struct(&OBJECT_REFERENCE)),
         non_empty("reportingController", TEXT),
         non_empty("reportingInstance", TEXT),
         given("series", Shape::Struct(&SERIES)),
@@ -87,6 +87,7 @@ const KIND: Shipped = Shipped {
     singular: "event",
     short_names: &["ev"],
     create_on_update: true,
+    rechecks_change: false,
     name_column: false,
     ..BASE
 };
@@ -104,7 +105,7 @@ pub const EVENT: Shipped = Shipped {
     group: GROUP,
     selectable: FIELDS,
     form: Form::Typed(&SHAPE),
-    stored_as: Some(&StoredAs { group: "", to_stored: to_core, from_stored: from_core }),
+    stored_as: Some(&StoredAs { group: "", to_stored: to_core, to_shown: from_core }),
     validate,
     columns: columns::EVENT,
     ..KIND

@@ -13,17 +13,18 @@ mod namespaces;
 mod policies;
 mod quotas;
 mod rbac;
+mod reviews;
 mod secrets;
+mod services;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use namespaces::NAMESPACE_FINALIZER;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
-use schema::apply::TypeSchema;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::version::Version;
@@ -41,7 +42,7 @@ pub enum Form {
 pub struct StoredAs {
     pub group: &'static str,
     pub to_stored: fn(Value) -> Value,
-    pub from_stored: fn(Value) -> Value,
+    pub to_shown: fn(Value) -> Value,
 }
 
 /// A field that selectors may use, and where its text is: at the first of these paths that has one.
@@ -86,6 +87,10 @@ pub struct Shipped {
     pub review: bool,
     /// metadata.generation is kept.
     pub generation: bool,
+    /// Updates check the metadata as a whole once more, so that its errors come once more.
+    pub rechecks_metadata: bool,
+    /// Updates check the change of the metadata once more.
+    pub rechecks_change: bool,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: &'static [Selectable],
     pub form: Form,
@@ -137,9 +142,9 @@ impl Shipped {
     }
 
     /// A stored object as this kind shows it.
-    pub fn from_stored(&self, object: Value) -> Value {
+    pub fn to_shown(&self, object: Value) -> Value {
         match self.stored_as {
-            Some(stored) => (stored.from_stored)(object),
+            Some(stored) => (stored.to_shown)(object),
             None => object,
         }
     }
@@ -190,14 +195,6 @@ pub fn sibling(shipped: &Shipped, api_version: &str) -> Option<&'static Shipped>
     (found.group != shipped.group && found.storage_group() == shipped.storage_group()).then_some(found)
 }
 
-/// The types of a kind for server-side apply.
-pub fn types(shipped: &'static Shipped) -> &'static TypeSchema {
-    static TYPES: [OnceLock<TypeSchema>; COUNT] = [const { OnceLock::new() }; COUNT];
-    static ANY: OnceLock<TypeSchema> = OnceLock::new();
-    let slot = SHIPPED.iter().position(|s| s == shipped).and_then(|i| TYPES.get(i)).unwrap_or(&ANY);
-    slot.get_or_init(|| TypeSchema::compile(&shipped.type_schema()))
-}
-
 impl PartialEq for Shipped {
     fn eq(&self, other: &Shipped) -> bool {
         self.group == other.group && self.kind == other.kind
@@ -233,6 +230,8 @@ const BASE: Shipped = Shipped {
     returns_deleted: false,
     review: false,
     generation: false,
+    rechecks_metadata: false,
+    rechecks_change: true,
     selectable: &[],
     form: Form::Typed(&REVIEW),
     stored_as: None,
@@ -261,14 +260,13 @@ const SELF_SUBJECT_REVIEW: Shipped = Shipped {
     ..BASE
 };
 
-const COUNT: usize = 18;
-
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; COUNT] = [
+pub static SHIPPED: [Shipped; 23] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,
     accounts::SERVICE_ACCOUNT,
+    services::SERVICE,
     quotas::RESOURCE_QUOTA,
     events::CORE_EVENT,
     events::EVENT,
@@ -282,6 +280,10 @@ pub static SHIPPED: [Shipped; COUNT] = [
     policies::POLICY,
     policies::BINDING,
     SELF_SUBJECT_REVIEW,
+    reviews::SELF_ACCESS,
+    reviews::ACCESS,
+    reviews::LOCAL_ACCESS,
+    reviews::SELF_RULES,
     definition::DEFINITION,
 ];
 
@@ -347,5 +349,47 @@ pub fn group_priority(group: &str) -> u32 {
         "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
         "coordination.k8s.io" => 16_500,
         _ => 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members are found by binary search.
+    fn check_sorted(shape: &Struct) {
+        assert!(shape.fields.is_sorted_by(|a, b| a.name < b.name), "{}", shape.name);
+        for field in shape.fields {
+            match &field.shape {
+                Shape::Struct(inner) | Shape::List(_, Shape::Struct(inner)) => check_sorted(inner),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn members_of_shapes_are_sorted() {
+        for shipped in &SHIPPED {
+            if let Form::Typed(shape) = shipped.form {
+                check_sorted(shape);
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_one_object_in_two_forms() {
+        let event = machinery::json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": "n"},
+            "note": "hello", "regarding": {"kind": "Boat"}, "reportingController": "c", "eventTime": null,
+            "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null
+        });
+        let stored = events::EVENT.to_stored(event.clone());
+        assert_eq!(stored.str_at(&["message"]), "hello");
+        assert_eq!(stored.str_at(&["involvedObject", "kind"]), "Boat");
+        assert_eq!(stored.str_at(&["reportingInstance"]), "");
+        assert_eq!(events::EVENT.to_shown(stored.clone()), event);
+        assert_eq!(events::CORE_EVENT.field_text(&stored, "source").as_deref(), Some("c"));
+        assert!(sibling(&events::EVENT, "v1").is_some_and(|s| s.group.is_empty()));
+        assert!(sibling(&config::CONFIG_MAP, "v1").is_none());
     }
 }

@@ -93,8 +93,11 @@ const COMPUTE: [&str; 10] = [
     "requests.storage",
 ];
 
+/// Whether a resource may be limited in a scope.
+type Fits = fn(&str) -> bool;
+
 /// Scopes, and the resources that each is good for.
-const SCOPES: [(&str, fn(&str) -> bool); 7] = [
+const SCOPES: [(&str, Fits); 7] = [
     ("Terminating", of_pods),
     ("NotTerminating", of_pods),
     ("BestEffort", |name| name == "pods"),
@@ -183,7 +186,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// Limited resources that a scope is not for.
-fn misfits(quota: &Value, fits: fn(&str) -> bool) -> Vec<&'static str> {
+fn misfits(quota: &Value, fits: Fits) -> Vec<&'static str> {
     let limited = amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name));
     limited.map(|_| "unsupported scope applied to resource").collect()
 }

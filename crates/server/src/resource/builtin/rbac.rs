@@ -70,6 +70,7 @@ const KIND: Shipped = Shipped {
     group: GROUP,
     name_rule: NameRule::Path,
     create_on_update: true,
+    rechecks_metadata: true,
     columns: &[columns::CREATED_AT],
     ..BASE
 };

@@ -24,6 +24,7 @@ static SHAPE: Struct = Struct {
 
 pub const SECRET: Shipped = Shipped {
     kind: "Secret",
+    rechecks_metadata: true,
     plural: "secrets",
     singular: "secret",
     selectable: &[("type", &["type"])],

@@ -1,19 +1,33 @@
 //! Reviews: questions that are answered and not stored.
 
+mod access;
+mod rules;
+
 use machinery::{Status, Text, Value};
 
 use super::body::Document;
-use super::{Outcome, Request, Shown};
+use super::{Context, Outcome, Request, Shown};
 use crate::clock;
 use crate::request::{User, WriteOptions};
 
 /// Answers a POST of a review.
-pub fn answer(request: &Request, document: &Document) -> Result<Outcome, Status> {
+pub fn answer(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
-    let mut object = request.decode_object(document, options.field_validation)?;
-    object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
+    let object = request.decode_object(document, options.field_validation)?;
+    let answered = match request.resource.kind.as_str() {
+        "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            access::answer(context, request, object, &options)?
+        }
+        "SelfSubjectRulesReview" => rules::answer(context, request, &object)?,
+        _ => who_am_i(request, object),
+    };
+    Ok(Outcome::Object(201, Shown::Tree(answered)))
+}
+
+fn who_am_i(request: &Request, mut object: Value) -> Value {
+    object.set_at(&["metadata"], [("creationTimestamp", Value::from(clock::now_rfc3339()))].into());
     object.set_at(&["status"], [("userInfo", user_info(&request.authorized.user))].into());
-    Ok(Outcome::Object(201, Shown::Tree(object)))
+    object
 }
 
 /// A user as reviews show it; what is empty is left out.

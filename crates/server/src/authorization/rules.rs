@@ -1,0 +1,225 @@
+//! Rules of roles: what they allow, and whether one covers another (api-machinery 23.2, 23.4).
+
+use machinery::{Text, Value};
+
+use super::Attributes;
+
+/// A rule of a role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    pub verbs: Vec<Text>,
+    pub groups: Vec<Text>,
+    pub resources: Vec<Text>,
+    pub names: Vec<Text>,
+    pub urls: Vec<Text>,
+}
+
+fn has(list: &[Text], text: &str) -> bool {
+    list.iter().any(|item| item == text)
+}
+
+fn has_or_all(list: &[Text], text: &str) -> bool {
+    list.iter().any(|item| item == text || item == "*")
+}
+
+/// Whether every item of `some` is there.
+fn has_every(list: &[Text], some: &[Text]) -> bool {
+    some.iter().all(|item| list.contains(item))
+}
+
+/// Whether a URL of a rule stands for a path: itself, or what begins as it does before its `*`.
+fn url_covers(url: &str, path: &str) -> bool {
+    url == path || (url.ends_with('*') && path.starts_with(url.trim_end_matches('*')))
+}
+
+impl Rule {
+    pub fn parse(value: &Value) -> Rule {
+        let texts = |name: &str| -> Vec<Text> {
+            let items = value.get(name).and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter_map(Value::as_str).map(Text::from).collect()
+        };
+        Rule {
+            verbs: texts("verbs"),
+            groups: texts("apiGroups"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            urls: texts("nonResourceURLs"),
+        }
+    }
+
+    /// The rules of a role.
+    pub fn of_role(role: &Value) -> Vec<Rule> {
+        role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(Rule::parse).collect()
+    }
+
+    /// Whether the rule allows this.
+    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
+        if !has_or_all(&self.verbs, asked.verb) {
+            return false;
+        }
+        if !asked.is_resource {
+            return self.urls.iter().any(|url| url_covers(url, asked.path));
+        }
+        has_or_all(&self.groups, asked.group)
+            && self.resources.iter().any(|resource| names_resource(resource, asked))
+            && (self.names.is_empty() || has(&self.names, asked.name))
+    }
+
+    /// Rules of one verb, group, resource and name each that together say the same.
+    pub fn break_down(&self) -> Vec<Rule> {
+        let one = |text: &Text| vec![text.clone()];
+        let mut out = vec![];
+        for group in &self.groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
+                    let rule =
+                        Rule { verbs: one(verb), groups: one(group), resources: one(resource), ..Rule::default() };
+                    match self.names.as_slice() {
+                        [] => out.push(rule),
+                        names => out.extend(names.iter().map(|name| Rule { names: one(name), ..rule.clone() })),
+                    }
+                }
+            }
+        }
+        for url in &self.urls {
+            out.extend(self.verbs.iter().map(|verb| Rule { verbs: one(verb), urls: one(url), ..Rule::default() }));
+        }
+        out
+    }
+
+    /// Whether whoever has this rule has the other one.
+    fn covers(&self, other: &Rule) -> bool {
+        let all = |own: &[Text], others: &[Text]| has(own, "*") || has_every(own, others);
+        let names = match other.names.as_slice() {
+            [] => self.names.is_empty(),
+            names => self.names.is_empty() || has_every(&self.names, names),
+        };
+        all(&self.verbs, &other.verbs)
+            && all(&self.groups, &other.groups)
+            && (has(&self.resources, "*") || other.resources.iter().all(|r| self.covers_resource(r)))
+            && names
+            && other.urls.iter().all(|url| self.urls.iter().any(|own| url_covers(own, url)))
+    }
+
+    fn covers_resource(&self, resource: &Text) -> bool {
+        let any_sub = |sub: &str| self.resources.iter().any(|own| own.strip_prefix("*/") == Some(sub));
+        self.resources.contains(resource) || resource.split_once('/').is_some_and(|(_, sub)| any_sub(sub))
+    }
+
+    /// What tells rules apart that differ in their verbs only; `None` where the rule is not of that simple kind.
+    fn simple(&self) -> Option<(&[Text], &[Text], &[Text])> {
+        let simple =
+            self.groups.len() == 1 && self.resources.len() == 1 && self.urls.is_empty() && self.names.len() <= 1;
+        simple.then_some((&self.groups, &self.resources, &self.names))
+    }
+}
+
+fn names_resource(pattern: &str, asked: &Attributes<'_>) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    if asked.subresource.is_empty() {
+        return pattern == asked.resource;
+    }
+    match pattern.split_once('/') {
+        Some((resource, sub)) => sub == asked.subresource && (resource == "*" || resource == asked.resource),
+        None => false,
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            ("APIGroups", &self.groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.urls),
+            ("ResourceNames", &self.names),
+            ("Verbs", &self.verbs),
+        ];
+        let given = parts.iter().filter(|(_, list)| !list.is_empty());
+        let shown: Vec<String> = given.map(|(name, list)| format!("{name}:{}", quoted(list))).collect();
+        write!(f, "{{{}}}", shown.join(", "))
+    }
+}
+
+/// A list as Go's `%q` prints it.
+pub fn quoted(list: &[Text]) -> String {
+    let items: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
+    format!("[{}]", items.join(" "))
+}
+
+/// What is not covered of what is needed, put together again where only verbs differ.
+pub fn missing(owned: &[Rule], needed: &[Rule]) -> Vec<Rule> {
+    let mut out: Vec<Rule> = vec![];
+    let parts = needed.iter().flat_map(Rule::break_down);
+    for part in parts.filter(|part| !owned.iter().any(|rule| rule.covers(part))) {
+        let same = out.iter_mut().find(|rule| part.simple().is_some() && rule.simple() == part.simple());
+        match same {
+            Some(rule) => rule.verbs.extend(part.verbs),
+            None => out.push(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(verbs: &str, group: &str, resources: &str, names: &str) -> Rule {
+        let list = |text: &str| text.split_whitespace().map(Text::from).collect();
+        Rule {
+            verbs: list(verbs),
+            groups: vec![group.into()],
+            resources: list(resources),
+            names: list(names),
+            urls: vec![],
+        }
+    }
+
+    #[test]
+    fn rules_allow_what_they_name() {
+        let cases = [
+            (rule("get", "g", "foos", ""), "get", "foos", "", "x", true),
+            (rule("get", "g", "foos", ""), "get", "foos", "status", "x", false),
+            (rule("*", "*", "*", ""), "get", "foos", "status", "x", true),
+            (rule("get", "g", "*/status", ""), "get", "foos", "status", "x", true),
+            (rule("get", "g", "foos/*", ""), "get", "foos", "status", "x", false),
+            (rule("get", "g", "foos/status", ""), "get", "foos", "status", "x", true),
+            (rule("get list", "g", "foos", "x"), "list", "foos", "", "", false),
+            (rule("get list", "g", "foos", "x"), "get", "foos", "", "x", true),
+            (rule("get", "h", "foos", ""), "get", "foos", "", "x", false),
+        ];
+        for (rule, verb, resource, subresource, name, allowed) in cases {
+            let asked = Attributes {
+                verb,
+                group: "g",
+                resource,
+                subresource,
+                name,
+                is_resource: true,
+                ..Attributes::default()
+            };
+            assert_eq!(rule.allows(&asked), allowed, "{rule} {verb} {resource}/{subresource} {name}");
+        }
+        let urls = Rule { verbs: vec!["get".into()], urls: vec!["/a".into(), "/b/*".into()], ..Rule::default() };
+        for (path, allowed) in [("/a", true), ("/a/b", false), ("/b/c", true), ("/b", false)] {
+            assert_eq!(urls.allows(&Attributes { verb: "get", path, ..Attributes::default() }), allowed, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_put_together() {
+        let owned = [rule("get", "g", "a", ""), rule("get", "g", "b", "x")];
+        let needed = [rule("get put del", "g", "a", ""), rule("get", "g", "b", "x y"), rule("get", "g", "b", "")];
+        let shown: Vec<String> = missing(&owned, &needed).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "{APIGroups:[\"g\"], Resources:[\"a\"], Verbs:[\"put\" \"del\"]}",
+                "{APIGroups:[\"g\"], Resources:[\"b\"], ResourceNames:[\"y\"], Verbs:[\"get\"]}",
+                "{APIGroups:[\"g\"], Resources:[\"b\"], Verbs:[\"get\"]}",
+            ]
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! Nobody gives away what they don't have: checks of writes of roles and bindings (api-machinery 23.4).
+
+use machinery::{Status, Text, Value};
+
+use super::{Context, Request};
+use crate::authorization::{Attributes, GROUP, Rule, missing, quoted, require};
+use crate::request::{User, Verb};
+
+/// Refuses a write of a role or binding that would give more than its author has. `old` is the object before.
+pub fn check(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+    let resource = &request.resource;
+    let user = &request.authorized.user;
+    if resource.group != GROUP || user.in_group(User::MASTERS) || old.is_some_and(|old| only_collectable(new, old)) {
+        return Ok(());
+    }
+    match resource.plural.as_str() {
+        "roles" | "clusterroles" => check_role(context, request, new, old),
+        "rolebindings" | "clusterrolebindings" => check_binding(context, request, new),
+        _ => Ok(()),
+    }
+}
+
+/// A write that creates what it names, and is no create, needs that permission as well.
+pub fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+    let info = &request.authorized.info;
+    if info.verb == Verb::Create {
+        return Ok(());
+    }
+    require(&context.rbac, &request.authorized.user, &Attributes::of_resource(info, "create", name))
+}
+
+/// Whether a change is only about what the garbage collector needs.
+fn only_collectable(new: &Value, old: &Value) -> bool {
+    let rest = |object: &Value| {
+        let mut object = object.clone();
+        for member in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
+            object.remove_at(&["metadata", member]);
+        }
+        object
+    };
+    rest(new) == rest(old)
+}
+
+fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+    let info = &request.authorized.info;
+    let escalate = Attributes { subresource: "", ..Attributes::of_resource(info, "escalate", &info.name) };
+    if context.rbac.decide(&request.authorized.user, &escalate).allowed() {
+        return Ok(());
+    }
+    check_rules(context, request, new, &Rule::of_role(new))?;
+    let aggregates = |role: &Value| role.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+    if aggregates(new) || old.is_some_and(aggregates) {
+        let (owned, _) = context.rbac.rules_of(&request.authorized.user, "");
+        if !missing(&owned, &full_authority()).is_empty() {
+            return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
+        }
+    }
+    Ok(())
+}
+
+fn full_authority() -> [Rule; 2] {
+    let all = || vec![Text::new_static("*")];
+    [
+        Rule { verbs: all(), groups: all(), resources: all(), ..Rule::default() },
+        Rule { verbs: all(), urls: all(), ..Rule::default() },
+    ]
+}
+
+fn check_binding(context: &Context, request: &Request, new: &Value) -> Result<(), Status> {
+    let (kind, name) = (new.str_at(&["roleRef", "kind"]), new.str_at(&["roleRef", "name"]));
+    let namespace = request.namespace();
+    let resource = match kind {
+        "Role" => "roles",
+        "ClusterRole" => "clusterroles",
+        _ => "",
+    };
+    let bind = Attributes {
+        verb: "bind",
+        is_resource: true,
+        group: new.str_at(&["roleRef", "apiGroup"]),
+        resource,
+        namespace,
+        name,
+        ..Attributes::default()
+    };
+    if !resource.is_empty() && context.rbac.decide(&request.authorized.user, &bind).allowed() {
+        return Ok(());
+    }
+    let rules = context.rbac.rules_of_role(kind, namespace, name).ok_or_else(|| request.resource.not_found(name))?;
+    check_rules(context, request, new, &rules)
+}
+
+fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
+    let user = &request.authorized.user;
+    let (owned, errors) = context.rbac.rules_of(user, request.namespace());
+    let missing = missing(&owned, needed);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    lines.sort();
+    lines.dedup();
+    let (name, groups) = (machinery::value::quote(&user.name), quoted(&user.groups));
+    let lines = lines.join("\n");
+    let mut why =
+        format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
+    if !errors.is_empty() {
+        why.push_str(&format!("; resolution errors: [{}]", errors.join(" ")));
+    }
+    Err(forbidden(request, new, &why))
+}
+
+fn forbidden(request: &Request, new: &Value, why: &str) -> Status {
+    let name = new.str_at(&["metadata", "name"]);
+    Status::forbidden(&request.resource.group, &request.resource.plural, name, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn collectable_changes_are_nobodys_business() {
+        let old = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []});
+        let cases = [
+            (json!({"metadata": {"name": "a", "finalizers": ["x/y"], "resourceVersion": "2"}, "rules": []}), true),
+            (json!({"metadata": {"name": "a", "labels": {"a": "b"}}, "rules": []}), false),
+            (json!({"metadata": {"name": "a"}, "rules": [{}]}), false),
+        ];
+        for (new, expected) in cases {
+            assert_eq!(only_collectable(&new, &old), expected, "{}", new.to_json());
+        }
+    }
+}

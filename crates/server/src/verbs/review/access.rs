@@ -1,0 +1,122 @@
+//! May somebody: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
+
+use machinery::selector::{FieldSelector, LabelSelector};
+use machinery::{Status, Text, Value};
+
+use crate::authorization::Attributes;
+use crate::request::{User, WriteOptions};
+use crate::verbs::{Context, Request, meta};
+
+/// The review with its answer.
+pub fn answer(
+    context: &Context,
+    request: &Request,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    if request.resource.namespaced {
+        meta::place_in(&mut object, request.namespace())?;
+    }
+    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
+    if !errors.is_empty() {
+        // the kind is not known to the one that refuses here
+        return Err(Status::invalid(&request.resource.group, "", "", &errors));
+    }
+    let asker = (request.resource.kind == "SelfSubjectAccessReview").then(|| request.authorized.user.clone());
+    let user = asker.unwrap_or_else(|| user_of(object.get("spec").unwrap_or(&Value::Null)));
+    let decision = context.rbac.decide(&user, &attributes(object.get("spec").unwrap_or(&Value::Null)));
+    let mut status: Value = [("allowed", Value::from(decision.allowed()))].into();
+    let ignored = ignored_selectors(&object).join("; ");
+    for (key, text) in [("evaluationError", ignored), ("reason", decision.reason())] {
+        if !text.is_empty() {
+            status.set_at(&[key], Value::from(text));
+        }
+    }
+    object.set_at(&["status"], status);
+    Ok(object)
+}
+
+fn texts(value: Option<&Value>) -> Vec<Text> {
+    value.and_then(Value::as_array).unwrap_or_default().iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+/// The user that a review asks about.
+fn user_of(spec: &Value) -> User {
+    let extra = spec.get("extra").and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
+    User {
+        name: spec.str_at(&["user"]).into(),
+        uid: spec.str_at(&["uid"]).into(),
+        groups: texts(spec.get("groups")),
+        extra: extra.map(|(key, values)| (key.clone(), texts(Some(values)))).collect(),
+    }
+}
+
+fn attributes(spec: &Value) -> Attributes<'_> {
+    if let Some(asked) = spec.get("resourceAttributes").filter(|value| !value.is_null()) {
+        return Attributes {
+            verb: asked.str_at(&["verb"]),
+            is_resource: true,
+            group: asked.str_at(&["group"]),
+            resource: asked.str_at(&["resource"]),
+            subresource: asked.str_at(&["subresource"]),
+            namespace: asked.str_at(&["namespace"]),
+            name: asked.str_at(&["name"]),
+            path: "",
+        };
+    }
+    Attributes {
+        verb: spec.str_at(&["nonResourceAttributes", "verb"]),
+        path: spec.str_at(&["nonResourceAttributes", "path"]),
+        ..Attributes::default()
+    }
+}
+
+/// How much of a selector can be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Usable {
+    All,
+    Part,
+    Nothing,
+}
+
+/// What is said of selectors that cannot be used as they are.
+fn ignored_selectors(review: &Value) -> Vec<String> {
+    let asked = review.at(&["spec", "resourceAttributes"]);
+    let usable = |name: &str| {
+        let selector = asked.and_then(|asked| asked.get(name))?;
+        let raw = selector.str_at(&["rawSelector"]);
+        let of_label = name == "labelSelector";
+        if !raw.is_empty() {
+            let parses = if of_label { LabelSelector::parse(raw).is_ok() } else { FieldSelector::parse(raw).is_ok() };
+            return Some(if parses { Usable::All } else { Usable::Nothing });
+        }
+        let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
+        let known = requirements.iter().filter(|requirement| is_known(requirement, of_label)).count();
+        Some(match known {
+            count if count == requirements.len() => Usable::All,
+            0 => Usable::Nothing,
+            _ => Usable::Part,
+        })
+    };
+    let mut out = vec![];
+    for name in ["fieldSelector", "labelSelector"] {
+        let how = match usable(name) {
+            Some(Usable::Part) => "partially ignored",
+            Some(Usable::Nothing) => "ignored",
+            Some(Usable::All) | None => continue,
+        };
+        out.push(format!("spec.resourceAttributes.{name} {how} due to parse error"));
+    }
+    out
+}
+
+/// Fields are selected by one value, labels by any known operator.
+fn is_known(requirement: &Value, of_label: bool) -> bool {
+    let values = requirement.get("values").and_then(Value::as_array).map_or(0, <[Value]>::len);
+    match requirement.str_at(&["operator"]) {
+        "In" | "NotIn" => of_label || values == 1,
+        "Exists" | "DoesNotExist" => of_label,
+        _ => false,
+    }
+}

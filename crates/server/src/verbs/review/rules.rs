@@ -1,0 +1,52 @@
+//! What may I: SelfSubjectRulesReview.
+
+use machinery::{Status, Text, Value};
+
+use crate::authorization::{Rule, joined};
+use crate::verbs::{Context, Request};
+
+/// The rules that the asker holds in a namespace.
+pub fn answer(context: &Context, request: &Request, object: &Value) -> Result<Value, Status> {
+    let namespace = object.str_at(&["spec", "namespace"]);
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let (rules, errors) = context.rbac.rules_of(&request.authorized.user, namespace);
+    let resources = rules.iter().filter(|rule| !rule.resources.is_empty()).map(resource_rule);
+    let paths = rules.iter().filter(|rule| !rule.urls.is_empty()).map(path_rule);
+    let mut status: Value = [
+        ("incomplete", Value::Bool(false)),
+        ("nonResourceRules", paths.collect()),
+        ("resourceRules", resources.collect()),
+    ]
+    .into();
+    if !errors.is_empty() {
+        status.set_at(&["evaluationError"], Value::from(joined(&errors)));
+    }
+    let members = [
+        ("apiVersion", Value::String(request.api_version())),
+        ("kind", Value::from(&request.resource.kind)),
+        ("metadata", Value::object()),
+        ("spec", Value::object()),
+        ("status", status),
+    ];
+    Ok(members.into())
+}
+
+fn texts(list: &[Text]) -> Value {
+    list.iter().map(Value::from).collect()
+}
+
+fn resource_rule(rule: &Rule) -> Value {
+    let mut out: Value = [("verbs", texts(&rule.verbs))].into();
+    for (key, list) in [("apiGroups", &rule.groups), ("resourceNames", &rule.names), ("resources", &rule.resources)] {
+        if !list.is_empty() {
+            out.set_at(&[key], texts(list));
+        }
+    }
+    out
+}
+
+fn path_rule(rule: &Rule) -> Value {
+    [("nonResourceURLs", texts(&rule.urls)), ("verbs", texts(&rule.verbs))].into()
+}
