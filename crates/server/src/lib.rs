@@ -66,18 +66,12 @@ impl Server {
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
             registry.replace(&group, &plural, Some(resource));
         }
-        let context = Arc::new(Context::new(objects, registry, config.admission, rbac));
+        let context = Arc::new(Context::new(objects, registry, config.admission, config.authentication, rbac));
         verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
         verbs::settle_all(&context).await;
         let stop = watch::Sender::new(false);
         controllers::start(&context, &stop.subscribe());
-        let edge = http::Edge::new(
-            context,
-            config.authentication,
-            stop.subscribe(),
-            config.request_timeout,
-            config.inflight_max,
-        );
+        let edge = http::Edge::new(context, stop.subscribe(), config.request_timeout, config.inflight_max);
         let edge = Arc::new(edge);
         let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
         let address = listener.address().map_err(|error| error.to_string())?;

@@ -53,13 +53,18 @@ impl Authentication {
         Ok(Authentication { tokens, anonymous: true })
     }
 
+    /// Whose token this is.
+    pub fn token(&self, token: &str) -> Option<&User> {
+        self.tokens.get(token)
+    }
+
     pub fn authenticate(&self, credentials: &Credentials<'_>) -> Result<User, Status> {
         if let Some(user) = credentials.certificate {
             return Ok(user.clone());
         }
         let bearer = credentials.authorization.and_then(bearer);
         match bearer {
-            Some(token) => self.tokens.get(token).cloned().ok_or_else(unauthorized),
+            Some(token) => self.token(token).cloned().ok_or_else(unauthorized),
             None if self.anonymous => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }

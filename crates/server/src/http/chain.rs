@@ -16,7 +16,7 @@ use super::health::Health;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use super::watch::Stream;
-use crate::authentication::{Authentication, Credentials};
+use crate::authentication::Credentials;
 use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
 use crate::openapi::OpenApi;
@@ -28,7 +28,6 @@ use crate::{clock, limits};
 /// The server as its connections see it.
 pub struct Edge {
     pub context: Arc<Context>,
-    pub authentication: Authentication,
     pub discovery: Discovery,
     pub openapi: OpenApi,
     pub health: Health,
@@ -45,7 +44,6 @@ type Answer = Response<Body>;
 impl Edge {
     pub fn new(
         context: Arc<Context>,
-        authentication: Authentication,
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: usize,
@@ -56,7 +54,6 @@ impl Edge {
             openapi: OpenApi::new(registry),
             health: Health::default(),
             context,
-            authentication,
             stop,
             request_timeout,
             inflight_max,
@@ -149,7 +146,7 @@ impl Edge {
             authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
         };
         let rbac = &self.context.rbac;
-        let user = impersonate(rbac, self.authentication.authenticate(&credentials)?, headers)?;
+        let user = impersonate(rbac, self.context.authentication.authenticate(&credentials)?, headers)?;
         authorize(rbac, user, info)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use machinery::{Status, Value};
 
 use super::body::{Document, Format};
@@ -43,38 +44,27 @@ pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("{prefix}{place}/{}/{name}", resource.plural)
 }
 
-/// Creates what a new server has from the start.
+/// Creates what a new server has from the start: all at once, so that one commit may carry many.
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
-    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
-    for name in NAMESPACES {
-        if namespaces.collection.get(name).is_some() {
-            continue;
-        }
-        let request = server_request(&namespaces, &http::Method::POST, "/api/v1/namespaces", Subresource::None);
-        let body = machinery::json!({"metadata": {"name": name}}).to_json();
-        let document = Document { bytes: body.into(), format: Format::Json };
-        create(context, &request, &document).await?;
-    }
-    bootstrap_roles(context).await
+    let named = |name| machinery::json!({"metadata": {"name": name}});
+    let namespaces = NAMESPACES.into_iter().map(named).collect();
+    tokio::try_join!(
+        create_missing(context, "", "namespaces", namespaces),
+        create_missing(context, GROUP, "clusterroles", defaults::cluster_roles()),
+        create_missing(context, GROUP, "clusterrolebindings", defaults::cluster_role_bindings()),
+    )?;
+    Ok(())
 }
 
-/// Creates the roles and bindings of a new server.
-async fn bootstrap_roles(context: &Context) -> Result<(), Status> {
-    let kinds =
-        [("clusterroles", defaults::cluster_roles()), ("clusterrolebindings", defaults::cluster_role_bindings())];
-    for (plural, objects) in kinds {
-        let Some(resource) = context.registry.get(GROUP, plural) else { continue };
-        for object in objects {
-            if resource.collection.get(object.str_at(&["metadata", "name"])).is_some() {
-                continue;
-            }
-            let path = path_of(&resource, "", "");
-            let request = server_request(&resource, &http::Method::POST, &path, Subresource::None);
-            let document = Document { bytes: object.to_json().into(), format: Format::Json };
-            create(context, &request, &document).await?;
-        }
-    }
-    Ok(())
+async fn create_missing(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
+    let absent = |object: &&Value| resource.collection.get(object.str_at(&["metadata", "name"])).is_none();
+    let creates = objects.iter().filter(absent).map(|object| {
+        let request = server_request(&resource, &http::Method::POST, &path_of(&resource, "", ""), Subresource::None);
+        let document = Document { bytes: object.to_json().into(), format: Format::Json };
+        async move { create(context, &request, &document).await }
+    });
+    try_join_all(creates).await.map(drop)
 }
 
 /// Deletes what a namespace has of a resource; answers what is left.

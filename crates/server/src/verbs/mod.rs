@@ -25,6 +25,7 @@ use store::Revision;
 use tokio::sync::Notify;
 
 use crate::admission::{Admission, Subject};
+use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Rbac};
 use crate::objects::{Body, Objects, Stored};
 use crate::resource::{Registry, Resource, Version};
@@ -43,6 +44,7 @@ pub struct Context {
     pub objects: Arc<Objects>,
     pub registry: Arc<Registry>,
     pub admission: Admission,
+    pub authentication: Authentication,
     pub rbac: Arc<Rbac>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
@@ -51,8 +53,22 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(objects: Arc<Objects>, registry: Arc<Registry>, admission: Admission, rbac: Arc<Rbac>) -> Context {
-        Context { objects, registry, admission, rbac, deletions: Notify::new(), names: Default::default() }
+    pub fn new(
+        objects: Arc<Objects>,
+        registry: Arc<Registry>,
+        admission: Admission,
+        authentication: Authentication,
+        rbac: Arc<Rbac>,
+    ) -> Context {
+        Context {
+            objects,
+            registry,
+            admission,
+            authentication,
+            rbac,
+            deletions: Notify::new(),
+            names: Default::default(),
+        }
     }
 
     /// There may be something to clean up.

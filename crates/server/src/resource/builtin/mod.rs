@@ -261,7 +261,7 @@ const SELF_SUBJECT_REVIEW: Shipped = Shipped {
 };
 
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 23] = [
+pub static SHIPPED: [Shipped; 24] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,
@@ -284,6 +284,7 @@ pub static SHIPPED: [Shipped; 23] = [
     reviews::ACCESS,
     reviews::LOCAL_ACCESS,
     reviews::SELF_RULES,
+    reviews::TOKEN,
     definition::DEFINITION,
 ];
 

@@ -114,6 +114,29 @@ static RULES_STATUS: Struct = Struct {
     ],
 };
 
+static TOKEN_SPEC: Struct =
+    Struct { name: "TokenReviewSpec", fields: &[non_empty("audiences", texts()), non_empty("token", TEXT)] };
+
+static USER: Struct = Struct {
+    name: "UserInfo",
+    fields: &[
+        non_empty("extra", Shape::Map("map[string]v1.ExtraValue", &Shape::List("v1.ExtraValue", &TEXT))),
+        non_empty("groups", texts()),
+        non_empty("uid", TEXT),
+        non_empty("username", TEXT),
+    ],
+};
+
+static TOKEN_STATUS: Struct = Struct {
+    name: "TokenReviewStatus",
+    fields: &[
+        non_empty("audiences", texts()),
+        non_empty("authenticated", Shape::Bool),
+        non_empty("error", TEXT),
+        always("user", Shape::Struct(&USER)),
+    ],
+};
+
 const fn fields(spec: &'static Struct, status: &'static Struct) -> [Field; 5] {
     [
         non_empty("apiVersion", TEXT),
@@ -127,6 +150,8 @@ const fn fields(spec: &'static Struct, status: &'static Struct) -> [Field; 5] {
 static SELF_FIELDS: [Field; 5] = fields(&SELF_SPEC, &STATUS);
 static FIELDS: [Field; 5] = fields(&SPEC, &STATUS);
 static RULES_FIELDS: [Field; 5] = fields(&RULES_SPEC, &RULES_STATUS);
+static TOKEN_FIELDS: [Field; 5] = fields(&TOKEN_SPEC, &TOKEN_STATUS);
+static TOKEN_SHAPE: Struct = Struct { name: "TokenReview", fields: &TOKEN_FIELDS };
 static SELF_ACCESS_SHAPE: Struct = Struct { name: "SelfSubjectAccessReview", fields: &SELF_FIELDS };
 static ACCESS_SHAPE: Struct = Struct { name: "SubjectAccessReview", fields: &FIELDS };
 static LOCAL_ACCESS_SHAPE: Struct = Struct { name: "LocalSubjectAccessReview", fields: &FIELDS };
@@ -167,6 +192,15 @@ pub const SELF_RULES: Shipped = Shipped {
     plural: "selfsubjectrulesreviews",
     singular: "selfsubjectrulesreview",
     form: Form::Typed(&RULES_SHAPE),
+    ..KIND
+};
+
+pub const TOKEN: Shipped = Shipped {
+    group: "authentication.k8s.io",
+    kind: "TokenReview",
+    plural: "tokenreviews",
+    singular: "tokenreview",
+    form: Form::Typed(&TOKEN_SHAPE),
     ..KIND
 };
 

@@ -19,6 +19,7 @@ pub fn answer(context: &Context, request: &Request, document: &Document) -> Resu
             access::answer(context, request, object, &options)?
         }
         "SelfSubjectRulesReview" => rules::answer(context, request, &object)?,
+        "TokenReview" => token(context, request, object, &options)?,
         _ => who_am_i(request, object),
     };
     Ok(Outcome::Object(201, Shown::Tree(answered)))
@@ -28,6 +29,23 @@ fn who_am_i(request: &Request, mut object: Value) -> Value {
     object.set_at(&["metadata"], [("creationTimestamp", Value::from(clock::now_rfc3339()))].into());
     object.set_at(&["status"], [("userInfo", user_info(&request.authorized.user))].into());
     object
+}
+
+/// Whose token it is; tokens of a file are for this server and no other audience.
+fn token(context: &Context, request: &Request, mut object: Value, options: &WriteOptions) -> Result<Value, Status> {
+    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    let token = object.str_at(&["spec", "token"]);
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = object.at(&["spec", "audiences"]).and_then(Value::as_array).unwrap_or_default();
+    let status: Value = match context.authentication.token(token) {
+        Some(user) if audiences.is_empty() => [("authenticated", Value::Bool(true)), ("user", user_info(user))].into(),
+        Some(_) => [("user", Value::object())].into(),
+        None => [("error", Value::from("invalid bearer token")), ("user", Value::object())].into(),
+    };
+    object.set_at(&["status"], status);
+    Ok(object)
 }
 
 /// A user as reviews show it; what is empty is left out.
