@@ -12,8 +12,11 @@ use super::collection::Collection;
 use super::event::Event;
 use super::key::Key;
 use super::stored::{Body, Meta, Stored};
+use crate::limits;
 
 type Id = (Text, Text);
+/// A change that was read: its key, and the object unless that was deleted.
+type Read = (Key, Option<Arc<Stored>>);
 /// Hears of every event before its revision is visible: keeps what is derived from objects up to date.
 type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
@@ -49,9 +52,10 @@ impl Objects {
         let mut changes = store.follow(snapshot.revision).await?;
         let mut seen = snapshot.revision;
         while seen < head {
-            for change in changes.next().await? {
-                seen = change.revision;
-                objects.apply(change)?;
+            for (revision, read) in objects.read_all(&changes.next().await?) {
+                seen = revision;
+                let (key, object) = read?;
+                objects.take(revision, &key, object);
             }
         }
         objects.applied.send_replace(seen);
@@ -74,26 +78,52 @@ impl Objects {
             let mut revision = 0;
             for change in batch {
                 revision = change.revision;
-                if let Err(error) = self.apply(change) {
-                    tracing::error!(%error, revision, "a change of the store cannot be read");
+                match self.read(&change) {
+                    Ok((key, object)) => self.take(revision, &key, object),
+                    Err(error) => tracing::error!(%error, revision, "a change of the store cannot be read"),
                 }
             }
             self.applied.send_replace(revision);
         }
     }
 
-    fn apply(&self, change: Change) -> Result<(), StoreError> {
+    /// Reads changes on every core, in their order: what a restart spends its time on.
+    fn read_all<'a>(&'a self, changes: &'a [Change]) -> Vec<(Revision, Result<Read, StoreError>)> {
+        let read = |change: &Change| (change.revision, self.read(change));
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let parts: Vec<&[Change]> = changes.chunks(changes.len().div_ceil(cores).max(64)).collect();
+        let Some((first, others)) = parts.split_first() else { return vec![] };
+        std::thread::scope(|scope| {
+            let builder = || std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
+            let start = |part: &'a [Change]| {
+                (part, builder().spawn_scoped(scope, move || part.iter().map(read).collect::<Vec<_>>()))
+            };
+            let running: Vec<_> = others.iter().copied().map(start).collect();
+            let mut all: Vec<_> = first.iter().map(read).collect();
+            for (part, thread) in running {
+                // without a thread, or after a panic in it, this one reads
+                let found = thread.ok().and_then(|thread| thread.join().ok());
+                all.extend(found.unwrap_or_else(|| part.iter().map(read).collect()));
+            }
+            all
+        })
+    }
+
+    fn read(&self, change: &Change) -> Result<Read, StoreError> {
         let unreadable = || StoreError::Damaged(format!("revision {} is no object", change.revision));
         let key = Key::parse(&change.key).ok_or_else(unreadable)?;
         let object = match &change.value {
             None => None,
-            Some(value) => Some(Arc::new(self.stored(&change, value).ok_or_else(unreadable)?)),
+            Some(value) => Some(Arc::new(self.stored(change, value).ok_or_else(unreadable)?)),
         };
+        Ok((key, object))
+    }
+
+    fn take(&self, revision: Revision, key: &Key, object: Option<Arc<Stored>>) {
         let collection = self.collection(&key.group, &key.plural);
-        if let Some(event) = collection.apply(change.revision, &key.path, object) {
-            self.tell(&key, &event);
+        if let Some(event) = collection.apply(revision, &key.path, object) {
+            self.tell(key, &event);
         }
-        Ok(())
     }
 
     fn stored(&self, change: &Change, value: &Bytes) -> Option<Stored> {
