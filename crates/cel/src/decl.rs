@@ -3,6 +3,7 @@
 //! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Numbers and rules are
 //! those of upstream's `SchemaDeclType` (crd.md 12.2, 12.7).
 
+use crate::parser::RESERVED;
 use crate::types::Type;
 use machinery::{Text, Value};
 use std::sync::{Arc, OnceLock};
@@ -307,30 +308,6 @@ fn with_type_and_object_meta(properties: Option<&machinery::Map>) -> Option<mach
     completed.insert("metadata", metadata);
     Some(completed)
 }
-
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// The name of a field in expressions, if it can have one.
 pub fn escape(name: &str) -> Option<Text> {

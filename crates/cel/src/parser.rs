@@ -735,7 +735,8 @@ impl Parser<'_> {
     }
 }
 
-const RESERVED: [&str; 21] = [
+/// Words that name nothing in expressions: keywords, and what the CEL specification reserves.
+pub const RESERVED: [&str; 21] = [
     "as",
     "break",
     "const",
@@ -758,3 +759,9 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
+
+/// Whether a name may stand for a variable.
+pub fn is_identifier(name: &str) -> bool {
+    let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    begins && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !RESERVED.contains(&name)
+}

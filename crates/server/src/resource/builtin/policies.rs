@@ -1,5 +1,6 @@
 //! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding (api-machinery 26.1).
 
+use cel::parser::is_identifier;
 use cel::types::Type;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
@@ -284,35 +285,6 @@ fn variable_types(spec: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut
         }
     }
     known
-}
-
-/// Whether a name may stand for a variable in CEL.
-fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "namespace",
-        "null",
-        "package",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ];
-    let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    begins && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !RESERVED.contains(&name)
 }
 
 fn validation_errors(validation: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
