@@ -5,7 +5,8 @@
 use crate::cost::runtime::CallCost;
 use crate::library::registry;
 use crate::program::{
-    Attribute, Base, Bind, Call, Const, Fold, Node, Order, Qualifier, QualifierKind, Quantifier, RegexCall, RegexKind,
+    Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
+    RegexKind,
 };
 use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Val, compare, equal};
@@ -22,6 +23,8 @@ pub(crate) enum Slot<'a> {
     Failed(Error),
     /// To be evaluated when first asked for.
     Lazy(&'a Node),
+    /// A variable whose value another program makes when it is first asked for, and its name.
+    Composed(&'a Program, &'a str),
 }
 
 #[derive(Debug)]
@@ -88,8 +91,27 @@ impl<'a> Frame<'a> {
                 self.set(slot, result.clone());
                 result
             }
+            Some(Slot::Composed(program, name)) => {
+                let (program, name) = (*program, *name);
+                let result = self.composed(program, name);
+                self.set(slot, result.clone());
+                result
+            }
             Some(Slot::Empty) | None => Err(Error::new("no such attribute(s)")),
         }
+    }
+
+    /// Evaluates the program of a variable: it sees the variables before its own, and pays from the same budget.
+    fn composed(&mut self, program: &'a Program, name: &str) -> Result<Val<'a>> {
+        let rest = self.slots.split_off(program.variables.min(self.slots.len()));
+        self.slots.resize_with(program.slots, || Slot::Empty);
+        let result = self.eval(&program.root);
+        self.slots.truncate(program.variables);
+        self.slots.extend(rest);
+        result.map_err(|error| match error.is_fatal() {
+            true => error,
+            false => Error::new(format!("composited variable {name:?} fails to evaluate: {error}")),
+        })
     }
 
     fn set(&mut self, slot: u32, value: Result<Val<'a>>) {
@@ -650,6 +672,7 @@ fn fits(value: &Val<'_>, t: &Type) -> bool {
         | (Val::Type(_), Type::Type(_))
         | (Val::Null, Type::Null) => true,
         (Val::Optional(_), Type::Opaque(name, _)) => *name == crate::types::OPTIONAL,
+        (Val::Authorization(part), t @ Type::Named(_)) => part.type_of() == *t,
         (Val::Opaque(opaque), t @ (Type::Named(_) | Type::Opaque(..))) => opaque.type_of() == *t,
         _ => false,
     }

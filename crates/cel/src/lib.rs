@@ -27,6 +27,7 @@ pub mod value;
 pub use check::Checked;
 pub use cost::estimate::{Range, estimate};
 pub use env::{CompileError, Environment, Variable};
+pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};
 pub use macros::Known;
-pub use program::{Outcome, Program};
+pub use program::{Activation, Outcome, Program};

@@ -195,9 +195,9 @@ pub(crate) struct Bind {
 /// An expression ready to be evaluated. Cheap to share.
 #[derive(Debug)]
 pub struct Program {
-    root: Node,
-    slots: usize,
-    variables: usize,
+    pub(crate) root: Node,
+    pub(crate) slots: usize,
+    pub(crate) variables: usize,
 }
 
 /// The outcome of an evaluation.
@@ -260,15 +260,44 @@ impl Program {
 
     /// Evaluates with values for the variables in the order of the environment; `None` for absent ones.
     pub fn eval<'a>(&'a self, variables: &[Option<Val<'a>>], cost_max: u64) -> Outcome<'a> {
-        let mut slots: Vec<Slot<'a>> = Vec::with_capacity(self.slots);
-        slots.extend(variables.iter().take(self.variables).map(|value| match value {
-            Some(value) => Slot::Value(value.clone()),
-            None => Slot::Empty,
-        }));
+        let mut slots = Vec::with_capacity(self.slots);
+        slots.extend(variables.iter().take(self.variables).map(|value| value.clone().map_or(Slot::Empty, Slot::Value)));
+        self.eval_in(&mut Activation(slots), cost_max)
+    }
+
+    /// Evaluates with variables that keep what they were found to be, for the next program.
+    pub fn eval_in<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64) -> Outcome<'a> {
+        let mut slots = std::mem::take(&mut activation.0);
+        let rest = slots.split_off(self.variables.min(slots.len()));
         slots.resize_with(self.slots, || Slot::Empty);
         let mut frame = Frame { slots, cost: 0, cost_max };
         let result = frame.eval(&self.root);
-        Outcome { result, cost: frame.cost }
+        let cost = frame.cost;
+        frame.slots.truncate(self.variables);
+        frame.slots.extend(rest);
+        activation.0 = frame.slots;
+        Outcome { result, cost }
+    }
+}
+
+/// The values of an environment's variables, in its order.
+#[derive(Debug)]
+pub struct Activation<'a>(Vec<Slot<'a>>);
+
+impl<'a> Activation<'a> {
+    /// Values for the first variables; `None` for absent ones.
+    pub fn new(values: impl IntoIterator<Item = Option<Val<'a>>>) -> Activation<'a> {
+        Activation(values.into_iter().map(|value| value.map_or(Slot::Empty, Slot::Value)).collect())
+    }
+
+    /// Leaves the next variable without a value.
+    pub fn absent(&mut self) {
+        self.0.push(Slot::Empty);
+    }
+
+    /// Gives the next variable a value that is made when it is first asked for, by a program that sees the ones before.
+    pub fn compose(&mut self, program: &'a Program, name: &'a str) {
+        self.0.push(Slot::Composed(program, name));
     }
 }
 

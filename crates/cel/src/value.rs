@@ -7,7 +7,9 @@ mod convert;
 mod equal;
 
 use crate::decl::{Decl, ListKind, ObjectType};
-use crate::library::{format::Format, net::Cidr, net::Ip, quantity::Quantity, semver::Version, urls::Url};
+use crate::library::{
+    authorization::Authorization, format::Format, net::Cidr, net::Ip, quantity::Quantity, semver::Version, urls::Url,
+};
 use crate::types::Type;
 use machinery::{Text, Value};
 use std::collections::BTreeMap;
@@ -136,6 +138,7 @@ pub enum Val<'a> {
     Type(std::sync::Arc<Type>),
     Optional(Option<Rc<Val<'a>>>),
     Opaque(Rc<Opaque>),
+    Authorization(Rc<Authorization<'a>>),
     /// Data without a type, which can only be compared.
     Preserved(&'a Value),
 }
@@ -293,6 +296,7 @@ impl<'a> Val<'a> {
             Val::Type(_) => Type::Type(None),
             Val::Optional(_) => Type::optional(Type::Dyn),
             Val::Opaque(opaque) => opaque.type_of(),
+            Val::Authorization(part) => part.type_of(),
             Val::Preserved(_) => Type::Dyn,
         }
     }
@@ -313,7 +317,7 @@ impl<'a> Val<'a> {
             Val::Map(_) => "*types.baseMap",
             Val::Type(_) => "*types.Type",
             Val::Optional(_) => "*types.Optional",
-            Val::Opaque(_) => "cel.Value",
+            Val::Opaque(_) | Val::Authorization(_) => "cel.Value",
             Val::Preserved(_) => "*common.unknownPreserved",
         }
     }

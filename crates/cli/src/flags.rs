@@ -98,7 +98,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// Admission steps that are left out, comma separated: NamespaceLifecycle.
+    /// Admission steps that are left out, comma separated: NamespaceLifecycle, ValidatingAdmissionPolicy, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
 

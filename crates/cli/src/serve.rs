@@ -12,7 +12,6 @@ use crate::flags::{Serve, Storage};
 use crate::{kubeconfig, logs};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
-const PLUGINS: [&str; 1] = ["NamespaceLifecycle"];
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
@@ -77,14 +76,8 @@ impl Signals {
 }
 
 fn admission(flags: &Serve) -> Result<Admission, String> {
-    for name in &flags.disable_admission_plugins {
-        if !PLUGINS.contains(&name.as_str()) {
-            let known = PLUGINS.join(", ");
-            return Err(format!("--disable-admission-plugins: {name} is not known; there is: {known}"));
-        }
-    }
-    let on = |name: &str| !flags.disable_admission_plugins.iter().any(|off| off == name);
-    Ok(Admission { namespace_lifecycle: on("NamespaceLifecycle") })
+    Admission::without(&flags.disable_admission_plugins)
+        .map_err(|error| format!("--disable-admission-plugins: {error}"))
 }
 
 fn authentication(flags: &Serve) -> Result<Authentication, String> {

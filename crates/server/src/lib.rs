@@ -60,13 +60,14 @@ impl Server {
     pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
         let registry = Arc::new(Registry::default());
         let rbac = Arc::new(authorization::Rbac::default());
-        let objects = open(store, registry.clone(), rbac.clone()).await?;
+        let admission = Arc::new(config.admission);
+        let objects = open(store, registry.clone(), rbac.clone(), admission.clone()).await?;
         for shipped in &builtin::SHIPPED {
             let resource = builtin::resource(shipped, &objects);
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
             registry.replace(&group, &plural, Some(resource));
         }
-        let context = Arc::new(Context::new(objects, registry, config.admission, config.authentication, rbac));
+        let context = Arc::new(Context::new(objects, registry, admission, config.authentication, rbac));
         verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
         verbs::settle_all(&context).await;
         let stop = watch::Sender::new(false);
@@ -86,14 +87,17 @@ impl Server {
     }
 }
 
-/// Opens the objects with a registry that follows their definitions and an authorizer that follows roles and bindings.
+/// Opens the objects with a registry that follows their definitions an authorizer that follows roles and bindings,
+/// and admission that follows its configuration.
 async fn open(
     store: Arc<dyn store::Store>,
     registry: Arc<Registry>,
     rbac: Arc<authorization::Rbac>,
+    admission: Arc<Admission>,
 ) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
+        admission.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
             let definition = live.then(|| event.object.body.to_value(event.revision));

@@ -6,6 +6,8 @@ pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
+/// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
+pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
 /// Bytes of a field manager's name.
 pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.

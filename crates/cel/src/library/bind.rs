@@ -1,6 +1,6 @@
 //! Which function implements which overload.
 
-use super::{format, lists, math, net, quantity, semver, standard, string_format, strings, time, urls};
+use super::{authorization, format, lists, math, net, quantity, semver, standard, string_format, strings, time, urls};
 use crate::eval::Function;
 
 /// The implementation of an overload.
@@ -27,6 +27,19 @@ fn by_overload(id: &str) -> Option<Function> {
         "quantity_is_less_than" => quantity::is_less_than,
         "quantity_is_greater_than" => quantity::is_greater_than,
         "quantity_compare_to" => quantity::compare_to,
+        "authorizer_fieldselector" | "authorizer_labelselector" => authorization::selector,
+        "authorizer_group" => authorization::group,
+        "authorizer_path" => authorization::path,
+        "authorizer_serviceaccount" => authorization::service_account,
+        "decision_allowed" => authorization::allowed,
+        "decision_error" => authorization::error,
+        "decision_errored" => authorization::errored,
+        "decision_reason" => authorization::reason,
+        "groupcheck_resource" => authorization::resource,
+        "pathcheck_check" | "resourcecheck_check" => authorization::check,
+        "resourcecheck_name" => authorization::name,
+        "resourcecheck_namespace" => authorization::namespace,
+        "resourcecheck_subresource" => authorization::subresource,
         _ => return None,
     })
 }

@@ -3,6 +3,7 @@
 //! Start at `declarations` for what there is; each other file implements one library, and `bind` maps overloads to
 //! functions. Functions never panic, charge nothing (costs are in `cost`) and don't know where they are called from.
 
+pub mod authorization;
 pub(crate) mod bind;
 mod declarations;
 pub(crate) mod format;

@@ -412,7 +412,7 @@ fn is_zero(value: &Val<'_>) -> bool {
         Val::List(list) => list.is_empty(),
         Val::Map(map) => map.is_empty(),
         Val::Optional(inner) => inner.is_none(),
-        Val::Type(_) | Val::Opaque(_) | Val::Preserved(_) => false,
+        Val::Type(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => false,
     }
 }
 

@@ -238,7 +238,7 @@ fn text(value: &Val<'_>) -> Option<String> {
             let entries: Vec<String> = entries.into_iter().map(|(_, entry)| entry).collect();
             format!("{{{}}}", entries.join(", "))
         }
-        Val::Optional(_) | Val::Opaque(_) | Val::Preserved(_) => return None,
+        Val::Optional(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => return None,
     })
 }
 

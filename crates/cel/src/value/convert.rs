@@ -150,6 +150,6 @@ pub fn to_json(value: &Val<'_>) -> Option<Value> {
             }
             Value::Object(out)
         }
-        Val::Bytes(_) | Val::Type(_) | Val::Optional(_) | Val::Opaque(_) => return None,
+        Val::Bytes(_) | Val::Type(_) | Val::Optional(_) | Val::Opaque(_) | Val::Authorization(_) => return None,
     })
 }

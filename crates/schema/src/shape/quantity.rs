@@ -72,6 +72,11 @@ impl Quantity {
         self.nano < 0
     }
 
+    /// The number of whole units.
+    pub fn whole(self) -> i128 {
+        self.nano / NANO
+    }
+
     pub fn is_integer(self) -> bool {
         self.nano % NANO == 0
     }

@@ -1,60 +1,84 @@
-//! What changes or refuses a write after it is authorized (layer 5).
+//! What changes or refuses a write after it is authorized (layer 5; api-machinery 24).
 //!
-//! Invariant: admission sees objects in the version of the request, never the store's form. So far it holds
-//! NamespaceLifecycle; further steps join in upstream's order.
+//! Invariant: admission sees objects in a version of the resource, never the store's form, and knows nothing of verbs:
+//! a write is its [`Attributes`].
 
-use machinery::status::Cause;
+mod attributes;
+mod authorizer;
+mod lifecycle;
+mod matching;
+mod policies;
+mod quota;
+
+use std::sync::Arc;
+
 use machinery::{Status, Text};
 
-use crate::objects::Objects;
+pub use attributes::{Attributes, Operation};
+pub use quota::{Charge, counted_as, is_scoped};
 
-/// Namespaces that can't be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+use crate::authorization::Rbac;
+use crate::objects::{Event, Key, Objects, Stored};
+use crate::resource::Registry;
+use policies::Policies;
 
-/// The steps that are switched on.
-#[derive(Clone, Debug)]
-pub struct Admission {
-    pub namespace_lifecycle: bool,
+/// The group of webhook configurations and policies.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The steps that can be switched off, in the order in which they run.
+pub const PLUGINS: [&str; 3] = ["NamespaceLifecycle", "ValidatingAdmissionPolicy", "ResourceQuota"];
+
+/// What admission may look at besides a write.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    pub objects: &'a Objects,
+    pub registry: &'a Registry,
+    pub rbac: &'a Rbac,
 }
 
-/// What admission needs to know of a request.
-pub trait Subject {
-    fn group(&self) -> &Text;
-    fn plural(&self) -> &Text;
-    fn namespace(&self) -> &Text;
-    fn namespaced(&self) -> bool;
+impl World<'_> {
+    fn namespace(&self, name: &Text) -> Option<Arc<Stored>> {
+        self.objects.collection(&Text::new_static(""), &Text::new_static("namespaces")).get(name)
+    }
+}
+
+/// The steps that are switched on, and what they have compiled.
+#[derive(Default)]
+pub struct Admission {
+    disabled: Vec<String>,
+    policies: Policies,
 }
 
 impl Admission {
-    /// Refuses to create in a namespace that is missing or being deleted (api-machinery 24.2).
-    pub fn namespace_lifecycle(&self, objects: &Objects, subject: &dyn Subject, name: &str) -> Result<(), Status> {
-        if !self.namespace_lifecycle || !subject.namespaced() {
-            return Ok(());
+    /// All steps but some. The error is one line.
+    pub fn without(disabled: &[String]) -> Result<Admission, String> {
+        if let Some(unknown) = disabled.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
+            return Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", ")));
         }
-        let namespace = subject.namespace();
-        let found = objects.collection(&Text::new_static(""), &Text::new_static("namespaces")).get(namespace);
-        let Some(found) = found else { return Err(Status::not_found("", "namespaces", namespace)) };
-        if !found.meta.deleting {
-            return Ok(());
-        }
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let mut status = Status::forbidden(subject.group(), subject.plural(), name, &why);
-        if let Some(details) = &mut status.details {
-            details.causes.push(Cause {
-                reason: "NamespaceTerminating".into(),
-                message: format!("namespace {namespace} is being terminated"),
-                field: "metadata.namespace".to_owned(),
-            });
-        }
-        Err(status)
+        Ok(Admission { disabled: disabled.to_vec(), policies: Policies::default() })
     }
 
-    /// Refuses to delete the namespaces that every server has.
-    pub fn protects(&self, subject: &dyn Subject, name: &str) -> Result<(), Status> {
-        let namespaces = subject.group().is_empty() && subject.plural() == "namespaces";
-        if self.namespace_lifecycle && namespaces && IMMORTAL.contains(&name) {
-            return Err(Status::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+    fn runs(&self, plugin: &str) -> bool {
+        !self.disabled.iter().any(|name| name == plugin)
+    }
+
+    /// Hears of every event, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if key.group == GROUP {
+            self.policies.observe(key, event);
         }
-        Ok(())
+    }
+
+    /// Whether nothing looks at the contents of writes.
+    pub fn is_idle(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// Refuses what may not be written. Runs after an object is known to be valid.
+    pub fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        if matching::is_exempt(attributes) || !self.runs("ValidatingAdmissionPolicy") {
+            return Ok(());
+        }
+        self.policies.validate(world, attributes)
     }
 }

@@ -176,6 +176,7 @@ impl Edge {
             version: route.version,
             subresource: route.subresource,
             default_manager: default_manager(headers),
+            admitted: true,
             warnings: Default::default(),
         });
         if let Some(text) = deprecation {

@@ -25,6 +25,15 @@ impl User {
         User { name: name.into(), groups: vec![Self::MASTERS.into()], ..User::default() }
     }
 
+    /// A ServiceAccount.
+    pub fn service_account(namespace: &str, name: &str) -> User {
+        User {
+            name: Text::from(format!("system:serviceaccount:{namespace}:{name}")),
+            groups: vec!["system:serviceaccounts".into(), Text::from(format!("system:serviceaccounts:{namespace}"))],
+            ..User::default()
+        }
+    }
+
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }

@@ -12,11 +12,11 @@ use crate::limits;
 use crate::resource::Resource;
 
 /// The field manager and user of the server.
-const SERVER: &str = "kube-apiserver";
+pub const SERVER: &str = "kube-apiserver";
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// A request of the server itself, in the storage version.
+/// A request of the server itself, in the storage version, which nobody is asked about.
 pub fn server_request(
     resource: &Arc<Resource>,
     method: &http::Method,
@@ -29,6 +29,7 @@ pub fn server_request(
         version: resource.storage_version().clone(),
         subresource,
         default_manager: SERVER.into(),
+        admitted: false,
         warnings: Default::default(),
     }
 }

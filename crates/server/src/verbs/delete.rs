@@ -5,9 +5,11 @@ use std::sync::Arc;
 use machinery::{Map, Status, Value};
 use store::Refused;
 
+use super::admit::{self, Write};
 use super::body::Document;
 use super::list::Selection;
 use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, bootstrap, definitions, write};
+use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions};
 use crate::{clock, limits};
@@ -65,7 +67,11 @@ async fn delete_one(
     let resource = &request.resource;
     let old = resource.read(&current, &request.version)?;
     check_preconditions(request, options, &old)?;
-    context.admission.protects(request, &current.meta.name)?;
+    let shown_options = admit::delete_options(options);
+    let (name, dry_run) = (request.name().as_str(), options.dry_run);
+    let write = Write { context, request, operation: Operation::Delete, name, options: &shown_options, dry_run };
+    write.check_protected(&current.meta.name)?;
+    write.validate(None, Some(&old))?;
     if definitions::is_definition(resource) && !current.meta.deleting {
         return definitions::begin_deletion(context, request, options, current).await;
     }

@@ -3,6 +3,7 @@
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `write.rs`.
 
+mod admit;
 mod body;
 mod bootstrap;
 mod change;
@@ -11,6 +12,7 @@ mod definitions;
 mod delete;
 mod list;
 mod meta;
+mod quota;
 mod rbac;
 mod review;
 pub mod scale;
@@ -24,7 +26,7 @@ use machinery::{Status, Text, Value};
 use store::Revision;
 use tokio::sync::Notify;
 
-use crate::admission::{Admission, Subject};
+use crate::admission::{Admission, World};
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Rbac};
 use crate::objects::{Body, Objects, Stored};
@@ -43,9 +45,11 @@ pub use write::{create, patch, update};
 pub struct Context {
     pub objects: Arc<Objects>,
     pub registry: Arc<Registry>,
-    pub admission: Admission,
+    pub admission: Arc<Admission>,
     pub authentication: Authentication,
     pub rbac: Arc<Rbac>,
+    /// Held while quotas are charged, so that few charges meet a quota that changed.
+    quota_turn: tokio::sync::Mutex<()>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
     /// What names definitions have, as of a revision.
@@ -56,7 +60,7 @@ impl Context {
     pub fn new(
         objects: Arc<Objects>,
         registry: Arc<Registry>,
-        admission: Admission,
+        admission: Arc<Admission>,
         authentication: Authentication,
         rbac: Arc<Rbac>,
     ) -> Context {
@@ -66,9 +70,15 @@ impl Context {
             admission,
             authentication,
             rbac,
+            quota_turn: Default::default(),
             deletions: Notify::new(),
             names: Default::default(),
         }
+    }
+
+    /// What admission looks at.
+    fn world(&self) -> World<'_> {
+        World { objects: &self.objects, registry: &self.registry, rbac: &self.rbac }
     }
 
     /// There may be something to clean up.
@@ -111,6 +121,8 @@ pub struct Request {
     pub subresource: Subresource,
     /// From the User-Agent, for writes that name no field manager.
     pub default_manager: Text,
+    /// Whether admission is asked; the server's own bookkeeping is not.
+    pub admitted: bool,
     pub warnings: std::sync::Mutex<Vec<String>>,
 }
 
@@ -138,24 +150,6 @@ impl Request {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
-    }
-}
-
-impl Subject for Request {
-    fn group(&self) -> &Text {
-        &self.resource.group
-    }
-
-    fn plural(&self) -> &Text {
-        &self.resource.plural
-    }
-
-    fn namespace(&self) -> &Text {
-        &self.authorized.info.namespace
-    }
-
-    fn namespaced(&self) -> bool {
-        self.resource.namespaced
     }
 }
 

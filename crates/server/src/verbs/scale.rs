@@ -347,6 +347,9 @@ async fn commit(
         let replicas = integer(object, &attempt.paths.spec_replicas)?;
         Ok(Outcome::Object(200, Shown::Tree(scale_of(object, &attempt.paths, replicas)?)))
     };
+    let replicas = integer(&object, &attempt.paths.spec_replicas)?;
+    let shown = scale_of(&object, &attempt.paths, replicas)?;
+    write::validate_admission(context, request, options, &shown, &attempt.scale)?;
     if options.dry_run {
         return show(&object).map(Some);
     }

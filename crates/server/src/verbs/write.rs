@@ -9,9 +9,11 @@ use machinery::{FieldError, FieldPath, Status, Text, Value};
 use schema::Prior;
 use store::Refused;
 
+use super::admit::{self, Write};
 use super::body::Document;
 use super::change::{self, Change, PatchKind};
 use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
+use crate::admission::Operation;
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::WriteOptions;
@@ -47,6 +49,7 @@ async fn create_prepared(
 ) -> Result<Outcome, Status> {
     let resource = &request.resource;
     let generated = meta::generate_name(&mut object);
+    let shown_options = admit::write_options("CreateOptions", options);
     let mut attempts = 1;
     loop {
         let name = Text::from(object.str_at(&["metadata", "name"]));
@@ -55,7 +58,15 @@ async fn create_prepared(
             return Err(Status::forbidden(&resource.group, &resource.plural, &name, why));
         }
         let asked = if generated { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
-        context.admission.namespace_lifecycle(&context.objects, request, asked)?;
+        let write = Write {
+            context,
+            request,
+            operation: Operation::Create,
+            name: if generated { "" } else { &name },
+            options: &shown_options,
+            dry_run: options.dry_run,
+        };
+        write.check_namespace(&object, asked)?;
         super::rbac::check(context, request, &object, None)?;
         prepare_for_create(request, &mut object);
         let errors = validate_create(request, &object);
@@ -63,6 +74,8 @@ async fn create_prepared(
             return Err(invalid(request, &object, &errors));
         }
         super::rbac::require_create(context, request, &name)?;
+        write.validate(Some(&object), None)?;
+        super::quota::charge(&write, &object).await?;
         warn(request, &object, None);
         if options.dry_run {
             return dry_run_create(request, object, &name);
@@ -321,10 +334,25 @@ async fn attempt(
     if !errors.is_empty() {
         return Err(invalid(request, &object, &errors));
     }
+    validate_admission(context, request, options, &object, &old)?;
     if request.subresource == Subresource::None {
         warn(request, &object, Some(&old));
     }
     commit_update(context, request, change, options, object, current).await
+}
+
+/// Whether admission lets an update pass.
+pub fn validate_admission(
+    context: &Context,
+    request: &Request,
+    options: &WriteOptions,
+    object: &Value,
+    old: &Value,
+) -> Result<(), Status> {
+    let shown_options = admit::write_options("UpdateOptions", options);
+    let (name, dry_run) = (request.name().as_str(), options.dry_run);
+    let write = Write { context, request, operation: Operation::Update, name, options: &shown_options, dry_run };
+    write.validate(Some(object), Some(old))
 }
 
 /// The object after the change, with its managedFields.

@@ -39,10 +39,10 @@ impl Scope<'_> {
                 .variable("authorizer", Type::Named("kubernetes.authorization.Authorizer"))
                 .variable("authorizer.requestResource", Type::Named("kubernetes.authorization.ResourceCheck"));
         }
-        match self.variables {
-            Some(variables) => env.variable("variables", object("kubernetes.variables", variables.to_vec())),
-            None => env,
-        }
+        let Some(variables) = self.variables else { return env };
+        let env = env.variable("variables", object("kubernetes.variables", variables.to_vec()));
+        // each is a variable of its own as well, so that it is evaluated when it is asked for
+        variables.iter().fold(env, |env, (name, of)| env.variable(&format!("variables.{name}"), of.clone()))
     }
 }
 

@@ -19,6 +19,7 @@ mod services;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
+pub use expressions::Scope;
 pub use namespaces::NAMESPACE_FINALIZER;
 
 use std::sync::Arc;

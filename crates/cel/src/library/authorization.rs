@@ -1,0 +1,232 @@
+//! Who may what: the `authorizer` of admission expressions (KEP-3488, crd.md 12.3; since release 1.27).
+//!
+//! An expression walks from the authorizer to a check and from there to a decision:
+//! `authorizer.group('g').resource('r').namespace('n').check('get').allowed()`.
+
+use crate::types::Type;
+use crate::value::{Error, Result, Val};
+use machinery::Text;
+use std::rc::Rc;
+
+/// Decides what expressions ask.
+pub trait Authorizer: std::fmt::Debug {
+    fn decide(&self, check: &Check) -> Decision;
+}
+
+/// What is asked: a verb on a path, or on a resource.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// Namespace and name of the ServiceAccount that is asked about; otherwise whoever makes the request.
+    pub service_account: Option<(Text, Text)>,
+    /// Empty for resources.
+    pub path: Text,
+    pub group: Text,
+    pub resource: Text,
+    pub subresource: Text,
+    pub namespace: Text,
+    pub name: Text,
+    pub verb: Text,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    pub allowed: bool,
+    pub reason: String,
+    /// What went wrong; empty if nothing did.
+    pub error: String,
+}
+
+/// A value on the way from an authorizer to its decision.
+#[derive(Clone, Debug)]
+pub struct Authorization<'a> {
+    authorizer: &'a dyn Authorizer,
+    check: Check,
+    step: Step,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Authorizer,
+    Path,
+    Group,
+    Resource,
+    Decision(Decision),
+}
+
+impl<'a> Authorization<'a> {
+    /// The variable `authorizer`.
+    pub fn of(authorizer: &'a dyn Authorizer) -> Val<'a> {
+        Val::Authorization(Rc::new(Authorization { authorizer, check: Check::default(), step: Step::Authorizer }))
+    }
+
+    /// The variable `authorizer.requestResource`.
+    pub fn of_resource(authorizer: &'a dyn Authorizer, check: Check) -> Val<'a> {
+        Val::Authorization(Rc::new(Authorization { authorizer, check, step: Step::Resource }))
+    }
+
+    pub(crate) fn type_of(&self) -> Type {
+        Type::parse(match self.step {
+            Step::Authorizer => "kubernetes.authorization.Authorizer",
+            Step::Path => "kubernetes.authorization.PathCheck",
+            Step::Group => "kubernetes.authorization.GroupCheck",
+            Step::Resource => "kubernetes.authorization.ResourceCheck",
+            Step::Decision(_) => "kubernetes.authorization.Decision",
+        })
+    }
+
+    fn next(&self, step: Step, change: impl FnOnce(&mut Check)) -> Val<'a> {
+        let mut next = Authorization { step, ..self.clone() };
+        change(&mut next.check);
+        Val::Authorization(Rc::new(next))
+    }
+}
+
+/// The receiver and the texts of a call.
+fn parts<'v, 'a, const N: usize>(args: &'v [Val<'a>]) -> Result<(&'v Authorization<'a>, [Text; N])> {
+    let Some((Val::Authorization(receiver), rest)) = args.split_first() else { return Err(Error::overload()) };
+    let mut texts = [const { Text::new_static("") }; N];
+    if rest.len() != N {
+        return Err(Error::overload());
+    }
+    for (text, arg) in texts.iter_mut().zip(rest) {
+        let Val::String(given) = arg else { return Err(Error::overload()) };
+        *text = Text::new(&**given);
+    }
+    Ok((receiver, texts))
+}
+
+pub fn path<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (authorizer, [path]) = parts(args)?;
+    if path.is_empty() {
+        return Err(Error::new("path must not be empty"));
+    }
+    Ok(authorizer.next(Step::Path, |check| check.path = path))
+}
+
+pub fn group<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (authorizer, [group]) = parts(args)?;
+    Ok(authorizer.next(Step::Group, |check| check.group = group))
+}
+
+pub fn service_account<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (authorizer, [namespace, name]) = parts(args)?;
+    if !machinery::names::dns1123_label(&namespace).is_empty() {
+        return Err(Error::new("Invalid service account namespace"));
+    }
+    if !machinery::names::dns1123_subdomain(&name).is_empty() {
+        return Err(Error::new("Invalid service account name"));
+    }
+    Ok(authorizer.next(Step::Authorizer, |check| check.service_account = Some((namespace, name))))
+}
+
+pub fn resource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (group, [resource]) = parts(args)?;
+    Ok(group.next(Step::Resource, |check| check.resource = resource))
+}
+
+pub fn subresource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (resource, [subresource]) = parts(args)?;
+    Ok(resource.next(Step::Resource, |check| check.subresource = subresource))
+}
+
+pub fn namespace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (resource, [namespace]) = parts(args)?;
+    Ok(resource.next(Step::Resource, |check| check.namespace = namespace))
+}
+
+pub fn name<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (resource, [name]) = parts(args)?;
+    Ok(resource.next(Step::Resource, |check| check.name = name))
+}
+
+/// Selectors narrow a check; authorizers that don't know them decide about the whole, as RBAC does.
+pub fn selector<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (resource, [_selector]) = parts(args)?;
+    Ok(resource.next(Step::Resource, |_| {}))
+}
+
+pub fn check<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let (asked, [verb]) = parts(args)?;
+    let check = Check { verb, ..asked.check.clone() };
+    let decision = asked.authorizer.decide(&check);
+    Ok(asked.next(Step::Decision(decision), |_| {}))
+}
+
+fn decision<'v>(args: &'v [Val<'_>]) -> Result<&'v Decision> {
+    let (asked, []) = parts(args)?;
+    let Step::Decision(decision) = &asked.step else { return Err(Error::overload()) };
+    Ok(decision)
+}
+
+pub fn allowed<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(decision(args)?.allowed))
+}
+
+pub fn reason<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::string(&decision(args)?.reason))
+}
+
+pub fn error<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::string(&decision(args)?.error))
+}
+
+pub fn errored<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    Ok(Val::Bool(!decision(args)?.error.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Program};
+
+    /// Allows what is asked about `bot`, and everybody to get secrets of `open` and the path `/open`.
+    #[derive(Debug)]
+    struct Doorman;
+
+    impl Authorizer for Doorman {
+        fn decide(&self, check: &Check) -> Decision {
+            let bot = check.service_account.as_ref().is_some_and(|(namespace, name)| namespace == "n" && name == "bot");
+            let secrets = check.resource == "secrets" && check.namespace == "open" && check.verb == "get";
+            let allowed = bot || secrets || check.path == "/open" || check.name == "mine";
+            Decision {
+                allowed,
+                reason: format!("{} {}", check.verb, check.subresource),
+                error: check.group.to_string(),
+            }
+        }
+    }
+
+    #[test]
+    fn checks_reach_the_authorizer() {
+        let cases = [
+            ("authorizer.group('').resource('secrets').namespace('open').check('get').allowed()", Ok(true)),
+            ("authorizer.group('').resource('secrets').namespace('shut').check('get').allowed()", Ok(false)),
+            ("authorizer.path('/open').check('get').allowed()", Ok(true)),
+            ("authorizer.path('').check('get').allowed()", Err("path must not be empty")),
+            ("authorizer.serviceAccount('n','bot').path('/x').check('get').allowed()", Ok(true)),
+            (
+                "authorizer.serviceAccount('N','bot').path('/x').check('get').allowed()",
+                Err("Invalid service account namespace"),
+            ),
+            (
+                "authorizer.serviceAccount('n','b/t').path('/x').check('get').allowed()",
+                Err("Invalid service account name"),
+            ),
+            ("authorizer.group('g').resource('r').subresource('s').check('get').reason() == 'get s'", Ok(true)),
+            ("authorizer.group('g').resource('r').check('get').errored()", Ok(true)),
+            ("authorizer.group('g').resource('r').check('get').error() == 'g'", Ok(true)),
+            ("authorizer.group('').resource('r').check('get').errored()", Ok(false)),
+            ("authorizer.group('').resource('r').labelSelector('a=b').name('mine').check('get').allowed()", Ok(true)),
+        ];
+        let env =
+            Environment::kubernetes(34).variable("authorizer", Type::Named("kubernetes.authorization.Authorizer"));
+        for (text, want) in cases {
+            let checked = env.check(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let program = Program::new(&env, &checked).unwrap();
+            let outcome = program.eval(&[Some(Authorization::of(&Doorman))], u64::MAX);
+            let found = outcome.result.map(|value| matches!(value, Val::Bool(true)));
+            assert_eq!(found.as_ref().map_err(Error::text), want.as_ref().map_err(|text| *text), "{text}");
+        }
+    }
+}

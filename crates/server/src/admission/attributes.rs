@@ -1,0 +1,149 @@
+//! What admission knows of a write (api-machinery 24).
+
+use machinery::{Map, Status, Text, Value};
+
+use crate::request::User;
+use crate::resource::{Resource, Version};
+
+/// What a write does to its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+        }
+    }
+}
+
+/// A write on its way to the store. Objects are in the version of the request.
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
+    pub user: &'a User,
+    pub operation: Operation,
+    pub resource: &'a Resource,
+    pub version: &'a Version,
+    pub subresource: &'static str,
+    /// Of a namespace its own name.
+    pub namespace: &'a Text,
+    /// Empty where the request names no object.
+    pub name: &'a str,
+    /// None for a deletion.
+    pub object: Option<&'a Value>,
+    /// None for a creation.
+    pub old: Option<&'a Value>,
+    /// Create-, Update- or DeleteOptions.
+    pub options: &'a Value,
+    pub dry_run: bool,
+    /// Takes warnings for whoever asks.
+    pub warn: &'a (dyn Fn(String) + Sync),
+}
+
+impl Attributes<'_> {
+    pub fn group(&self) -> &Text {
+        &self.resource.group
+    }
+
+    pub fn plural(&self) -> &Text {
+        &self.resource.plural
+    }
+
+    pub fn is_namespace(&self) -> bool {
+        self.group().is_empty() && self.plural() == "namespaces"
+    }
+
+    /// The name in refusals: that of the request or the object, or what it is generated from.
+    pub fn shown_name(&self) -> &str {
+        if !self.name.is_empty() {
+            return self.name;
+        }
+        let of_object = |key| self.object.map(|object| object.str_at(&["metadata", key])).unwrap_or_default();
+        match (of_object("name"), of_object("generateName")) {
+            ("", "") => "Unknown",
+            ("", generated) => generated,
+            (name, _) => name,
+        }
+    }
+
+    /// The 403 of a step that refuses without a Status of its own.
+    pub fn forbidden(&self, why: &str) -> Status {
+        Status::forbidden(self.group(), self.plural(), self.shown_name(), why)
+    }
+
+    /// The objects whose labels, fields and states count: the new and the old one, where there are such.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.object.into_iter().chain(self.old)
+    }
+
+    /// The kind of the objects: that of the resource, or of what its subresource shows.
+    fn kind(&self, version: &Version) -> Value {
+        let (group, version, kind) = match self.subresource {
+            "scale" => ("autoscaling", "v1", "Scale"),
+            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
+            _ => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
+        };
+        [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()
+    }
+
+    fn group_resource(&self, version: &Version) -> Value {
+        let text = |text: &Text| Value::String(text.clone());
+        [("group", text(self.group())), ("version", text(&version.name)), ("resource", text(self.plural()))].into()
+    }
+
+    /// Whether the objects have versions of their resource, as those of some subresources have not.
+    pub fn is_versioned(&self) -> bool {
+        !matches!(self.subresource, "scale" | "token")
+    }
+
+    /// The request as expressions and webhooks see it, without its objects; `version` is the matched one.
+    pub fn request(&self, version: &Version) -> Value {
+        let mut request = Map::new();
+        request.insert("kind", self.kind(version));
+        request.insert("resource", self.group_resource(version));
+        if !self.subresource.is_empty() {
+            request.insert("subResource", Value::from(self.subresource));
+        }
+        request.insert("requestKind", self.kind(self.version));
+        request.insert("requestResource", self.group_resource(self.version));
+        if !self.subresource.is_empty() {
+            request.insert("requestSubResource", Value::from(self.subresource));
+        }
+        let texts = [("name", self.name), ("namespace", self.namespace)];
+        for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            request.insert(key, Value::from(text));
+        }
+        request.insert("operation", Value::from(self.operation.as_str()));
+        request.insert("userInfo", user_info(self.user));
+        request.insert("dryRun", Value::from(self.dry_run));
+        request.insert("options", self.options.clone());
+        Value::Object(request)
+    }
+}
+
+fn texts(values: &[Text]) -> Value {
+    values.iter().map(|text| Value::String(text.clone())).collect()
+}
+
+/// A user as reviews show one.
+fn user_info(user: &User) -> Value {
+    let mut out = Map::new();
+    for (key, text) in [("username", &user.name), ("uid", &user.uid)].into_iter().filter(|(_, text)| !text.is_empty()) {
+        out.insert(key, Value::String(text.clone()));
+    }
+    if !user.groups.is_empty() {
+        out.insert("groups", texts(&user.groups));
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        user.extra.iter().for_each(|(key, values)| drop(extra.insert(key.clone(), texts(values))));
+        out.insert("extra", Value::Object(extra));
+    }
+    Value::Object(out)
+}

@@ -1,0 +1,56 @@
+//! The `authorizer` of expressions: RBAC, asked for whoever makes the request.
+
+use cel::{Authorization, Check, Decision};
+use machinery::Text;
+
+use super::Attributes;
+use crate::authorization::{self, Rbac};
+use crate::request::User;
+
+pub struct Authorizer<'a> {
+    rbac: &'a Rbac,
+    user: &'a User,
+}
+
+impl std::fmt::Debug for Authorizer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "authorizer of {}", self.user.name)
+    }
+}
+
+impl<'a> Authorizer<'a> {
+    pub fn new(rbac: &'a Rbac, attributes: &Attributes<'a>) -> Authorizer<'a> {
+        Authorizer { rbac, user: attributes.user }
+    }
+
+    /// The values of `authorizer` and `authorizer.requestResource`.
+    pub fn variables(&self, attributes: &Attributes<'_>) -> [Option<cel::value::Val<'_>>; 2] {
+        let check = Check {
+            group: attributes.group().clone(),
+            resource: attributes.plural().clone(),
+            subresource: Text::new_static(attributes.subresource),
+            namespace: attributes.namespace.clone(),
+            name: Text::from(attributes.name),
+            ..Check::default()
+        };
+        [Some(Authorization::of(self)), Some(Authorization::of_resource(self, check))]
+    }
+}
+
+impl cel::Authorizer for Authorizer<'_> {
+    fn decide(&self, check: &Check) -> Decision {
+        let account = check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name));
+        let asked = authorization::Attributes {
+            verb: &check.verb,
+            is_resource: check.path.is_empty(),
+            group: &check.group,
+            resource: &check.resource,
+            subresource: &check.subresource,
+            namespace: &check.namespace,
+            name: &check.name,
+            path: &check.path,
+        };
+        let decision = self.rbac.decide(account.as_ref().unwrap_or(self.user), &asked);
+        Decision { allowed: decision.allowed(), reason: decision.reason(), error: String::new() }
+    }
+}

@@ -1,0 +1,48 @@
+//! NamespaceLifecycle: nothing new in namespaces that are missing or going, and some namespaces stay (api-machinery 24.2).
+
+use machinery::Status;
+use machinery::status::Cause;
+
+use super::{Admission, Attributes, World};
+
+/// Namespaces that can't be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl Admission {
+    /// Refuses to create in a namespace that is missing or being deleted. `name` is what the refusal shows.
+    pub fn namespace_lifecycle(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        name: &str,
+    ) -> Result<(), Status> {
+        if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced {
+            return Ok(());
+        }
+        let namespace = attributes.namespace;
+        let Some(found) = world.namespace(namespace) else {
+            return Err(Status::not_found("", "namespaces", namespace));
+        };
+        if !found.meta.deleting {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut status = Status::forbidden(attributes.group(), attributes.plural(), name, &why);
+        if let Some(details) = &mut status.details {
+            details.causes.push(Cause {
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {namespace} is being terminated"),
+                field: "metadata.namespace".to_owned(),
+            });
+        }
+        Err(status)
+    }
+
+    /// Refuses to delete the namespaces that every server has.
+    pub fn protects(&self, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
+        if self.runs("NamespaceLifecycle") && attributes.is_namespace() && IMMORTAL.contains(&name) {
+            return Err(Status::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! ResourceQuota: how many objects a namespace may hold (api-machinery 24.3).
+
+use machinery::{Status, Text, Value};
+use schema::shape::quantity::Quantity;
+
+use super::{Admission, Attributes, Operation, World};
+
+/// Kinds that count under their own name too.
+const NAMED: [&str; 4] = ["configmaps", "resourcequotas", "secrets", "services"];
+
+/// A quota's usage with one object more, to be written before the object is.
+#[derive(Debug, PartialEq)]
+pub struct Charge {
+    pub quota: Text,
+    /// The revision of the quota that this follows from.
+    pub revision: u64,
+    /// `status.used` afterwards.
+    pub used: Value,
+}
+
+/// The names under which objects of a resource are counted.
+pub fn counted_as(group: &str, plural: &str) -> Vec<String> {
+    match group {
+        "" if NAMED.contains(&plural) => vec![format!("count/{plural}"), plural.to_owned()],
+        "" => vec![format!("count/{plural}")],
+        _ => vec![format!("count/{plural}.{group}")],
+    }
+}
+
+/// Whether a quota is only about what has a scope, which nothing here has.
+pub fn is_scoped(quota: &Value) -> bool {
+    let scopes = quota.at(&["spec", "scopes"]).and_then(Value::as_array).unwrap_or_default();
+    let selectors = quota.at(&["spec", "scopeSelector", "matchExpressions"]).and_then(Value::as_array);
+    !scopes.is_empty() || !selectors.unwrap_or_default().is_empty()
+}
+
+fn amount(value: Option<&Value>) -> Option<i128> {
+    Some(Quantity::parse(value?.as_str()?).ok()?.whole())
+}
+
+impl Admission {
+    /// What creating an object costs the quotas of its namespace; refuses what exceeds one.
+    pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
+        let creates = attributes.operation == Operation::Create && attributes.subresource.is_empty();
+        if !self.runs("ResourceQuota") || !creates || !attributes.resource.namespaced {
+            return Ok(vec![]);
+        }
+        let quotas = world.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
+        if quotas.is_empty() {
+            return Ok(vec![]);
+        }
+        let names = counted_as(attributes.group(), attributes.plural());
+        let (root, _) = quotas.latest();
+        let of_namespace = root.values().filter(|stored| stored.meta.namespace == *attributes.namespace);
+        let charge = |stored: &std::sync::Arc<crate::objects::Stored>| {
+            let quota = stored.body.to_value(stored.revision);
+            let used = charged(&quota, &names).map_err(|why| attributes.forbidden(&why))?;
+            Ok(used.map(|used| Charge { quota: stored.meta.name.clone(), revision: stored.revision, used }))
+        };
+        of_namespace.filter_map(|stored| charge(stored).transpose()).collect()
+    }
+}
+
+/// `status.used` of a quota with one object more; none if the quota doesn't count such objects.
+fn charged(quota: &Value, names: &[String]) -> Result<Option<Value>, String> {
+    let name = quota.str_at(&["metadata", "name"]);
+    let member = |part: &str, key: &str| quota.at(&["status", part]).and_then(|map| map.get(key));
+    let counted: Vec<&String> = names.iter().filter(|key| member("hard", key).is_some()).collect();
+    if counted.is_empty() || is_scoped(quota) {
+        return Ok(None);
+    }
+    if counted.iter().any(|key| member("used", key).is_none()) {
+        let keys: Vec<&str> = counted.iter().map(|key| key.as_str()).collect();
+        return Err(format!("status unknown for quota: {name}, resources: {}", keys.join(",")));
+    }
+    let mut used = quota.at(&["status", "used"]).cloned().unwrap_or_default();
+    let mut exceeded = vec![];
+    for key in counted {
+        let (held, hard) = (amount(member("used", key)).unwrap_or_default(), amount(member("hard", key)));
+        let next = held.saturating_add(1);
+        if hard.is_some_and(|hard| next > hard) {
+            exceeded.push(key);
+        }
+        used.set_at(&[key], Value::from(next.to_string()));
+    }
+    if exceeded.is_empty() {
+        return Ok(Some(used));
+    }
+    let all = |show: &dyn Fn(&str) -> String| -> String {
+        let parts: Vec<String> = exceeded.iter().map(|key| format!("{key}={}", show(key))).collect();
+        parts.join(",")
+    };
+    let shown =
+        |part: &'static str| all(&|key| member(part, key).and_then(Value::as_str).unwrap_or_default().to_owned());
+    let requested = all(&|_| "1".to_owned());
+    Err(format!("exceeded quota: {name}, requested: {requested}, used: {}, limited: {}", shown("used"), shown("hard")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn quotas_count_and_refuse() {
+        let names = counted_as("", "secrets");
+        let quota =
+            |hard: Value, used: Value| json!({"metadata": {"name": "q"}, "status": {"hard": (hard), "used": (used)}});
+        let cases = [
+            (quota(json!({"pods": "1"}), json!({})), Ok(None)),
+            (quota(json!({"secrets": "2"}), json!({"secrets": "1"})), Ok(Some(json!({"secrets": "2"})))),
+            (quota(json!({"secrets": "1k"}), json!({"secrets": "1"})), Ok(Some(json!({"secrets": "2"})))),
+            (quota(json!({"secrets": "2"}), json!({})), Err("status unknown for quota: q, resources: secrets")),
+            (
+                quota(json!({"secrets": "2", "count/secrets": "3"}), json!({"secrets": "2", "count/secrets": "2"})),
+                Err("exceeded quota: q, requested: secrets=1, used: secrets=2, limited: secrets=2"),
+            ),
+        ];
+        for (quota, want) in cases {
+            assert_eq!(charged(&quota, &names), want.map_err(str::to_owned), "{}", quota.to_json());
+        }
+        assert_eq!(counted_as("g.io", "foos"), ["count/foos.g.io"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A write of a verb as admission sees it.
+
+use machinery::{Map, Status, Value};
+
+use super::{Context, Request};
+use crate::admission::{Attributes, Charge, Operation};
+use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
+
+/// What admission is asked about a request.
+pub struct Write<'a> {
+    pub context: &'a Context,
+    pub request: &'a Request,
+    pub operation: Operation,
+    /// Empty if the request names no object, as those of collections.
+    pub name: &'a str,
+    pub options: &'a Value,
+    pub dry_run: bool,
+}
+
+impl Write<'_> {
+    fn attributes<'b>(
+        &'b self,
+        object: Option<&'b Value>,
+        old: Option<&'b Value>,
+        warn: &'b (dyn Fn(String) + Sync),
+    ) -> Attributes<'b> {
+        Attributes {
+            user: &self.request.authorized.user,
+            operation: self.operation,
+            resource: &self.request.resource,
+            version: &self.request.version,
+            subresource: self.request.subresource.as_str(),
+            namespace: self.request.namespace(),
+            name: self.name,
+            object,
+            old,
+            options: self.options,
+            dry_run: self.dry_run,
+            warn,
+        }
+    }
+
+    /// Refuses to create where nothing new may be; `shown` is the name in the refusal.
+    pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
+        let attributes = self.attributes(Some(object), None, &|_| {});
+        self.context.admission.namespace_lifecycle(&self.context.world(), &attributes, shown)
+    }
+
+    /// Refuses to delete what must stay.
+    pub fn check_protected(&self, name: &str) -> Result<(), Status> {
+        self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
+    }
+
+    /// What creating an object costs the quotas of its namespace; refuses what exceeds one.
+    pub fn charges(&self, object: &Value) -> Result<Vec<Charge>, Status> {
+        if !self.request.admitted {
+            return Ok(vec![]);
+        }
+        self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), None, &|_| {}))
+    }
+
+    /// Refuses what may not be written; the object is valid otherwise.
+    pub fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
+        if !self.request.admitted || self.context.admission.is_idle() {
+            return Ok(());
+        }
+        let warn = |warning: String| self.request.warn(warning);
+        self.context.admission.validate(&self.context.world(), &self.attributes(object, old, &warn))
+    }
+}
+
+/// The operation's options as reviews show them.
+pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
+    let mut out = options_of(kind, options.dry_run);
+    if !options.field_manager.is_empty() {
+        out.insert("fieldManager", Value::String(options.field_manager.clone()));
+    }
+    let validation = match options.field_validation {
+        FieldValidation::Ignore => Some("Ignore"),
+        FieldValidation::Strict => Some("Strict"),
+        FieldValidation::Warn => None,
+    };
+    if let Some(validation) = validation {
+        out.insert("fieldValidation", Value::from(validation));
+    }
+    Value::Object(out)
+}
+
+/// DeleteOptions as reviews show them.
+pub fn delete_options(options: &DeleteOptions) -> Value {
+    let mut out = options_of("DeleteOptions", options.dry_run);
+    if let Some(seconds) = options.grace_period_seconds {
+        out.insert("gracePeriodSeconds", Value::Int(seconds));
+    }
+    if let Some(orphan) = options.orphan_dependents {
+        out.insert("orphanDependents", Value::from(orphan));
+    }
+    if let Some(policy) = &options.propagation_policy {
+        out.insert("propagationPolicy", Value::String(policy.clone()));
+    }
+    let mut preconditions = Map::new();
+    for (key, value) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)] {
+        if let Some(value) = value {
+            preconditions.insert(key, Value::String(value.clone()));
+        }
+    }
+    if !preconditions.is_empty() {
+        out.insert("preconditions", Value::Object(preconditions));
+    }
+    Value::Object(out)
+}
+
+fn options_of(kind: &'static str, dry_run: bool) -> Map {
+    let mut out = Map::new();
+    out.insert("kind", Value::from(kind));
+    out.insert("apiVersion", Value::from("meta.k8s.io/v1"));
+    if dry_run {
+        out.insert("dryRun", Value::Array(vec![Value::from("All")]));
+    }
+    out
+}
