@@ -98,9 +98,15 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// Admission steps that are left out, comma separated: NamespaceLifecycle, ValidatingAdmissionPolicy, ResourceQuota.
+    /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionWebhook,
+    /// ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
+
+    /// Where a service is that webhooks name, since there is no cluster network: NAMESPACE/NAME[:PORT]=HOST:PORT.
+    /// May be given several times.
+    #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
+    pub service_address: Vec<String>,
 
     /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]

@@ -1,11 +1,12 @@
 //! `pintle serve`: a checklist from flags to a running server and back.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Admission, Authentication, Config, Server, Tls};
+use server::{Address, Authentication, Config, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
@@ -18,7 +19,9 @@ const KUBECONFIG: &str = "admin.kubeconfig";
 pub fn run(flags: &Serve) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
-    let admission = admission(flags)?;
+    server::check_plugins(&flags.disable_admission_plugins)
+        .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
+    let service_addresses = service_addresses(flags)?;
     let authentication = authentication(flags)?;
     let store = open_store(flags)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
@@ -26,7 +29,8 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         tls: tls(flags, &certificates)?,
         authentication,
-        admission,
+        disabled_admission_plugins: flags.disable_admission_plugins.clone(),
+        service_addresses,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,
@@ -75,9 +79,16 @@ impl Signals {
     }
 }
 
-fn admission(flags: &Serve) -> Result<Admission, String> {
-    Admission::without(&flags.disable_admission_plugins)
-        .map_err(|error| format!("--disable-admission-plugins: {error}"))
+fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> {
+    let parse = |text: &String| {
+        let wrong = |why: &str| format!("--service-address: {text:?}: {why}");
+        let (service, address) = text.split_once('=').ok_or_else(|| wrong("wanted NAMESPACE/NAME[:PORT]=HOST:PORT"))?;
+        if service.matches('/').count() != 1 {
+            return Err(wrong("wanted NAMESPACE/NAME[:PORT] before the ="));
+        }
+        Ok((service.to_owned(), Address::parse(address).map_err(|why| wrong(&why))?))
+    };
+    flags.service_address.iter().map(parse).collect()
 }
 
 fn authentication(flags: &Serve) -> Result<Authentication, String> {

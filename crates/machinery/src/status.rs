@@ -109,6 +109,8 @@ pub struct Inner {
     pub details: Option<Details>,
     /// `metadata.continue` of the status, for expired lists.
     pub continue_token: String,
+    /// A reason that is none of ours, told in place of `reason`: webhooks may invent some.
+    pub own_reason: Text,
 }
 
 impl std::ops::Deref for Status {
@@ -140,7 +142,22 @@ fn group_resource(group: &str, resource: &str) -> String {
 impl Status {
     pub fn new(reason: Reason, message: impl Into<String>) -> Status {
         let code = reason.code();
-        Status(Box::new(Inner { code, reason, message: message.into(), details: None, continue_token: String::new() }))
+        let (message, continue_token, own_reason) = (message.into(), String::new(), Text::default());
+        Status(Box::new(Inner { code, reason, message, details: None, continue_token, own_reason }))
+    }
+
+    /// A Status of somebody else's, as JSON: its code, reason, message and details.
+    pub fn from_value(value: &Value) -> Status {
+        let code = value.get("code").and_then(Value::as_int).and_then(|code| u16::try_from(code).ok());
+        let mut status = Status::untyped(code.unwrap_or_default(), value.str_at(&["message"]));
+        status.own_reason = value.str_at(&["reason"]).into();
+        status.details = value.get("details").filter(|details| !details.is_null()).map(Details::from_value);
+        status
+    }
+
+    /// The reason as it is told.
+    pub fn reason_text(&self) -> &str {
+        if self.own_reason.is_empty() { self.reason.as_str() } else { &self.own_reason }
     }
 
     /// Without a reason: how the reference server answers errors that have no type.
@@ -270,8 +287,8 @@ impl Status {
         if !self.message.is_empty() {
             map.insert("message", text(&self.message));
         }
-        if self.reason != Reason::Unknown {
-            map.insert("reason", text(self.reason.as_str()));
+        if !self.reason_text().is_empty() {
+            map.insert("reason", text(self.reason_text()));
         }
         if let Some(details) = &self.details {
             map.insert("details", details.to_value());
@@ -282,6 +299,24 @@ impl Status {
 }
 
 impl Details {
+    fn from_value(value: &Value) -> Details {
+        let text = |key: &str| value.str_at(&[key]).to_owned();
+        let cause = |cause: &Value| Cause {
+            reason: cause.str_at(&["reason"]).into(),
+            message: cause.str_at(&["message"]).to_owned(),
+            field: cause.str_at(&["field"]).to_owned(),
+        };
+        let seconds = value.get("retryAfterSeconds").and_then(Value::as_int);
+        Details {
+            name: text("name"),
+            group: text("group"),
+            kind: text("kind"),
+            uid: text("uid"),
+            causes: value.get("causes").and_then(Value::as_array).unwrap_or_default().iter().map(cause).collect(),
+            retry_after_seconds: seconds.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or_default(),
+        }
+    }
+
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         let texts = [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];

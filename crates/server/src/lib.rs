@@ -1,9 +1,9 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
 //! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication` → `resource` → `request`, `objects` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
+//! `authentication` → `resource` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
 
-pub mod admission;
+mod admission;
 pub mod authentication;
 mod authorization;
 mod clock;
@@ -18,19 +18,23 @@ mod request;
 mod resource;
 mod task;
 mod verbs;
+mod webhook;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 pub use self::http::{Tls, TlsError, parse_duration};
-pub use admission::Admission;
+use admission::Admission;
+pub use admission::check_plugins;
 pub use authentication::Authentication;
 use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
+pub use webhook::Address;
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
@@ -40,7 +44,10 @@ pub struct Config {
     pub address: SocketAddr,
     pub tls: Tls,
     pub authentication: Authentication,
-    pub admission: Admission,
+    /// Steps of admission that don't run.
+    pub disabled_admission_plugins: Vec<String>,
+    /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
+    pub service_addresses: HashMap<String, Address>,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -60,8 +67,11 @@ impl Server {
     pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
         let registry = Arc::new(Registry::default());
         let rbac = Arc::new(authorization::Rbac::default());
-        let admission = Arc::new(config.admission);
+        let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
+        let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
+        let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
         let objects = open(store, registry.clone(), rbac.clone(), admission.clone()).await?;
+        let _ = found.set(Arc::downgrade(&objects));
         for shipped in &builtin::SHIPPED {
             let resource = builtin::resource(shipped, &objects);
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
@@ -85,6 +95,17 @@ impl Server {
         self.stop.send_replace(true);
         let _ = self.serving.await;
     }
+}
+
+/// Calls webhooks, and finds their services among the objects once those are open.
+fn webhook_client(mapped: HashMap<String, Address>, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
+    let lookup = move |namespace: &str, name: &str| {
+        let objects = objects.get()?.upgrade()?;
+        let services = objects.collection(&"".into(), &"services".into());
+        let found = services.get(&format!("{namespace}/{name}"))?;
+        Some(found.body.to_value(found.revision))
+    };
+    webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
 
 /// Opens the objects with a registry that follows their definitions an authorizer that follows roles and bindings,

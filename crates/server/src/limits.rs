@@ -8,6 +8,12 @@ pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
+/// Connections to one webhook that are kept for later calls.
+pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
+/// Bytes of a webhook's answer.
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Runes of a webhook's error that are told.
+pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
 /// Bytes of a field manager's name.
 pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.

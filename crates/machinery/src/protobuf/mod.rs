@@ -85,7 +85,7 @@ pub fn status(status: &Status) -> Vec<u8> {
     raw.message(1, |meta| {
         meta.text(1, "").text(2, "").text(3, &status.continue_token);
     });
-    raw.text(2, "Failure").text(3, &status.message).text(4, status.reason.as_str());
+    raw.text(2, "Failure").text(3, &status.message).text(4, status.reason_text());
     if let Some(details) = &status.details {
         raw.message(5, |out| write_details(details, out));
     }

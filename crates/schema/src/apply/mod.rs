@@ -84,6 +84,11 @@ fn set_list(object: &mut Value, owners: Owners) {
     }
 }
 
+/// Whether the managedFields of an object can be read; the error is what is wrong with them.
+pub fn check_managed_fields(object: &Value) -> Result<(), String> {
+    Owners::parse(object.at(&["metadata", "managedFields"])).map(drop)
+}
+
 /// Sets the managedFields of `new`, which is to be stored in place of `live` by anything but an apply.
 ///
 /// `new` is as the client wants it (decoded, pruned, defaulted, patched), before the endpoint resets what it does not

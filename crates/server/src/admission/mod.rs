@@ -5,28 +5,38 @@
 
 mod attributes;
 mod authorizer;
+mod expressions;
 mod lifecycle;
 mod matching;
 mod policies;
 mod quota;
+mod webhooks;
 
 use std::sync::Arc;
 
-use machinery::{Status, Text};
+use machinery::{Status, Text, Value};
 
 pub use attributes::{Attributes, Operation};
-pub use quota::{Charge, counted_as, is_scoped};
+pub use quota::Charge;
 
 use crate::authorization::Rbac;
 use crate::objects::{Event, Key, Objects, Stored};
 use crate::resource::Registry;
+use crate::webhook::Client;
 use policies::Policies;
+use webhooks::Webhooks;
 
 /// The group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The steps that can be switched off, in the order in which they run.
-pub const PLUGINS: [&str; 3] = ["NamespaceLifecycle", "ValidatingAdmissionPolicy", "ResourceQuota"];
+pub const PLUGINS: [&str; 5] = [
+    "NamespaceLifecycle",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+];
 
 /// What admission may look at besides a write.
 #[derive(Clone, Copy)]
@@ -43,19 +53,24 @@ impl World<'_> {
 }
 
 /// The steps that are switched on, and what they have compiled.
-#[derive(Default)]
 pub struct Admission {
     disabled: Vec<String>,
     policies: Policies,
+    webhooks: Webhooks,
+}
+
+/// Whether steps of these names can be switched off. The error is one line.
+pub fn check_plugins(names: &[String]) -> Result<(), String> {
+    match names.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", "))),
+        None => Ok(()),
+    }
 }
 
 impl Admission {
-    /// All steps but some. The error is one line.
-    pub fn without(disabled: &[String]) -> Result<Admission, String> {
-        if let Some(unknown) = disabled.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
-            return Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", ")));
-        }
-        Ok(Admission { disabled: disabled.to_vec(), policies: Policies::default() })
+    /// All steps but some.
+    pub fn without(disabled: Vec<String>, client: Arc<Client>) -> Admission {
+        Admission { disabled, policies: Policies::default(), webhooks: Webhooks::new(client) }
     }
 
     fn runs(&self, plugin: &str) -> bool {
@@ -66,19 +81,44 @@ impl Admission {
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == GROUP {
             self.policies.observe(key, event);
+            self.webhooks.observe(key, event);
         }
+    }
+
+    /// Whether nothing changes writes.
+    pub fn none_mutate(&self) -> bool {
+        self.webhooks.none_mutate()
     }
 
     /// Whether nothing looks at the contents of writes.
-    pub fn is_idle(&self) -> bool {
-        self.policies.is_empty()
+    pub fn none_validate(&self) -> bool {
+        self.policies.is_empty() && self.webhooks.none_validate()
+    }
+
+    /// The object as admission changes it; none for a deletion. Runs before an object is known to be valid.
+    pub async fn mutate(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+    ) -> Result<Option<Value>, Status> {
+        if matching::is_exempt(attributes) || !self.runs("MutatingAdmissionWebhook") {
+            return Ok(object);
+        }
+        self.webhooks.mutate(world, attributes, object).await
     }
 
     /// Refuses what may not be written. Runs after an object is known to be valid.
-    pub fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if matching::is_exempt(attributes) || !self.runs("ValidatingAdmissionPolicy") {
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        if matching::is_exempt(attributes) {
             return Ok(());
         }
-        self.policies.validate(world, attributes)
+        if self.runs("ValidatingAdmissionPolicy") {
+            self.policies.validate(world, attributes)?;
+        }
+        if self.runs("ValidatingAdmissionWebhook") {
+            self.webhooks.validate(world, attributes).await?;
+        }
+        Ok(())
     }
 }

@@ -16,8 +16,6 @@ pub struct Meta {
     pub labels: Vec<(Text, Text)>,
     pub finalizers: bool,
     pub deleting: bool,
-    /// `apiVersion` of the stored form.
-    pub api_version: Text,
 }
 
 impl Meta {
@@ -39,7 +37,6 @@ impl Meta {
             labels: labels.unwrap_or_default(),
             finalizers: metadata.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
             deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
-            api_version: object.str_at(&["apiVersion"]).into(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use machinery::{Map, Status, Value};
 
-use super::{Context, Request};
+use super::{Context, Request, Subresource};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
 
@@ -59,13 +59,52 @@ impl Write<'_> {
         self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), None, &|_| {}))
     }
 
+    /// The object as admission changes it; none for a deletion.
+    pub async fn mutate(&self, object: Option<Value>, old: Option<&Value>) -> Result<Option<Value>, Status> {
+        if !self.request.admitted || self.context.admission.none_mutate() {
+            return Ok(object);
+        }
+        let warn = |warning: String| self.request.warn(warning);
+        let given = object.clone();
+        let attributes = self.attributes(None, old, &warn);
+        let changed = self.context.admission.mutate(&self.context.world(), &attributes, object).await?;
+        match changed {
+            Some(object) if given.as_ref() != Some(&object) => self.settled(given.as_ref(), object).map(Some),
+            unchanged => Ok(unchanged),
+        }
+    }
+
+    /// A changed object with its defaults and without what nobody can read.
+    fn settled(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
+        if self.request.subresource == Subresource::Scale {
+            return Ok(object);
+        }
+        const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+        let before = given.and_then(|given| given.at(&MANAGED));
+        if object.at(&MANAGED) != before
+            && let Err(why) = schema::apply::check_managed_fields(&object)
+        {
+            self.request.warn(format!(
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+            ));
+            match before {
+                Some(before) => object.set_at(&MANAGED, before.clone()),
+                None => drop(object.remove_at(&MANAGED)),
+            }
+        }
+        super::write::normalise_applied(self.request, &mut object)?;
+        super::meta::dedup_owners(self.request, &mut object, true);
+        Ok(object)
+    }
+
     /// Refuses what may not be written; the object is valid otherwise.
-    pub fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
-        if !self.request.admitted || self.context.admission.is_idle() {
+    pub async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
+        if !self.request.admitted || self.context.admission.none_validate() {
             return Ok(());
         }
         let warn = |warning: String| self.request.warn(warning);
-        self.context.admission.validate(&self.context.world(), &self.attributes(object, old, &warn))
+        let attributes = self.attributes(object, old, &warn);
+        self.context.admission.validate(&self.context.world(), &attributes).await
     }
 }
 

@@ -71,7 +71,8 @@ async fn delete_one(
     let (name, dry_run) = (request.name().as_str(), options.dry_run);
     let write = Write { context, request, operation: Operation::Delete, name, options: &shown_options, dry_run };
     write.check_protected(&current.meta.name)?;
-    write.validate(None, Some(&old))?;
+    write.mutate(None, Some(&old)).await?;
+    write.validate(None, Some(&old)).await?;
     if definitions::is_definition(resource) && !current.meta.deleting {
         return definitions::begin_deletion(context, request, options, current).await;
     }

@@ -6,6 +6,7 @@ use machinery::patch::gotext;
 use machinery::{Status, Text, Value};
 use schema::apply::{ConvertError, Force, ScalePath, TypeSchema, Versions};
 
+use super::admit;
 use super::body::Document;
 use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
@@ -296,6 +297,9 @@ async fn scale_loop(
         check_version(request, &given, &attempt.current)?;
         let mut scale = attempt.scale.clone();
         set_replicas(&mut scale, replicas_of(&given)?);
+        let shown_options = admit::write_options("UpdateOptions", options);
+        let write = write::update_of(context, request, options, &shown_options);
+        scale = write.mutate(Some(scale), Some(&attempt.scale)).await?.unwrap_or_default();
         schema::apply::update(Some(&attempt.scale), &mut scale, &field_manager(&manager, &types));
         let object = attempt.object(request, &scale)?;
         if let Some(outcome) = commit(context, request, options, attempt, object).await? {
@@ -349,7 +353,8 @@ async fn commit(
     };
     let replicas = integer(&object, &attempt.paths.spec_replicas)?;
     let shown = scale_of(&object, &attempt.paths, replicas)?;
-    write::validate_admission(context, request, options, &shown, &attempt.scale)?;
+    let shown_options = admit::write_options("UpdateOptions", options);
+    write::update_of(context, request, options, &shown_options).validate(Some(&shown), Some(&attempt.scale)).await?;
     if options.dry_run {
         return show(&object).map(Some);
     }

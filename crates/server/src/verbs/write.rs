@@ -48,25 +48,21 @@ async fn create_prepared(
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
     let resource = &request.resource;
-    let generated = meta::generate_name(&mut object);
     let shown_options = admit::write_options("CreateOptions", options);
+    let name = Text::from(object.str_at(&["metadata", "name"]));
+    let asked = if name.is_empty() { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
+    if resource.terminating {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&resource.group, &resource.plural, asked, why));
+    }
+    let (operation, dry_run) = (Operation::Create, options.dry_run);
+    let write = Write { context, request, operation, name: &name, options: &shown_options, dry_run };
+    write.check_namespace(&object, asked)?;
+    object = write.mutate(Some(object), None).await?.unwrap_or_default();
+    let generated = meta::generate_name(&mut object);
     let mut attempts = 1;
     loop {
         let name = Text::from(object.str_at(&["metadata", "name"]));
-        if resource.terminating {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(Status::forbidden(&resource.group, &resource.plural, &name, why));
-        }
-        let asked = if generated { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
-        let write = Write {
-            context,
-            request,
-            operation: Operation::Create,
-            name: if generated { "" } else { &name },
-            options: &shown_options,
-            dry_run: options.dry_run,
-        };
-        write.check_namespace(&object, asked)?;
         super::rbac::check(context, request, &object, None)?;
         prepare_for_create(request, &mut object);
         let errors = validate_create(request, &object);
@@ -74,7 +70,7 @@ async fn create_prepared(
             return Err(invalid(request, &object, &errors));
         }
         super::rbac::require_create(context, request, &name)?;
-        write.validate(Some(&object), None)?;
+        write.validate(Some(&object), None).await?;
         super::quota::charge(&write, &object).await?;
         warn(request, &object, None);
         if options.dry_run {
@@ -300,7 +296,7 @@ async fn create_by_update(
 }
 
 /// Applied objects are defaulted; nulls and undeclared fields stay until they are validated and stored.
-fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
     if request.resource.is_custom() {
         if let Value::Object(map) = object {
             schema::metadata::coerce(map, schema::Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
@@ -324,6 +320,9 @@ async fn attempt(
     let resource = &request.resource;
     let old = resource.read(&current, &request.version)?;
     let object = changed(request, change, options, &old)?;
+    let shown_options = admit::write_options("UpdateOptions", options);
+    let write = update_of(context, request, options, &shown_options);
+    let object = write.mutate(Some(object), Some(&old)).await?.unwrap_or_default();
     super::rbac::check(context, request, &object, Some(&old))?;
     check_preconditions(request, change, &object, &old, current.revision)?;
     let mut object = object;
@@ -334,25 +333,22 @@ async fn attempt(
     if !errors.is_empty() {
         return Err(invalid(request, &object, &errors));
     }
-    validate_admission(context, request, options, &object, &old)?;
+    write.validate(Some(&object), Some(&old)).await?;
     if request.subresource == Subresource::None {
         warn(request, &object, Some(&old));
     }
     commit_update(context, request, change, options, object, current).await
 }
 
-/// Whether admission lets an update pass.
-pub fn validate_admission(
-    context: &Context,
-    request: &Request,
+/// An update as admission is asked about it.
+pub fn update_of<'a>(
+    context: &'a Context,
+    request: &'a Request,
     options: &WriteOptions,
-    object: &Value,
-    old: &Value,
-) -> Result<(), Status> {
-    let shown_options = admit::write_options("UpdateOptions", options);
+    shown_options: &'a Value,
+) -> Write<'a> {
     let (name, dry_run) = (request.name().as_str(), options.dry_run);
-    let write = Write { context, request, operation: Operation::Update, name, options: &shown_options, dry_run };
-    write.validate(Some(object), Some(old))
+    Write { context, request, operation: Operation::Update, name, options: shown_options, dry_run }
 }
 
 /// The object after the change, with its managedFields.

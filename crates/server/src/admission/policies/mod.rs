@@ -13,6 +13,7 @@ use imbl::OrdMap;
 use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 
+use super::expressions::{Shown, Subject};
 use super::matching::Matching;
 use super::{Attributes, World};
 use crate::objects::{Event, EventKind, Key};
@@ -200,7 +201,8 @@ fn apply(
             return Ok(());
         }
     };
-    let mut subject = None;
+    let shown = Shown::new(attributes, &version)?;
+    let subject = Subject::new(world, attributes, &version, &shown)?;
     for binding in bindings {
         if binding.matching.version(world, attributes).is_none() {
             continue;
@@ -212,12 +214,8 @@ fn apply(
                 continue;
             }
         };
-        if subject.is_none() {
-            subject = Some(evaluate::Subject::new(world, attributes, &version)?);
-        }
-        let Some(subject) = &subject else { continue };
         for params in params {
-            for denial in subject.run(policy.programs(), params.as_ref(), policy.fails) {
+            for denial in evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails) {
                 findings.add(attributes, policy, binding, denial);
             }
         }

@@ -1,17 +1,12 @@
 //! The expressions of a policy, compiled.
 
+use cel::Environment;
 use cel::types::Type;
-use cel::{Environment, Program};
 use machinery::status::Reason;
 use machinery::{Text, Value};
 
+use crate::admission::expressions::{Expression, compile};
 use crate::resource::builtin::Scope;
-
-/// A compiled expression, or what is wrong with it: texts were checked when the policy was written.
-pub struct Expression {
-    pub text: Text,
-    pub program: Result<Program, String>,
-}
 
 pub struct Validation {
     pub expression: Expression,
@@ -24,20 +19,12 @@ pub struct Validation {
 /// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own, in this order.
 pub struct Programs {
     pub takes_params: bool,
-    pub variables: Vec<(Text, Text, Expression)>,
+    /// With their names: `variables.NAME`.
+    pub variables: Vec<(Text, Expression)>,
     /// `variables` as a whole: which there are.
     pub variable_names: Value,
     pub conditions: Vec<Expression>,
     pub validations: Vec<Validation>,
-}
-
-fn compile(text: &str, env: &Environment) -> (Expression, Type) {
-    let checked = env.check(text).map_err(|error| format!("compilation error: compilation failed: {error}"));
-    let of = checked.as_ref().map_or(Type::Dyn, |checked| checked.output_type().clone());
-    let program = checked.and_then(|checked| {
-        Program::new(env, &checked).map_err(|error| format!("compilation error: program instantiation failed: {error}"))
-    });
-    (Expression { text: text.into(), program }, of)
 }
 
 fn list<'a>(spec: &'a Value, key: &str) -> &'a [Value] {
@@ -54,7 +41,7 @@ impl Programs {
             let env = Scope { variables: Some(&types), ..scope }.environment();
             let (expression, of) = compile(variable.str_at(&["expression"]), &env);
             let name = Text::from(variable.str_at(&["name"]));
-            variables.push((name.clone(), Text::from(format!("variables.{name}")), expression));
+            variables.push((Text::from(format!("variables.{name}")), expression));
             types.push((name, of));
         }
         let env = Scope { variables: Some(&types), ..scope }.environment();

@@ -1,0 +1,244 @@
+//! Mutating and validating webhooks (api-machinery 25).
+//!
+//! Mutating ones are called one after the other, by the names of their configurations; validating ones all at once.
+
+mod review;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use cel::Activation;
+use futures_util::future::join_all;
+use imbl::OrdMap;
+use machinery::{Status, Text, Value};
+
+use super::expressions::{Expression, Shown, Subject, all_hold, compile};
+use super::matching::Matching;
+use super::{Attributes, World};
+use crate::objects::{Event, EventKind, Key};
+use crate::resource::Version;
+use crate::resource::builtin::Scope;
+use crate::webhook::{Client, Endpoint};
+use review::ReviewVersion;
+
+/// One webhook of a configuration.
+struct Hook {
+    name: Text,
+    mutating: bool,
+    matching: Matching,
+    conditions: Vec<Value>,
+    compiled: OnceLock<Vec<Expression>>,
+    /// Whether a call that fails refuses the write.
+    fails: bool,
+    endpoint: Arc<Endpoint>,
+    timeout: Duration,
+    version: Option<ReviewVersion>,
+    /// Whether it may be called for what is not to be done.
+    dry_run: bool,
+    /// Whether it is called again when others changed the object after it.
+    again: bool,
+}
+
+/// Webhooks by the name of their configuration.
+type Configurations = OrdMap<Text, Arc<[Hook]>>;
+
+/// The webhooks there are: follows their configurations.
+pub struct Webhooks {
+    mutating: ArcSwap<Configurations>,
+    validating: ArcSwap<Configurations>,
+    client: Arc<Client>,
+}
+
+/// Why a call let nothing pass.
+enum Failure {
+    /// The webhook could not be asked, or did not answer what it should: `failurePolicy` decides.
+    Calling(String),
+    Refused(Status),
+}
+
+impl Hook {
+    fn parse(hook: &Value, mutating: bool, client: &Client) -> Hook {
+        let versions = hook.get("admissionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
+        Hook {
+            name: hook.str_at(&["name"]).into(),
+            mutating,
+            matching: Matching::of_webhook(hook),
+            conditions: hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default().to_vec(),
+            compiled: OnceLock::new(),
+            fails: hook.str_at(&["failurePolicy"]) != "Ignore",
+            endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
+            timeout: Duration::from_secs(seconds.unwrap_or(10)),
+            version: versions.iter().find_map(|version| ReviewVersion::parse(version.as_str()?)),
+            dry_run: matches!(hook.str_at(&["sideEffects"]), "None" | "NoneOnDryRun"),
+            again: hook.str_at(&["reinvocationPolicy"]) == "IfNeeded",
+        }
+    }
+
+    fn conditions(&self) -> &[Expression] {
+        self.compiled.get_or_init(|| {
+            let env = Scope::WEBHOOK.environment();
+            self.conditions.iter().map(|condition| compile(condition.str_at(&["expression"]), &env).0).collect()
+        })
+    }
+
+    /// The version in which the webhook wants to see a write, and its objects in that version; none if it isn't asked.
+    fn wants(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<(Arc<Version>, Shown)>, Status> {
+        let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
+        let shown = Shown::new(attributes, &version)?;
+        if self.conditions.is_empty() {
+            return Ok(Some((version, shown)));
+        }
+        let subject = Subject::new(world, attributes, &version, &shown)?;
+        match all_hold(self.conditions(), &mut Activation::new(subject.values(None, true))) {
+            Ok(true) => Ok(Some((version, shown))),
+            Ok(false) => Ok(None),
+            Err(why) if self.fails => {
+                Err(Status::forbidden(attributes.group(), attributes.plural(), attributes.name, &why))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Asks the webhook; answers the patched object, if it changes it.
+    async fn call(
+        &self,
+        client: &Client,
+        attributes: &Attributes<'_>,
+        version: &Version,
+        shown: &Shown,
+    ) -> Result<Option<Value>, Failure> {
+        if attributes.dry_run && !self.dry_run {
+            let why = format!("admission webhook \"{}\" does not support dry run", self.name);
+            return Err(Failure::Refused(Status::bad_request(why)));
+        }
+        let Some(review_version) = self.version else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return Err(Failure::Calling(why.to_owned()));
+        };
+        let (uid, body) = review::request(review_version, attributes, version, shown);
+        let answer = client.post(&self.endpoint, self.timeout, body.to_json().into()).await;
+        let answer = answer.map_err(|why| Failure::Calling(format!("failed to call webhook: {why}")))?;
+        let response = review::verified(&answer, review_version, &uid, self.mutating)
+            .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
+        response.warnings().for_each(|warning| (attributes.warn)(warning));
+        if let Some(refusal) = response.refusal(&self.name) {
+            return Err(Failure::Refused(refusal));
+        }
+        response.patched(&self.name, &shown.object).map_err(Failure::Refused)
+    }
+
+    /// What a failure means for the write.
+    fn judge(&self, failure: Failure) -> Result<(), Status> {
+        match failure {
+            Failure::Refused(status) => Err(status),
+            Failure::Calling(why) if self.fails => {
+                Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)))
+            }
+            Failure::Calling(why) => {
+                tracing::warn!(webhook = %self.name, %why, "failing open");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Webhooks {
+    pub fn new(client: Arc<Client>) -> Webhooks {
+        Webhooks { mutating: ArcSwap::default(), validating: ArcSwap::default(), client }
+    }
+
+    pub fn observe(&self, key: &Key, event: &Event) {
+        let (all, mutating) = match key.plural.as_str() {
+            "mutatingwebhookconfigurations" => (&self.mutating, true),
+            "validatingwebhookconfigurations" => (&self.validating, false),
+            _ => return,
+        };
+        let mut next = Configurations::clone(&all.load());
+        if event.kind == EventKind::Deleted {
+            next.remove(&key.path);
+        } else {
+            let object = event.object.body.to_value(0);
+            let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+            next.insert(key.path.clone(), hooks.iter().map(|hook| Hook::parse(hook, mutating, &self.client)).collect());
+        }
+        all.store(Arc::new(next));
+    }
+
+    pub fn none_validate(&self) -> bool {
+        self.validating.load().is_empty()
+    }
+
+    pub fn none_mutate(&self) -> bool {
+        self.mutating.load().is_empty()
+    }
+
+    /// The object after all mutating webhooks; those that wish so are asked again about changes of later ones.
+    pub async fn mutate(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+    ) -> Result<Option<Value>, Status> {
+        let configurations = self.mutating.load_full();
+        let hooks: Vec<&Hook> = configurations.values().flat_map(|hooks| hooks.iter()).collect();
+        let mut object = object;
+        let mut asked: BTreeSet<usize> = BTreeSet::new();
+        let mut again: BTreeSet<usize> = BTreeSet::new();
+        for round in 0..2 {
+            let due = if round == 0 { (0..hooks.len()).collect() } else { std::mem::take(&mut again) };
+            for i in due {
+                let Some(hook) = hooks.get(i) else { continue };
+                let attributes = Attributes { object: object.as_ref(), ..*attributes };
+                let changed = self.mutate_by(world, hook, &attributes).await?;
+                if let Some(changed) = changed {
+                    object = Some(changed);
+                    again.append(&mut asked);
+                }
+                if hook.again {
+                    asked.insert(i);
+                }
+            }
+        }
+        Ok(object)
+    }
+
+    /// The object as one webhook changes it, in the version of the request.
+    async fn mutate_by(
+        &self,
+        world: &World<'_>,
+        hook: &Hook,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<Value>, Status> {
+        let Some((version, shown)) = hook.wants(world, attributes)? else { return Ok(None) };
+        let patched = match hook.call(&self.client, attributes, &version, &shown).await {
+            Ok(patched) => patched,
+            Err(failure) => {
+                hook.judge(failure)?;
+                None
+            }
+        };
+        let Some(object) = patched.filter(|object| *object != shown.object) else { return Ok(None) };
+        match attributes.is_versioned() {
+            true => attributes.resource.convert(object, &version, attributes.version).map(Some),
+            false => Ok(Some(object)),
+        }
+    }
+
+    /// Refuses what a validating webhook refuses: the first in order.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let configurations = self.validating.load_full();
+        let mut calls = vec![];
+        for hook in configurations.values().flat_map(|hooks| hooks.iter()) {
+            if let Some((version, shown)) = hook.wants(world, attributes)? {
+                calls.push(async move {
+                    let answered = hook.call(&self.client, attributes, &version, &shown).await;
+                    answered.map_or_else(|failure| hook.judge(failure), |_| Ok(()))
+                });
+            }
+        }
+        join_all(calls).await.into_iter().collect()
+    }
+}

@@ -1,0 +1,216 @@
+//! AdmissionReview: what a webhook is asked, and what it may answer (api-machinery 25.2, 25.3).
+
+use machinery::patch::{Unknown, json_patch};
+use machinery::{Status, Value};
+
+use super::Shown;
+use crate::admission::Attributes;
+use crate::clock;
+use crate::resource::Version;
+
+/// The version of AdmissionReview that a webhook understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVersion {
+    V1,
+    V1beta1,
+}
+
+impl ReviewVersion {
+    pub fn parse(version: &str) -> Option<ReviewVersion> {
+        match version {
+            "v1" => Some(ReviewVersion::V1),
+            "v1beta1" => Some(ReviewVersion::V1beta1),
+            _ => None,
+        }
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            ReviewVersion::V1 => "admission.k8s.io/v1",
+            ReviewVersion::V1beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// A review of a write, and its uid.
+pub fn request(
+    version: ReviewVersion,
+    attributes: &Attributes<'_>,
+    matched: &Version,
+    shown: &Shown,
+) -> (String, Value) {
+    let uid = clock::uuid();
+    let mut request = attributes.request(matched);
+    request.set_at(&["uid"], Value::from(uid.as_str()));
+    request.set_at(&["object"], shown.object.clone());
+    request.set_at(&["oldObject"], shown.old.clone());
+    let review = [
+        ("kind", Value::from("AdmissionReview")),
+        ("apiVersion", Value::from(version.api_version())),
+        ("request", request),
+    ];
+    (uid, review.into())
+}
+
+/// A response that is what it should be.
+pub struct Response<'a> {
+    response: &'a Value,
+    patch: Vec<u8>,
+    patch_type: String,
+}
+
+/// The response of an answer. The error is what is wrong with it.
+pub fn verified<'a>(
+    answer: &'a Value,
+    version: ReviewVersion,
+    uid: &str,
+    mutating: bool,
+) -> Result<Response<'a>, String> {
+    let response = answer.get("response").filter(|response| !response.is_null());
+    let response = response.ok_or("webhook response was absent")?;
+    let patch = response.str_at(&["patch"]);
+    let decode = |text: &str| {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| format!("illegal base64 data: {error}"))
+    };
+    let patch = decode(patch)?;
+    let patch_type = response.str_at(&["patchType"]);
+    if version == ReviewVersion::V1beta1 {
+        let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
+        return Ok(Response { response, patch, patch_type });
+    }
+    let told = response.str_at(&["uid"]);
+    if told != uid {
+        return Err(format!("expected response.uid={uid:?}, got {told:?}"));
+    }
+    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    if api_version != version.api_version() || kind != "AdmissionReview" {
+        let (wanted, shown) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
+        return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {shown}, Kind={kind}"));
+    }
+    let wrong = match (mutating, patch.is_empty(), patch_type.is_empty()) {
+        (true, false, true) => "webhook returned response.patch but not response.patchType",
+        (true, true, false) => "webhook returned response.patchType but not response.patch",
+        (false, false, _) => "validating webhook may not return response.patch",
+        (false, _, false) => "validating webhook may not return response.patchType",
+        _ => return Ok(Response { response, patch, patch_type: patch_type.to_owned() }),
+    };
+    Err(wrong.to_owned())
+}
+
+impl Response<'_> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let warnings = self.response.get("warnings").and_then(Value::as_array).unwrap_or_default();
+        warnings.iter().filter_map(Value::as_str).map(str::to_owned)
+    }
+
+    /// The refusal of a webhook that doesn't allow.
+    pub fn refusal(&self, webhook: &str) -> Option<Status> {
+        if self.response.get("allowed").and_then(Value::as_bool) == Some(true) {
+            return None;
+        }
+        let denied = format!("admission webhook \"{webhook}\" denied the request");
+        let mut status = Status::from_value(self.response.get("status").unwrap_or(&Value::Null));
+        status.code = status.code.max(400);
+        status.message = match (status.message.as_str(), status.own_reason.as_str()) {
+            ("", "") => format!("{denied} without explanation"),
+            ("", reason) => format!("{denied}: {reason}"),
+            (message, _) => format!("{denied}: {message}"),
+        };
+        Some(status)
+    }
+
+    /// The object with the patch applied; none if there is nothing to do.
+    pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Status> {
+        if self.patch.is_empty() {
+            return Ok(None);
+        }
+        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored);
+        let patch = patch.map_err(|status| Status::internal(status.message.clone()))?;
+        if patch.operations.is_empty() {
+            return Ok(None);
+        }
+        if object.is_null() {
+            return Err(Status::internal(format!(
+                "admission webhook \"{webhook}\" attempted to modify the object, which is not supported for this operation"
+            )));
+        }
+        if self.patch_type != "JSONPatch" {
+            let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
+            return Err(Status::internal(why));
+        }
+        let applied = json_patch::apply(object.clone(), &patch);
+        applied.map(Some).map_err(|_| Status::internal(format!("the patch of webhook \"{webhook}\" does not apply")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn answer(response: Value) -> Value {
+        json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": (response)})
+    }
+
+    #[test]
+    fn answers_are_what_they_should_be() {
+        let patch = "W10="; // an empty list
+        let cases = [
+            (answer(json!({"uid": "u", "allowed": true})), true, ""),
+            (json!({"kind": "AdmissionReview"}), true, "webhook response was absent"),
+            (answer(json!({"uid": "v"})), true, "expected response.uid=\"u\", got \"v\""),
+            (
+                json!({"response": {"uid": "u"}}),
+                true,
+                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+            ),
+            (
+                answer(json!({"uid": "u", "patch": (patch)})),
+                true,
+                "webhook returned response.patch but not response.patchType",
+            ),
+            (
+                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                true,
+                "webhook returned response.patchType but not response.patch",
+            ),
+            (answer(json!({"uid": "u", "patch": (patch)})), false, "validating webhook may not return response.patch"),
+            (
+                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                false,
+                "validating webhook may not return response.patchType",
+            ),
+        ];
+        for (answer, mutating, want) in cases {
+            let found = verified(&answer, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+            assert_eq!(found, want, "{}", answer.to_json());
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_webhook() {
+        let cases = [
+            (json!({"allowed": false}), 400, "", "admission webhook \"w\" denied the request without explanation"),
+            (
+                json!({"allowed": false, "status": {"message": "no", "code": 409, "reason": "Odd"}}),
+                409,
+                "Odd",
+                "admission webhook \"w\" denied the request: no",
+            ),
+            (
+                json!({"allowed": false, "status": {"reason": "Odd", "code": 200}}),
+                400,
+                "Odd",
+                "admission webhook \"w\" denied the request: Odd",
+            ),
+        ];
+        for (response, code, reason, message) in cases {
+            let found =
+                Response { response: &response, patch: vec![], patch_type: String::new() }.refusal("w").unwrap();
+            assert_eq!((found.code, found.reason_text(), found.message.as_str()), (code, reason, message));
+        }
+        let allowed = json!({"allowed": true});
+        assert!(Response { response: &allowed, patch: vec![], patch_type: String::new() }.refusal("w").is_none());
+    }
+}

@@ -1,0 +1,128 @@
+//! Connections to webhooks: TCP, TLS with the authority of the configuration, HTTP/1.1.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::service::Address;
+use super::trust::Trust;
+use super::{Endpoint, drive};
+
+/// A connection that carries one request after the other.
+#[derive(Debug)]
+pub struct Connection(SendRequest<Full<Bytes>>);
+
+impl Connection {
+    /// Whether the other side still listens, as far as one can tell.
+    pub async fn is_alive(&mut self) -> bool {
+        self.0.ready().await.is_ok()
+    }
+
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
+        self.0.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
+            true => "EOF".to_owned(),
+            false => error.to_string(),
+        })
+    }
+}
+
+/// What to trust: a bundle, or the authorities of the system.
+pub fn tls(bundle: Vec<CertificateDer<'static>>) -> Result<TlsConnector, String> {
+    let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trust::new(roots, bundle)?))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn roots_of(bundle: &[CertificateDer<'static>]) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(bundle.iter().cloned());
+    roots
+}
+
+fn system_roots() -> Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let load = || {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    };
+    ROOTS.get_or_init(load).clone()
+}
+
+/// Opens a connection.
+pub async fn connect(endpoint: &Endpoint, address: &Address) -> Result<Connection, String> {
+    let tls = endpoint.tls.as_ref().map_err(Clone::clone)?;
+    let stream = dial(address).await?;
+    let name = ServerName::try_from(endpoint.host.to_string()).map_err(|error| error.to_string())?;
+    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, endpoint))?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    drive(connection);
+    Ok(Connection(sender))
+}
+
+async fn dial(address: &Address) -> Result<TcpStream, String> {
+    let Address { host, port } = address;
+    let mut last = format!("dial tcp: lookup {host}: no such host");
+    let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+    for target in found.map_err(|_| last.clone())? {
+        match TcpStream::connect(target).await {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => last = format!("dial tcp {target}: connect: {}", dial_error(&error)),
+        }
+    }
+    Err(last)
+}
+
+/// The text of a system error in Go's spelling.
+fn dial_error(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "network is unreachable".to_owned(),
+        io::ErrorKind::TimedOut => "connection timed out".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn tls_error(error: &io::Error, endpoint: &Endpoint) -> String {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match of_tls {
+        Some(rustls::Error::InvalidCertificate(why)) => match why {
+            CertificateError::UnknownIssuer | CertificateError::Other(_) => {
+                "certificate signed by unknown authority".to_owned()
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "certificate has expired or is not yet valid".to_owned()
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                format!("certificate is not valid for {}", endpoint.host)
+            }
+            other => other.to_string(),
+        },
+        Some(rustls::Error::InvalidMessage(_)) => return "http: server gave HTTP response to HTTPS client".to_owned(),
+        Some(other) => return format!("tls: {other}"),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => return "EOF".to_owned(),
+        None => return error.to_string(),
+    };
+    format!("tls: failed to verify certificate: x509: {why}")
+}

@@ -1,0 +1,301 @@
+//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service (api-machinery 25.2).
+//!
+//! Invariant: an answer or one line that reads as the reference server's. A call ends within its timeout; idle
+//! connections are kept, and given up when the configuration that names them is.
+
+mod connect;
+mod service;
+mod trust;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http_body_util::{BodyExt as _, Full, Limited};
+use machinery::{Text, Value};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+
+use crate::{limits, task};
+use connect::{Connection, connect};
+pub use service::{Address, Services};
+
+/// Where a webhook is: `clientConfig`.
+pub struct Endpoint {
+    /// Without the query.
+    url: String,
+    /// What the certificate must be for.
+    host: Text,
+    port: u16,
+    /// Host, port and path as the request line and its headers have them.
+    authority: String,
+    path: String,
+    service: Option<(Text, Text)>,
+    tls: Result<tokio_rustls::TlsConnector, String>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "webhook at {}", self.url)
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
+/// The part behind the authority.
+fn split_url(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("https://")?;
+    Some(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
+}
+
+impl Endpoint {
+    /// Reads a `clientConfig`: `url`, or `service` with namespace, name, path and port, and `caBundle`.
+    pub fn parse(config: &Value) -> Endpoint {
+        let service = config.get("service").filter(|service| !service.is_null());
+        let (host, port, path, url, service) = match service {
+            Some(service) => {
+                let (namespace, name) = (service.str_at(&["namespace"]), service.str_at(&["name"]));
+                let port = service.get("port").and_then(Value::as_int).and_then(|port| u16::try_from(port).ok());
+                let port = port.unwrap_or(443);
+                let path = service.str_at(&["path"]);
+                let path = if path.is_empty() { "/" } else { path };
+                let host = format!("{name}.{namespace}.svc");
+                let url = format!("https://{host}:{port}{path}");
+                (host, port, path.to_owned(), url, Some((Text::from(namespace), Text::from(name))))
+            }
+            None => {
+                let url = config.str_at(&["url"]);
+                let (authority, path) = split_url(url).unwrap_or(("", ""));
+                let bracket = authority.rfind(']').unwrap_or(0);
+                let split = authority[bracket..]
+                    .rfind(':')
+                    .map(|at| (&authority[..bracket + at], &authority[bracket + at + 1..]));
+                let (host, port) = split.unwrap_or((authority, "443"));
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                let path = if path.is_empty() { "/" } else { path };
+                (host, port.parse().unwrap_or(443), path.to_owned(), url.to_owned(), None)
+            }
+        };
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
+        let tls = bundle(config).and_then(connect::tls);
+        let idle = Mutex::default();
+        Endpoint { url, host: host.into(), port, authority, path, service, tls, idle }
+    }
+}
+
+/// The certificates of `caBundle`; none for the authorities of the system.
+fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = config.str_at(&["caBundle"]);
+    let pem = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
+    if found.is_empty() && !pem.trim_ascii().is_empty() {
+        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+    }
+    Ok(found)
+}
+
+/// Calls webhooks. One endpoint per configuration, so that connections are shared by equal ones.
+pub struct Client {
+    services: Services,
+    endpoints: Mutex<HashMap<String, Weak<Endpoint>>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("webhook client")
+    }
+}
+
+impl Client {
+    pub fn new(services: Services) -> Client {
+        Client { services, endpoints: Mutex::default() }
+    }
+
+    /// The endpoint of a `clientConfig`.
+    pub fn endpoint(&self, config: &Value) -> Arc<Endpoint> {
+        let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, endpoint| endpoint.strong_count() > 0);
+        let key = config.to_json();
+        if let Some(endpoint) = known.get(&key).and_then(Weak::upgrade) {
+            return endpoint;
+        }
+        let endpoint = Arc::new(Endpoint::parse(config));
+        known.insert(key, Arc::downgrade(&endpoint));
+        endpoint
+    }
+
+    /// Posts JSON and answers the body of a success. The error is one line, as Go's client has it.
+    pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, String> {
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        let separator = if endpoint.path.contains('?') { '&' } else { '?' };
+        let query = format!("{separator}timeout={seconds}s");
+        let transport = |why: String| format!("Post \"{}{query}\": {why}", endpoint.url);
+        let call = self.exchange(endpoint, format!("{}{query}", endpoint.path), body);
+        let answered = tokio::time::timeout(timeout, call).await;
+        let (status, body) =
+            answered.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())).map_err(transport)?;
+        answer_of(status, &body)
+    }
+
+    /// One request and its answer, over an idle connection or a new one.
+    async fn exchange(&self, endpoint: &Endpoint, target: String, body: Bytes) -> Result<(u16, Bytes), String> {
+        while let Some(mut connection) = endpoint.take_idle() {
+            // the other side may have closed it meanwhile: then the next is tried
+            if connection.is_alive().await
+                && let Ok(answer) = send(&mut connection, endpoint, &target, body.clone()).await
+            {
+                endpoint.keep(connection);
+                return Ok(answer);
+            }
+        }
+        let address = self.services.address(endpoint)?;
+        let mut connection = connect(endpoint, &address).await?;
+        let answer = send(&mut connection, endpoint, &target, body).await?;
+        endpoint.keep(connection);
+        Ok(answer)
+    }
+}
+
+impl Endpoint {
+    fn take_idle(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
+            idle.push(connection);
+        }
+    }
+}
+
+async fn send(
+    connection: &mut Connection,
+    endpoint: &Endpoint,
+    target: &str,
+    body: Bytes,
+) -> Result<(u16, Bytes), String> {
+    let request = http::Request::post(target)
+        .header(HOST, &endpoint.authority)
+        .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "application/json")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
+        .map_err(|error| error.to_string())?;
+    let response = connection.send(request).await?;
+    let status = response.status().as_u16();
+    let body = Limited::new(response.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await;
+    Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+}
+
+/// The JSON of a success; anything else is the error that the reference server's client makes of it.
+fn answer_of(status: u16, body: &[u8]) -> Result<Value, String> {
+    let decoded = machinery::value::decode(body);
+    if !(200..=206).contains(&status) {
+        let told = decoded.ok().filter(|value| value.str_at(&["kind"]) == "Status");
+        let message = told.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
+        return Err(message.unwrap_or_else(|| generic_message(status, body)));
+    }
+    decoded.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+}
+
+fn generic_message(status: u16, body: &[u8]) -> String {
+    let known = match status {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 => "the server does not allow access to the requested resource",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 => "the server was unable to respond with a content type that the client supports",
+        409 => "the server reported a conflict",
+        413 => "the server could not handle the request because it was too large",
+        415 => "the body of the request was in an unknown format - accepted media types include: application/json",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500..=599 => {
+            let text = String::from_utf8_lossy(body);
+            let shown = match text.trim() {
+                "" => "unknown".to_owned(),
+                text => text.chars().take(limits::WEBHOOK_ERROR_RUNES_MAX).collect(),
+            };
+            let shown = machinery::value::quote(&shown);
+            return format!("an error on the server ({shown}) has prevented the request from succeeding");
+        }
+        _ => return format!("the server responded with the status code {status} but did not return more information"),
+    };
+    known.to_owned()
+}
+
+/// Runs a connection to its end beside its requests.
+fn drive(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) {
+    drop(task::spawn("webhook connection", async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a webhook ended");
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn endpoints_are_where_their_configuration_says() {
+        let cases = [
+            (json!({"url": "https://a.io"}), "https://a.io", "a.io", 443, "/", "a.io"),
+            (json!({"url": "https://a.io:8443/x/y"}), "https://a.io:8443/x/y", "a.io", 8443, "/x/y", "a.io:8443"),
+            (json!({"url": "https://[::1]:1/x"}), "https://[::1]:1/x", "::1", 1, "/x", "[::1]:1"),
+            (
+                json!({"service": {"namespace": "n", "name": "s"}}),
+                "https://s.n.svc:443/",
+                "s.n.svc",
+                443,
+                "/",
+                "s.n.svc",
+            ),
+            (
+                json!({"service": {"namespace": "n", "name": "s", "path": "/p", "port": 9443}}),
+                "https://s.n.svc:9443/p",
+                "s.n.svc",
+                9443,
+                "/p",
+                "s.n.svc:9443",
+            ),
+        ];
+        for (config, url, host, port, path, authority) in cases {
+            let found = Endpoint::parse(&config);
+            assert_eq!((found.url.as_str(), found.host.as_str(), found.port), (url, host, port));
+            assert_eq!((found.path.as_str(), found.authority.as_str()), (path, authority));
+        }
+    }
+
+    #[test]
+    fn answers_that_are_no_success_are_told_as_upstream_tells_them() {
+        let cases: [(u16, &str, &str); 5] = [
+            (404, "x", "the server could not find the requested resource"),
+            (500, " boom\n", "an error on the server (\"boom\") has prevented the request from succeeding"),
+            (302, "", "the server responded with the status code 302 but did not return more information"),
+            (403, r#"{"kind":"Status","message":"no"}"#, "no"),
+            (503, "", "the server is currently unable to handle the request"),
+        ];
+        for (status, body, want) in cases {
+            assert_eq!(answer_of(status, body.as_bytes()).unwrap_err(), want);
+        }
+        assert!(answer_of(200, b"{}").is_ok());
+        assert!(answer_of(200, b"hello").unwrap_err().starts_with("couldn't get version/kind; json parse error: "));
+    }
+}

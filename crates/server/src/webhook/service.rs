@@ -1,0 +1,106 @@
+//! Where services are: there is no cluster network, so a map says it, or the Service object itself.
+
+use std::collections::HashMap;
+
+use machinery::Value;
+
+use super::Endpoint;
+
+/// Host and port to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub host: String,
+    pub port: u16,
+}
+
+/// Reads a Service object: namespace and name to the object, if there is one.
+pub type Lookup = Box<dyn Fn(&str, &str) -> Option<Value> + Send + Sync>;
+
+/// What is known of services.
+pub struct Services {
+    /// By `namespace/name` or `namespace/name:port`.
+    mapped: HashMap<String, Address>,
+    lookup: Lookup,
+}
+
+impl Address {
+    /// Reads `host:port`.
+    pub fn parse(text: &str) -> Result<Address, String> {
+        let wrong = || format!("{text:?} is not HOST:PORT");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Address { host: host.to_owned(), port: port.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl Services {
+    pub fn new(mapped: HashMap<String, Address>, lookup: Lookup) -> Services {
+        Services { mapped, lookup }
+    }
+
+    /// Where to connect to. The error is upstream's resolver's.
+    pub(super) fn address(&self, endpoint: &Endpoint) -> Result<Address, String> {
+        let Some((namespace, name)) = &endpoint.service else {
+            return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port });
+        };
+        let keys = [format!("{namespace}/{name}:{}", endpoint.port), format!("{namespace}/{name}")];
+        if let Some(address) = keys.iter().find_map(|key| self.mapped.get(key)) {
+            return Ok(address.clone());
+        }
+        let service = (self.lookup)(namespace, name).ok_or_else(|| format!("service \"{name}\" not found"))?;
+        of_object(&service, name, endpoint.port)
+    }
+}
+
+/// The address that a Service object itself has: an external name, or a cluster IP that somebody gave it.
+fn of_object(service: &Value, name: &str, port: u16) -> Result<Address, String> {
+    if service.str_at(&["spec", "type"]) == "ExternalName" {
+        return Ok(Address { host: service.str_at(&["spec", "externalName"]).to_owned(), port });
+    }
+    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    if !ports.iter().any(|p| p.get("port").and_then(Value::as_int) == Some(i64::from(port))) {
+        return Err(format!("no service port {port} found for service \"{name}\""));
+    }
+    match service.str_at(&["spec", "clusterIP"]) {
+        "" | "None" => Err(format!("service \"{name}\" has no address here: give one with --service-address")),
+        ip => Ok(Address { host: ip.to_owned(), port }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn services_resolve_by_map_then_object() {
+        let lookup: Lookup = Box::new(|_, name| match name {
+            "external" => Some(json!({"spec": {"type": "ExternalName", "externalName": "x.io"}})),
+            "fixed" => Some(json!({"spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 443}]}})),
+            "headless" => Some(json!({"spec": {"clusterIP": "None", "ports": [{"port": 443}]}})),
+            _ => None,
+        });
+        let mapped = [("n/mapped", "127.0.0.1:1"), ("n/mapped:8443", "127.0.0.1:2")];
+        let mapped = mapped.map(|(key, at)| (key.to_owned(), Address::parse(at).unwrap()));
+        let services = Services::new(mapped.into(), lookup);
+        let cases = [
+            ("mapped", 443, Ok("127.0.0.1:1")),
+            ("mapped", 8443, Ok("127.0.0.1:2")),
+            ("external", 443, Ok("x.io:443")),
+            ("fixed", 443, Ok("10.0.0.1:443")),
+            ("fixed", 80, Err("no service port 80 found for service \"fixed\"")),
+            ("headless", 443, Err("service \"headless\" has no address here: give one with --service-address")),
+            ("gone", 443, Err("service \"gone\" not found")),
+        ];
+        for (name, port, want) in cases {
+            let endpoint = Endpoint::parse(&json!({"service": {"namespace": "n", "name": (name), "port": (port)}}));
+            let found = services.address(&endpoint).map(|at| format!("{}:{}", at.host, at.port));
+            assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{name}:{port}");
+        }
+        assert!(Address::parse("nowhere").is_err());
+        assert_eq!(Address::parse("[::1]:2").unwrap(), Address { host: "::1".to_owned(), port: 2 });
+    }
+}

@@ -1,0 +1,79 @@
+//! Whose certificates are believed: authorities, and certificates that are in the bundle themselves, as Go has it.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// A verifier that takes a self-signed certificate of the bundle for what it is, though it says it is an authority.
+#[derive(Debug)]
+pub struct Trust {
+    authorities: Arc<WebPkiServerVerifier>,
+    bundle: Vec<CertificateDer<'static>>,
+}
+
+impl Trust {
+    pub fn new(roots: Arc<RootCertStore>, bundle: Vec<CertificateDer<'static>>) -> Result<Trust, String> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let authorities = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
+        Ok(Trust { authorities: authorities.map_err(|error| error.to_string())?, bundle })
+    }
+}
+
+/// Whether a certificate is valid now.
+fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if now < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict = self.authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
+        if verdict.is_ok() || !self.bundle.contains(certificate) {
+            return verdict;
+        }
+        check_time(certificate, now)?;
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
