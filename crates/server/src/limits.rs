@@ -44,7 +44,7 @@ pub const HTTP2_STREAMS_MAX: u32 = 1_000;
 /// Changes of the store that stay readable: watches resume and lists page within them.
 pub const HISTORY_REVISIONS: u64 = 50_000;
 /// What passes between the deletion of a namespace and that of its content.
-pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
 /// Stack of a worker thread: values may nest 10,000 levels deep.
