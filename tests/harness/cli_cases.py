@@ -11,6 +11,7 @@ import tempfile
 import threading
 from urllib.parse import urlparse
 
+import bad_input
 from pintle import TOKEN, Pintle, eventually, insecure
 
 DEFINITION = {
@@ -203,7 +204,7 @@ def who_may(args):
 
 def run(args, report):
     cases = [survives_a_restart, survives_kill, one_process_per_directory, refuses_newer_formats, names_damage,
-             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may]
+             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may, *bad_input.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

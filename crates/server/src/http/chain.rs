@@ -620,19 +620,27 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
     };
+    let mut body = body;
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
-        // a client that is still sending would not see the answer
-        let _ = Limited::new(body, limits::BODY_BYTES_DRAINED).collect().await;
+        drain(&mut body).await;
         return Err(too_large());
     }
-    let collected = Limited::new(body, limits::BODY_BYTES_MAX).collect().await;
-    let bytes: Bytes = match collected {
+    let bytes: Bytes = match Limited::new(&mut body, limits::BODY_BYTES_MAX).collect().await {
         Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            drain(&mut body).await;
+            return Err(too_large());
+        }
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
     Ok(Document { bytes, format })
+}
+
+/// Reads on, within bounds: a client that is still sending would not see the answer.
+async fn drain(body: &mut Incoming) {
+    let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
+    while let Some(Ok(_)) = rest.frame().await {}
 }
 
 async fn delete_document(headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
