@@ -202,9 +202,25 @@ def who_may(args):
         assert (status, answer["reason"]) == (413, "RequestEntityTooLarge"), answer
 
 
+def bench_against_another(args):
+    """The benchmark measures two servers, prints how they compare, and leaves the other one as it was."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    with Pintle(args.binary) as server:
+        command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "bench", "--quick", "--only", "create,watch,first",
+                   "--binary", args.binary, "--against", server.url, "--kubeconfig", server.kubeconfig]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
+        assert done.returncode == 0, done.stderr
+        head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        assert "other" in head and "ratio" in head and len(rows) == 3, done.stdout
+        assert all(row.rstrip("| ").endswith("×") for row in rows), done.stdout
+        assert "left behind" not in done.stderr, done.stderr
+        assert not server.ok("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+
+
 def run(args, report):
     cases = [survives_a_restart, survives_kill, one_process_per_directory, refuses_newer_formats, names_damage,
-             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may, *bad_input.CASES]
+             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
+             bench_against_another, *bad_input.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))
