@@ -81,37 +81,6 @@ def survives_a_restart(args):
         assert any('"MODIFIED"' in line and '"sails":70' in line for line in watch.lines), watch.lines
 
 
-def survives_kill(args):
-    with Pintle(args.binary, storage="embedded") as server:
-        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-        acknowledged = []
-        stop = threading.Event()
-
-        def write(worker):
-            i = 0
-            while not stop.is_set():
-                name = f"w{worker}-{i}"
-                try:
-                    status, _, _ = server.request("POST", BOATS, boat(name))
-                except OSError:
-                    return
-                if status == 201:
-                    acknowledged.append(name)
-                i += 1
-
-        writers = [threading.Thread(target=write, args=(n,)) for n in range(8)]
-        [w.start() for w in writers]
-        eventually(lambda: len(acknowledged) > 100)
-        server.process.send_signal(signal.SIGKILL)
-        stop.set()
-        [w.join() for w in writers]
-        server.stop()
-        server.start()
-        names = {item["metadata"]["name"] for item in server.ok("GET", BOATS)["items"]}
-        lost = [name for name in acknowledged if name not in names]
-        assert not lost, f"acknowledged and lost: {lost[:5]}"
-
-
 def one_process_per_directory(args):
     with Pintle(args.binary, storage="embedded") as server:
         status, words = serve(args, "--data-dir", str(server.dir), "--secure-port", "0")
@@ -218,7 +187,7 @@ def bench_against_another(args):
 
 
 def run(args, report):
-    cases = [survives_a_restart, survives_kill, one_process_per_directory, refuses_newer_formats, names_damage,
+    cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
              bench_against_another, *bad_input.CASES]
     for case in cases:
