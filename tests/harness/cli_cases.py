@@ -11,6 +11,7 @@ import tempfile
 import threading
 from urllib.parse import urlparse
 
+import bad_input
 from pintle import TOKEN, Pintle, eventually, insecure
 
 DEFINITION = {
@@ -78,37 +79,6 @@ def survives_a_restart(args):
         watch = Watch(server, f"{BOATS}?watch=1&resourceVersion={version}&timeoutSeconds=1")
         watch.ended.wait(10)
         assert any('"MODIFIED"' in line and '"sails":70' in line for line in watch.lines), watch.lines
-
-
-def survives_kill(args):
-    with Pintle(args.binary, storage="embedded") as server:
-        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-        acknowledged = []
-        stop = threading.Event()
-
-        def write(worker):
-            i = 0
-            while not stop.is_set():
-                name = f"w{worker}-{i}"
-                try:
-                    status, _, _ = server.request("POST", BOATS, boat(name))
-                except OSError:
-                    return
-                if status == 201:
-                    acknowledged.append(name)
-                i += 1
-
-        writers = [threading.Thread(target=write, args=(n,)) for n in range(8)]
-        [w.start() for w in writers]
-        eventually(lambda: len(acknowledged) > 100)
-        server.process.send_signal(signal.SIGKILL)
-        stop.set()
-        [w.join() for w in writers]
-        server.stop()
-        server.start()
-        names = {item["metadata"]["name"] for item in server.ok("GET", BOATS)["items"]}
-        lost = [name for name in acknowledged if name not in names]
-        assert not lost, f"acknowledged and lost: {lost[:5]}"
 
 
 def one_process_per_directory(args):
@@ -201,9 +171,25 @@ def who_may(args):
         assert (status, answer["reason"]) == (413, "RequestEntityTooLarge"), answer
 
 
+def bench_against_another(args):
+    """The benchmark measures two servers, prints how they compare, and leaves the other one as it was."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    with Pintle(args.binary) as server:
+        command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "bench", "--quick", "--only", "create,watch,first",
+                   "--binary", args.binary, "--against", server.url, "--kubeconfig", server.kubeconfig]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
+        assert done.returncode == 0, done.stderr
+        head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        assert "other" in head and "ratio" in head and len(rows) == 3, done.stdout
+        assert all(row.rstrip("| ").endswith("×") for row in rows), done.stdout
+        assert "left behind" not in done.stderr, done.stderr
+        assert not server.ok("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+
+
 def run(args, report):
-    cases = [survives_a_restart, survives_kill, one_process_per_directory, refuses_newer_formats, names_damage,
-             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may]
+    cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
+             port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
+             bench_against_another, *bad_input.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -66,8 +66,9 @@ class Pintle:
         return status
 
     def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
-        """Answers (status, decoded body, headers)."""
-        data = None if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode())
+        """Answers (status, decoded body, headers); an iterator is a body of unknown length."""
+        raw = body is None or isinstance(body, bytes) or hasattr(body, "__next__")
+        data = body if raw else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
         request.add_header("Content-Type", "application/merge-patch+json" if method == "PATCH" else "application/json")
         request.add_header("Accept", "application/json")

@@ -1,6 +1,7 @@
 //! `pintle serve`: a checklist from flags to a running server and back.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,12 +45,10 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let signals = Signals::listen()?;
         let server = Server::start(store, config).await?;
         let path = write_kubeconfig(flags, &certificates, server.address)?;
-        println!(
-            "pintle is ready on {} in {} ms; kubeconfig: {}",
-            url(server.address),
-            started.elapsed().as_millis(),
-            path.display()
-        );
+        let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
+        let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
+        // whoever started us may not listen
+        let _ = writeln!(std::io::stdout(), "{ready}");
         signals.wait().await;
         server.stop().await;
         Ok(())
@@ -121,15 +120,29 @@ fn certificate_directory(flags: &Serve) -> PathBuf {
     flags.cert_dir.clone().unwrap_or_else(|| flags.data_dir.clone())
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// A file of one or more certificates, PEM.
+fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+    let pem = read(path)?;
+    match CertificateDer::pem_slice_iter(&pem).next() {
+        Some(Ok(_)) => Ok(pem),
+        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
+        None => Err(format!("{} holds no certificate", path.display())),
+    }
+}
+
 fn tls(flags: &Serve, own: &Certificates) -> Result<Tls, String> {
-    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
     let (certificate, key) = match (&flags.tls_cert_file, &flags.tls_private_key_file) {
-        (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
+        (Some(certificate), Some(key)) => (read_certificates(certificate)?, read(key)?),
         _ => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
     };
     let mut client_ca = own.authority.clone().into_bytes();
     if let Some(path) = &flags.client_ca_file {
-        client_ca.extend(read(path)?);
+        client_ca.extend(read_certificates(path)?);
     }
     Ok(Tls { certificate, key, client_ca })
 }

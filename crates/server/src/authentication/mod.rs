@@ -2,17 +2,19 @@
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 
+mod certificate;
+
 use std::collections::HashMap;
 
 use machinery::status::Reason;
 use machinery::{Status, Text};
 
+pub use self::certificate::ClientCertificate;
 use crate::request::User;
 
 /// What a connection and a request show.
 pub struct Credentials<'a> {
-    /// The subject of a verified client certificate.
-    pub certificate: Option<&'a User>,
+    pub certificate: &'a ClientCertificate,
     /// The Authorization header.
     pub authorization: Option<&'a str>,
 }
@@ -59,12 +61,14 @@ impl Authentication {
     }
 
     pub fn authenticate(&self, credentials: &Credentials<'_>) -> Result<User, Status> {
-        if let Some(user) = credentials.certificate {
+        let certificate = credentials.certificate;
+        if let Some(user) = certificate.user() {
             return Ok(user.clone());
         }
         let bearer = credentials.authorization.and_then(bearer);
         match bearer {
             Some(token) => self.token(token).cloned().ok_or_else(unauthorized),
+            None if certificate.is_refused() => Err(unauthorized()),
             None if self.anonymous => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }
@@ -96,22 +100,6 @@ fn csv(line: &str) -> Vec<String> {
     fields
 }
 
-/// The user that a client certificate names: CN, and O for the groups. No CN is nobody.
-pub fn certificate_user(der: &[u8]) -> Option<User> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
-    let subject = certificate.subject();
-    let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| attribute.as_str().ok().map(Text::from);
-    let name = subject.iter_common_name().next().and_then(text).filter(|name| !name.is_empty())?;
-    let groups = subject.iter_organization().filter_map(text).collect();
-    let fingerprint: String = {
-        use sha2::Digest as _;
-        sha2::Sha256::digest(der).iter().map(|b| format!("{b:02x}")).collect()
-    };
-    let credential = Text::from(format!("X509SHA256={fingerprint}"));
-    let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
-    Some(User { name, uid: Text::default(), groups, extra }.authenticated())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +108,8 @@ mod tests {
     fn tokens() {
         let authentication = Authentication::with_tokens("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
         let ask = |header: Option<&str>| {
-            authentication.authenticate(&Credentials { certificate: None, authorization: header })
+            let certificate = &ClientCertificate::None;
+            authentication.authenticate(&Credentials { certificate, authorization: header })
         };
         let ann = ask(Some("bearer t1")).unwrap();
         assert_eq!(ann.name, "ann");
@@ -128,5 +117,17 @@ mod tests {
         assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());
         assert_eq!(ask(None).unwrap(), User::anonymous());
         assert!(Authentication::with_tokens("t1,ann").is_err());
+    }
+
+    #[test]
+    fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+        let authentication = Authentication::with_tokens("t1,ann,1").unwrap();
+        let ask = |header: Option<&str>| {
+            let certificate = &ClientCertificate::Refused;
+            authentication.authenticate(&Credentials { certificate, authorization: header })
+        };
+        assert_eq!(ask(None).unwrap_err(), unauthorized());
+        assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());
+        assert_eq!(ask(Some("Bearer t1")).unwrap().name, "ann");
     }
 }

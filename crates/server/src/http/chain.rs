@@ -16,7 +16,7 @@ use super::health::Health;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use super::watch::Stream;
-use crate::authentication::Credentials;
+use crate::authentication::{ClientCertificate, Credentials};
 use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
 use crate::openapi::OpenApi;
@@ -63,20 +63,17 @@ impl Edge {
     }
 
     /// Answers a request, whatever happens.
-    pub async fn serve(self: Arc<Self>, user: Option<Arc<User>>, request: http::Request<Incoming>) -> Answer {
+    pub async fn serve(
+        self: Arc<Self>,
+        certificate: Arc<ClientCertificate>,
+        request: http::Request<Incoming>,
+    ) -> Answer {
         let audit_id = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
         let audit_id = audit_id.filter(|id| !id.is_empty()).unwrap_or_else(clock::uuid);
         let head = *request.method() == Method::HEAD;
         let edge = self.clone();
-        let task = crate::task::spawn("request", async move { edge.answer(user, request).await });
-        let mut response = match task.await {
-            Ok(response) => response,
-            Err(error) => {
-                self.panics.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(%error, audit_id, "a request panicked");
-                respond::text(500, "This request caused apiserver to panic. Look in the logs for details.")
-            }
-        };
+        let mut response =
+            survive(&self.panics, &audit_id, async move { edge.answer(&certificate, request).await }).await;
         let headers = response.headers_mut();
         set(headers, "audit-id", &audit_id);
         if !headers.contains_key("cache-control") {
@@ -88,7 +85,7 @@ impl Edge {
         response
     }
 
-    async fn answer(self: Arc<Self>, user: Option<Arc<User>>, request: http::Request<Incoming>) -> Answer {
+    async fn answer(self: Arc<Self>, certificate: &ClientCertificate, request: http::Request<Incoming>) -> Answer {
         let (parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
         let reply = reply(&info, &parts.headers);
@@ -97,12 +94,12 @@ impl Edge {
             Ok(timeout) => timeout,
             Err(status) => return reply.status(&status),
         };
-        let Some(_permit) = self.admit(&info, user.as_deref()) else {
+        let Some(_permit) = self.admit(&info, certificate.user()) else {
             let mut response = respond::text(429, "Too many requests, please try again later.");
             set(response.headers_mut(), "retry-after", "1");
             return response;
         };
-        let authorized = match self.identify(user, &parts.headers, info) {
+        let authorized = match self.identify(certificate, &parts.headers, info) {
             Ok(authorized) => authorized,
             Err(status) => return reply.status(&status),
         };
@@ -140,11 +137,14 @@ impl Edge {
         (free || now < self.inflight_max as u64).then_some(permit)
     }
 
-    fn identify(&self, user: Option<Arc<User>>, headers: &HeaderMap, info: RequestInfo) -> Result<Authorized, Status> {
-        let credentials = Credentials {
-            certificate: user.as_deref(),
-            authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
-        };
+    fn identify(
+        &self,
+        certificate: &ClientCertificate,
+        headers: &HeaderMap,
+        info: RequestInfo,
+    ) -> Result<Authorized, Status> {
+        let authorization = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
+        let credentials = Credentials { certificate, authorization };
         let rbac = &self.context.rbac;
         let user = impersonate(rbac, self.context.authentication.authenticate(&credentials)?, headers)?;
         authorize(rbac, user, info)
@@ -365,6 +365,19 @@ impl Edge {
         };
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
         Ok(response)
+    }
+}
+
+/// Runs a request in a task of its own: if it panics, that is counted and answered, and nobody else notices
+/// (api-machinery 1.3).
+async fn survive(panics: &AtomicU64, audit_id: &str, request: impl Future<Output = Answer> + Send + 'static) -> Answer {
+    match crate::task::spawn("request", request).await {
+        Ok(response) => response,
+        Err(error) => {
+            panics.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%error, audit_id, "a request panicked");
+            respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
+        }
     }
 }
 
@@ -608,19 +621,27 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
     };
+    let mut body = body;
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
-        // a client that is still sending would not see the answer
-        let _ = Limited::new(body, limits::BODY_BYTES_DRAINED).collect().await;
+        drain(&mut body).await;
         return Err(too_large());
     }
-    let collected = Limited::new(body, limits::BODY_BYTES_MAX).collect().await;
-    let bytes: Bytes = match collected {
+    let bytes: Bytes = match Limited::new(&mut body, limits::BODY_BYTES_MAX).collect().await {
         Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            drain(&mut body).await;
+            return Err(too_large());
+        }
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
     Ok(Document { bytes, format })
+}
+
+/// Reads on, within bounds: a client that is still sending would not see the answer.
+async fn drain(body: &mut Incoming) {
+    let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
+    while let Some(Ok(_)) = rest.frame().await {}
 }
 
 async fn delete_document(headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
@@ -630,4 +651,21 @@ async fn delete_document(headers: &HeaderMap, body: Incoming) -> Result<Option<D
     }
     let format = body_format(headers)?;
     Ok(Some(Document { bytes: document.bytes, format }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_counted() {
+        let panics = AtomicU64::new(0);
+        let calm = survive(&panics, "a", async { respond::text(200, "ok") }).await;
+        assert_eq!((calm.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));
+        let answer = survive(&panics, "b", async { panic!("a test panics") }).await;
+        assert_eq!((answer.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
+        assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "This request caused apiserver to panic. Look in the logs for details.\n");
+    }
 }

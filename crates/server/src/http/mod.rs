@@ -7,8 +7,10 @@ mod listener;
 mod negotiate;
 mod respond;
 mod table;
+mod tls;
 mod watch;
 
 pub use chain::Edge;
 pub use health::parse_duration;
-pub use listener::{Listener, Tls, TlsError};
+pub use listener::Listener;
+pub use tls::{Tls, TlsError};

@@ -81,13 +81,29 @@ impl Subject {
         Ok(kind)
     }
 
-    /// Deletes the definitions of this run, and their objects with them.
+    /// Deletes the definitions of this run, and their objects with them, and waits until they are gone.
     pub async fn clean_up(&self) {
         let made: Vec<String> = self.made.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
-        let count = made.len();
-        let delete = move |i: usize| Call::delete(format!("{DEFINITIONS}/{}", made[i]));
-        if let Err(error) = drive(&self.client, 1, count, delete).await {
-            eprintln!("definitions of {} are left behind: {error}", self.group);
+        for name in made {
+            if let Err(error) = self.delete_definition(&name).await {
+                eprintln!("definition {name} is left behind: {error}");
+            }
+        }
+    }
+
+    async fn delete_definition(&self, name: &str) -> Result<(), String> {
+        let path = format!("{DEFINITIONS}/{name}");
+        let mut connection = self.client.connect().await?;
+        connection.send(Call::delete(path.clone())).await?.ok("DELETE of a definition")?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = connection.send(Call::get(path.clone())).await?;
+            match answer.status {
+                404 => return Ok(()),
+                200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+                200 => return Err(format!("it is still there after {PATIENCE:?}")),
+                _ => return answer.ok("GET of a deleted definition").map(drop),
+            }
         }
     }
 }

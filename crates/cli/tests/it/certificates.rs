@@ -1,0 +1,56 @@
+//! Client certificates: those of the authority say who one is, while they last; others say nothing.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use time::{Duration, OffsetDateTime};
+
+use super::server::{Pair, Server};
+
+const UNAUTHORIZED: &str = r#"{"apiVersion":"v1","code":401,"kind":"Status","message":"Unauthorized","metadata":{},"reason":"Unauthorized","status":"Failure"}"#;
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// An authority that nobody knows, with the name of ours.
+fn foreign_authority() -> Pair {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "pintle-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let key = KeyPair::generate().unwrap();
+    Pair { certificate: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
+}
+
+/// A client certificate of an administrator that is valid until `days` from now.
+fn administrator(by: &Pair, days: i64, usage: ExtendedKeyUsagePurpose) -> Pair {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    params.distinguished_name.push(DnType::CommonName, "root");
+    params.not_before = OffsetDateTime::now_utc() - Duration::days(30);
+    params.not_after = OffsetDateTime::now_utc() + Duration::days(days);
+    params.extended_key_usages = vec![usage];
+    let issuer = Issuer::from_ca_cert_pem(&by.certificate, KeyPair::from_pem(&by.key).unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    Pair { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem() }
+}
+
+#[test]
+fn certificates_of_the_authority_name_a_user_and_others_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let ours = server.authority();
+    let good = administrator(&ours, 1, ExtendedKeyUsagePurpose::ClientAuth);
+    assert_eq!(server.get(MAPS, Some(&good), None).0, 200);
+    let expired = administrator(&ours, -1, ExtendedKeyUsagePurpose::ClientAuth);
+    let foreign = administrator(&foreign_authority(), 1, ExtendedKeyUsagePurpose::ClientAuth);
+    let of_a_server = administrator(&ours, 1, ExtendedKeyUsagePurpose::ServerAuth);
+    for refused in [&expired, &foreign, &of_a_server] {
+        let (status, body) = server.get(MAPS, Some(refused), None);
+        assert_eq!((status, body.trim_end()), (401, UNAUTHORIZED));
+        assert_eq!(server.get("/version", Some(refused), None).0, 401, "worse than no certificate");
+        assert_eq!(server.get("/version", Some(refused), Some("wrong")).0, 401);
+        assert_eq!(server.get("/version", Some(refused), Some("token")).0, 200, "a token says who one is");
+        let (status, body) = server.get(MAPS, Some(refused), Some("token"));
+        assert!(status == 403 && body.contains(r#"User \"ann\" cannot list"#), "{body}");
+    }
+    assert_eq!(server.get("/version", None, None).0, 200);
+}

@@ -1,0 +1,4 @@
+//! The binary as a process, and who it lets in.
+
+mod certificates;
+mod server;

@@ -1,0 +1,85 @@
+//! A server for one test, and a client that shows a certificate or a token.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// A certificate and its key, PEM.
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// A running `pintle serve`, killed when it goes out of scope.
+pub struct Server {
+    child: Child,
+    address: String,
+    directory: PathBuf,
+}
+
+impl Server {
+    /// Starts a server in memory; it knows the token `token` of `ann`.
+    pub fn start(directory: &Path) -> Server {
+        let tokens = directory.join("tokens.csv");
+        std::fs::write(&tokens, "token,ann,1\n").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pintle"))
+            .args(["serve", "--storage", "memory", "--secure-port", "0", "--data-dir"])
+            .arg(directory)
+            .arg("--token-auth-file")
+            .arg(&tokens)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split_once("https://").and_then(|(_, rest)| rest.split(' ').next());
+        let address = address.unwrap_or_else(|| panic!("no ready line but {line:?}")).to_owned();
+        Server { child, address, directory: directory.to_owned() }
+    }
+
+    /// The authority that signs the server's own certificates.
+    pub fn authority(&self) -> Pair {
+        let read = |name: &str| std::fs::read_to_string(self.directory.join(name)).unwrap();
+        Pair { certificate: read("ca.crt"), key: read("ca.key") }
+    }
+
+    /// Sends a GET and answers the status line's code and the body.
+    pub fn get(&self, path: &str, client: Option<&Pair>, token: Option<&str>) -> (u16, String) {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.authority().certificate.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(roots);
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some(pair) => {
+                let chain = vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()];
+                config
+                    .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap())
+                    .unwrap()
+            }
+        };
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(&self.address).unwrap());
+        let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: pintle\r\nConnection: close\r\n{authorization}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,147 @@
+//! TLS: the server's certificate, and those of clients, which are asked for and judged after the handshake.
+//!
+//! A client whose certificate has expired or comes from elsewhere is let in and answered 401, unless it shows a token
+//! (api-machinery 21). That it holds the certificate's key is always proven in the handshake.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::authentication::ClientCertificate;
+use crate::clock;
+
+/// The server's certificate and the authority of its clients, as PEM.
+pub struct Tls {
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+    pub client_ca: Vec<u8>,
+}
+
+/// Why certificates can't be used; one line.
+#[derive(Debug)]
+pub struct TlsError(pub String);
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(TlsError(format!("{what} holds no certificate"))),
+        Err(error) => Err(TlsError(format!("{what}: {error}"))),
+    }
+}
+
+impl Tls {
+    pub fn acceptor(&self) -> Result<Acceptor, TlsError> {
+        let chain = certificates(&self.certificate, "the serving certificate")?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&self.client_ca, "the client certificate authority")? {
+            roots.add(certificate).map_err(|error| TlsError(format!("the client certificate authority: {error}")))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let authorities = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| TlsError(format!("the client certificate authority: {error}")))?;
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError(error.to_string()))?
+            .with_client_cert_verifier(Arc::new(Asked(authorities.clone())))
+            .with_single_cert(chain, key)
+            .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Acceptor { tls: TlsAcceptor::from(Arc::new(config)), authorities })
+    }
+}
+
+/// Makes TLS connections and judges the certificates of their clients.
+#[derive(Clone)]
+pub struct Acceptor {
+    tls: TlsAcceptor,
+    authorities: Arc<dyn ClientCertVerifier>,
+}
+
+impl Acceptor {
+    pub fn accept(&self, stream: TcpStream) -> tokio_rustls::Accept<TcpStream> {
+        self.tls.accept(stream)
+    }
+
+    /// What the client of a connection has shown.
+    pub fn certificate(&self, stream: &TlsStream<TcpStream>) -> ClientCertificate {
+        let (_, session) = stream.get_ref();
+        let Some((first, others)) = session.peer_certificates().and_then(<[_]>::split_first) else {
+            return ClientCertificate::None;
+        };
+        let seconds = u64::try_from(clock::now_seconds()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        match self.authorities.verify_client_cert(first, others, now) {
+            Ok(_) => ClientCertificate::verified(first),
+            Err(error) => {
+                tracing::debug!(%error, "a client certificate is not accepted");
+                ClientCertificate::Refused
+            }
+        }
+    }
+}
+
+/// Asks for certificates of the authorities and lets every certificate through whose key the client holds.
+#[derive(Debug)]
+struct Asked(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for Asked {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,181 @@
+"""kill -9 at random moments under 64 writers: what was acknowledged is there, and watches go on where they were.
+
+Each writer has objects of its own and knows, at every moment, which states of them it may find after a crash: the last
+one that was acknowledged, or that of the one write that was on its way.
+"""
+import http.client
+import json
+import random
+import signal
+import threading
+from urllib.parse import urlparse
+
+from pintle import TOKEN, Pintle, eventually, insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+WRITERS = 64
+ROUNDS, ROUNDS_SLOW = 4, 200
+# acknowledged writes of a round before the server may be killed, and how many more there may be
+WRITES_MIN, WRITES_MORE = 100, 400
+
+
+class Client:
+    """One connection; it breaks with the server."""
+
+    def __init__(self, server, timeout=60):
+        url = urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=timeout)
+
+    def send(self, method, path, body=None):
+        headers = {"Authorization": "Bearer " + TOKEN, "Content-Type": "application/json"}
+        self.connection.request(method, path, body=body and json.dumps(body), headers=headers)
+        return self.connection.getresponse()
+
+    def ask(self, method, path, body=None):
+        answer = self.send(method, path, body)
+        return answer.status, json.loads(answer.read())
+
+
+class Writer:
+    """Creates, replaces and deletes objects of its own; `may` tells the versions each may have, None for absent."""
+
+    def __init__(self, number, seed):
+        self.prefix, self.random = f"writer-{number}", random.Random(seed)
+        self.made, self.may, self.acknowledged, self.failure = 0, {}, [], None
+
+    def run(self, server, stop):
+        client = Client(server)
+        try:
+            while not stop.is_set():
+                self.write(client)
+        except AssertionError as error:
+            self.failure = error
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+
+    def write(self, client):
+        live = [name for name, may in self.may.items() if may != {None}]
+        name = self.random.choice(live) if live and self.random.random() < 0.7 else None
+        if name is None:
+            name = f"{self.prefix}-{self.made}"
+            self.made += 1
+            self.change(client, name, {None}, "POST", MAPS, self.body(name, None))
+            return
+        (version,) = self.may[name]
+        if self.random.random() < 0.3:
+            options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}}
+            self.change(client, name, {version}, "DELETE", f"{MAPS}/{name}", options)
+        else:
+            self.change(client, name, {version}, "PUT", f"{MAPS}/{name}", self.body(name, version))
+
+    def body(self, name, version):
+        metadata = {"name": name, **({"resourceVersion": version} if version else {})}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"n": str(self.random.random())}}
+
+    def change(self, client, name, before, method, path, body):
+        # until it is answered, the write may have happened under a version that nobody has told us
+        self.may[name] = before | ({None} if method == "DELETE" else {"?"})
+        status, answer = client.ask(method, path, body)
+        assert status in (200, 201), (method, path, status, answer)
+        if method == "DELETE":
+            self.may[name] = {None}
+        else:
+            version = answer["metadata"]["resourceVersion"]
+            self.may[name] = {version}
+            self.acknowledged.append(int(version))
+
+    def settle(self, found, before):
+        """Compares with what is there; `before` is a version that is older than anything unknown."""
+        for name, may in self.may.items():
+            version = found.get(name)
+            unknown = "?" in may and version is not None and int(version) > before
+            assert version in may or unknown, f"{name} is at {version}, which may only be {may}"
+            self.may[name] = {version}
+        self.may = {name: may for name, may in self.may.items() if may != {None}}
+
+
+class Watch:
+    """All events of all objects, across crashes: resumed each time from the last one that was seen."""
+
+    def __init__(self, version):
+        self.seen, self.state, self.version, self.failure = set(), {}, int(version), None
+
+    def run(self, server, until=None):
+        try:
+            answer = Client(server).send("GET", f"{MAPS}?watch=1&resourceVersion={self.version}")
+            assert answer.status == 200, answer.read()
+            for line in answer:
+                if not line.endswith(b"\n"):
+                    return
+                self.take(json.loads(line))
+                if until is not None and self.version >= until:
+                    return
+        except AssertionError as error:
+            self.failure = error
+        except (OSError, http.client.HTTPException):
+            return
+
+    def take(self, event):
+        metadata = event["object"]["metadata"]
+        assert event["type"] != "ERROR", event
+        version = int(metadata["resourceVersion"])
+        assert version > self.version, f"{event['type']} at {version} after {self.version}"
+        self.version = version
+        self.seen.add(version)
+        known = metadata["name"] in self.state
+        assert known == (event["type"] != "ADDED"), (event["type"], metadata)
+        if event["type"] == "DELETED":
+            del self.state[metadata["name"]]
+        else:
+            self.state[metadata["name"]] = metadata["resourceVersion"]
+
+
+def survives_kills(args):
+    rounds = ROUNDS_SLOW if args.slow else ROUNDS
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    with Pintle(args.binary, storage="embedded") as server:
+        start = server.ok("GET", MAPS)
+        watch = Watch(start["metadata"]["resourceVersion"])
+        watch.state = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in start["items"]}
+        writers = [Writer(number, chance.random()) for number in range(WRITERS)]
+        for number in range(rounds):
+            try:
+                one_round(server, writers, watch, number, chance)
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}, round {number}: {error}") from error
+
+
+def one_round(server, writers, watch, number, chance):
+    before = int(server.ok("GET", MAPS + "?limit=1")["metadata"]["resourceVersion"])
+    stop = threading.Event()
+    threads = [threading.Thread(target=writer.run, args=(server, stop)) for writer in writers]
+    threads.append(threading.Thread(target=watch.run, args=(server,)))
+    [thread.start() for thread in threads]
+    wanted = sum(len(writer.acknowledged) for writer in writers) + WRITES_MIN + chance.randrange(WRITES_MORE)
+    eventually(lambda: sum(len(writer.acknowledged) for writer in writers) >= wanted, seconds=60)
+    server.process.send_signal(signal.SIGKILL)
+    stop.set()
+    [thread.join() for thread in threads]
+    server.stop()
+    server.start()
+    found = server.ok("GET", MAPS)
+    versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found["items"]}
+    acknowledged = {version for writer in writers for version in writer.acknowledged}
+    assert int(found["metadata"]["resourceVersion"]) >= max(acknowledged), "the version of the server has gone back"
+    for writer in writers:
+        writer.settle(versions, before)
+    mark = server.ok("POST", MAPS, {"metadata": {"name": f"mark-{number}"}})["metadata"]
+    watch.run(server, until=int(mark["resourceVersion"]))
+    failures = [who.failure for who in [*writers, watch] if who.failure]
+    assert not failures, failures
+    missed = acknowledged - watch.seen
+    assert not missed, f"acknowledged and not seen by the watch: {sorted(missed)[:5]}"
+    versions[mark["name"]] = mark["resourceVersion"]
+    assert watch.state == versions, "the events do not lead to the list"
+
+
+def run(args, report):
+    for case in (survives_kills,):
+        if args.filter in case.__name__:
+            report.case(case.__name__, lambda: case(args))
