@@ -31,7 +31,7 @@ def go(source, out):
 
 
 # how a program is made: a function of its directory and one for what is built, which answers the command
-PROGRAMS = {"client-go": go}
+PROGRAMS = {"client-go": go, "controller-runtime": go}
 
 
 def run(args, report):
