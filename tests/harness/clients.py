@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -30,8 +31,18 @@ def go(source, out):
     return [str(out / "client")]
 
 
+def python(source, out):
+    """A virtual environment with exactly what requirements.txt names."""
+    wanted, have = source / "requirements.txt", out / "requirements.txt"
+    if not have.exists() or have.read_text() != wanted.read_text():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(out / "venv")], check=True)
+        subprocess.run([str(out / "venv/bin/pip"), "install", "--quiet", "--no-deps", "--requirement", str(wanted)], check=True)
+        shutil.copy(wanted, have)
+    return [str(out / "venv/bin/python"), str(source / "main.py")]
+
+
 # how a program is made: a function of its directory and one for what is built, which answers the command
-PROGRAMS = {"client-go": go, "controller-runtime": go}
+PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python}
 
 
 def run(args, report):
