@@ -23,7 +23,7 @@ class Pintle:
         self.own = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
-        self.process = None
+        self.process, self.port = None, 0
 
     def __enter__(self):
         self.start()
@@ -37,7 +37,7 @@ class Pintle:
     def start(self):
         self.dir.mkdir(parents=True, exist_ok=True)
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\nplain-token,plain,2\n')
-        command = [self.binary, "serve", "--storage", self.storage, "--data-dir", str(self.dir), "--secure-port", "0",
+        command = [self.binary, "serve", "--storage", self.storage, "--data-dir", str(self.dir), "--secure-port", str(self.port),
                    "--token-auth-file", str(self.tokens), *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
@@ -64,6 +64,13 @@ class Pintle:
         self.errors.close()
         self.process = None
         return status
+
+    def restart(self, how=signal.SIGTERM):
+        """Ends the server and starts it again on its data and its port."""
+        port = int(self.url.rsplit(":", 1)[1])
+        self.stop(how)
+        self.port = port
+        return self.start()
 
     def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
         """Answers (status, decoded body, headers); an iterator is a body of unknown length."""
