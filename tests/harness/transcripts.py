@@ -11,9 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "transcripts"
 EXCEPTIONS = ROOT / "tests" / "transcripts" / "exceptions.toml"
 AREAS = ("cel", "control", "crd", "crud", "patch", "read", "schema")
-# what these scenarios are about is not there yet: enforced policies, webhooks and quotas, and tokens of ServiceAccounts
+# what these scenarios are about is not there yet: enforced policies, webhooks and quotas
 ABSENT = ("control-vap-env", "control-vap-match", "control-vap-params", "control-vap-rules", "control-webhook-objects",
-          "control-quota", "control-serviceaccount")
+          "control-quota")
 # scenarios that look at the newest version of the whole server, which no other may move, or at a namespace in passing
 ALONE = ("control-namespace", "crd-hello", "read-pages", "read-versions")
 

@@ -9,7 +9,7 @@ use server::{Admission, Authentication, Config, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
-use crate::{kubeconfig, logs};
+use crate::{accounts, kubeconfig, logs};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
 const PLUGINS: [&str; 1] = ["NamespaceLifecycle"];
@@ -20,9 +20,11 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let admission = admission(flags)?;
-    let authentication = authentication(flags)?;
+    let mut authentication = authentication(flags)?;
     let store = open_store(flags)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
+    authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         tls: tls(flags, &certificates)?,
@@ -47,6 +49,9 @@ pub fn run(flags: &Serve) -> Result<(), String> {
             started.elapsed().as_millis(),
             path.display()
         );
+        if let Some(path) = key_to_make {
+            accounts::make_signing_key(accounts, path);
+        }
         signals.wait().await;
         server.stop().await;
         Ok(())

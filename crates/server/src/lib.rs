@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 pub use self::http::{Tls, TlsError, parse_duration};
 pub use admission::Admission;
-pub use authentication::Authentication;
+pub use authentication::{AccountOptions, Accounts, Authentication};
 use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
@@ -66,6 +66,7 @@ impl Server {
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
             registry.replace(&group, &plural, Some(resource));
         }
+        let accounts = config.authentication.accounts.clone();
         let context = Arc::new(Context::new(objects, registry, config.admission, config.authentication, rbac));
         verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
         verbs::settle_all(&context).await;
@@ -75,6 +76,7 @@ impl Server {
         let edge = Arc::new(edge);
         let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
         let address = listener.address().map_err(|error| error.to_string())?;
+        accounts.set_address(address);
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         Ok(Server { address, stop, serving })
     }

@@ -28,7 +28,7 @@ use crate::admission::{Admission, Subject};
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Rbac};
 use crate::objects::{Body, Objects, Stored};
-use crate::resource::{Registry, Resource, Version};
+use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use body::{Document, Format};
 pub use bootstrap::{bootstrap, change_as_server, empty_namespace};
@@ -46,6 +46,8 @@ pub struct Context {
     pub admission: Admission,
     pub authentication: Authentication,
     pub rbac: Arc<Rbac>,
+    /// What is posted to `serviceaccounts/token`.
+    pub token_requests: Arc<Resource>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
     /// What names definitions have, as of a revision.
@@ -60,7 +62,9 @@ impl Context {
         authentication: Authentication,
         rbac: Arc<Rbac>,
     ) -> Context {
+        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &objects));
         Context {
+            token_requests,
             objects,
             registry,
             admission,
@@ -90,6 +94,8 @@ pub enum Subresource {
     Scale,
     /// `namespaces/finalize`.
     Finalize,
+    /// `serviceaccounts/token`.
+    Token,
 }
 
 impl Subresource {
@@ -99,6 +105,7 @@ impl Subresource {
             Subresource::Status => "status",
             Subresource::Scale => "scale",
             Subresource::Finalize => "finalize",
+            Subresource::Token => "token",
         }
     }
 }
