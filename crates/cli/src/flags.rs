@@ -128,6 +128,16 @@ pub struct Serve {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
 
+    /// Controllers that run, comma separated: * for all that are on by default, NAME for one more, -NAME for one less.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Controllers"
+    )]
+    pub controllers: Vec<String>,
+
     /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
     pub v: u8,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Admission, Authentication, Config, Server, Tls};
+use server::{Admission, Authentication, Config, Controllers, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
@@ -30,6 +30,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         tls: tls(flags, &certificates)?,
         authentication,
         admission,
+        controllers: Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 pub use self::http::{Tls, TlsError, parse_duration};
 pub use admission::Admission;
 pub use authentication::{AccountOptions, Accounts, Authentication};
+pub use controllers::Controllers;
 use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
@@ -41,6 +42,7 @@ pub struct Config {
     pub tls: Tls,
     pub authentication: Authentication,
     pub admission: Admission,
+    pub controllers: Controllers,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -58,20 +60,11 @@ pub struct Server {
 impl Server {
     /// Loads the store, serves what it defines, and listens. The error is one line.
     pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
-        let registry = Arc::new(Registry::default());
-        let rbac = Arc::new(authorization::Rbac::default());
-        let objects = open(store, registry.clone(), rbac.clone()).await?;
-        for shipped in &builtin::SHIPPED {
-            let resource = builtin::resource(shipped, &objects);
-            let (group, plural) = (resource.group.clone(), resource.plural.clone());
-            registry.replace(&group, &plural, Some(resource));
-        }
+        let derived = Arc::new(controllers::Derived::new(&config.controllers));
         let accounts = config.authentication.accounts.clone();
-        let context = Arc::new(Context::new(objects, registry, config.admission, config.authentication, rbac));
-        verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
-        verbs::settle_all(&context).await;
+        let context = prepare(store, config.admission, config.authentication, derived.clone()).await?;
         let stop = watch::Sender::new(false);
-        controllers::start(&context, &stop.subscribe());
+        controllers::start(&context, &derived, &stop.subscribe());
         let edge = http::Edge::new(context, stop.subscribe(), config.request_timeout, config.inflight_max);
         let edge = Arc::new(edge);
         let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
@@ -88,14 +81,37 @@ impl Server {
     }
 }
 
+/// Loads the store and serves what it defines, and what a new one has from the start.
+async fn prepare(
+    store: Arc<dyn store::Store>,
+    admission: Admission,
+    authentication: Authentication,
+    derived: Arc<controllers::Derived>,
+) -> Result<Arc<Context>, String> {
+    let registry = Arc::new(Registry::default());
+    let rbac = Arc::new(authorization::Rbac::default());
+    let objects = open(store, registry.clone(), rbac.clone(), derived).await?;
+    for shipped in &builtin::SHIPPED {
+        let resource = builtin::resource(shipped, &objects);
+        let (group, plural) = (resource.group.clone(), resource.plural.clone());
+        registry.replace(&group, &plural, Some(resource));
+    }
+    let context = Arc::new(Context::new(objects, registry, admission, authentication, rbac));
+    verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
+    verbs::settle_all(&context).await;
+    Ok(context)
+}
+
 /// Opens the objects with a registry that follows their definitions and an authorizer that follows roles and bindings.
 async fn open(
     store: Arc<dyn store::Store>,
     registry: Arc<Registry>,
     rbac: Arc<authorization::Rbac>,
+    derived: Arc<controllers::Derived>,
 ) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
+        derived.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
             let definition = live.then(|| event.object.body.to_value(event.revision));

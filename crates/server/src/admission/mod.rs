@@ -12,7 +12,7 @@ use crate::objects::Objects;
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The steps that are switched on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Admission {
     pub namespace_lifecycle: bool,
 }

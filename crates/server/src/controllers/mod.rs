@@ -2,20 +2,48 @@
 //!
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
+mod garbage;
 mod namespaces;
+mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::objects::{Event, Key};
 use crate::verbs::{self, Context};
 use crate::{clock, limits};
 
-/// Starts every controller; they end when `stop` becomes true.
-pub fn start(context: &Arc<Context>, stop: &watch::Receiver<bool>) {
+pub use switch::Controllers;
+
+/// What controllers keep from events, whether or not they run yet.
+#[derive(Default)]
+pub struct Derived {
+    owners: Option<Arc<garbage::Graph>>,
+}
+
+impl Derived {
+    pub fn new(controllers: &Controllers) -> Derived {
+        let owners = controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default);
+        Derived { owners }
+    }
+
+    /// Hears of every event, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if let Some(owners) = &self.owners {
+            owners.observe(key, event);
+        }
+    }
+}
+
+/// Starts the controllers that are on; they end when `stop` becomes true.
+pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<bool>) {
     crate::task::spawn("cleanup", cleanup(context.clone(), stop.clone()));
     crate::task::spawn("compaction", compaction(context.clone(), stop.clone()));
+    if let Some(owners) = &derived.owners {
+        crate::task::spawn("garbage collector", garbage::collect(context.clone(), owners.clone(), stop.clone()));
+    }
 }
 
 /// Deletes the instances of definitions, and the content of namespaces, that are being deleted.

@@ -23,12 +23,17 @@ pub fn server_request(
     path: &str,
     subresource: Subresource,
 ) -> Request {
+    Request { subresource, default_manager: SERVER.into(), ..controller_request(SERVER, resource, method, path) }
+}
+
+/// A request of a controller under a user name of its own, in the storage version.
+pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
     Request {
-        authorized: Authorized::internal(SERVER, method, path),
+        authorized: Authorized::internal(user, method, path),
         resource: resource.clone(),
         version: resource.storage_version().clone(),
-        subresource,
-        default_manager: SERVER.into(),
+        subresource: Subresource::None,
+        default_manager: user.rsplit(':').next().unwrap_or_default().into(),
         warnings: Default::default(),
     }
 }

@@ -31,7 +31,7 @@ use crate::objects::{Body, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use body::{Document, Format};
-pub use bootstrap::{bootstrap, change_as_server, empty_namespace};
+pub use bootstrap::{bootstrap, change_as_server, controller_request, empty_namespace, path_of};
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
 pub use delete::{delete, delete_collection};
