@@ -12,6 +12,7 @@ mod delete;
 mod list;
 mod meta;
 mod rbac;
+mod reconcile;
 mod review;
 pub mod scale;
 mod tracking;
