@@ -292,10 +292,43 @@ def roles_are_reconciled(args):
         assert server.ok("GET", path + "discovery")["metadata"]["resourceVersion"] == version
 
 
+def controllers(args):
+    core, roles = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
+    chosen = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
+    with Pintle(args.binary, chosen, "--event-ttl=1s") as server:
+        def found(path):
+            status, answer, _ = server.request("GET", path)
+            return answer if status == 200 else None
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}}
+        watch = Watch(server, core + "/events?watch=1")
+        server.ok("POST", core + "/events", event)
+        eventually(lambda: any('"DELETED"' in line for line in watch.lines))
+        assert found(core + "/events")["items"] == []
+        before = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        server.ok("DELETE", core + "/serviceaccounts/default")
+        after = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        assert before != after
+        authority = eventually(lambda: found(core + "/configmaps/kube-root-ca.crt"))["data"]["ca.crt"]
+        assert authority == (server.dir / "ca.crt").read_text()
+        server.ok("PATCH", core + "/configmaps/kube-root-ca.crt", {"data": {"ca.crt": "no", "more": "x"}})
+        eventually(lambda: found(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
+        view = eventually(lambda: found(roles + "view")["rules"])
+        rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}
+        server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {
+            "rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
+        for role in ("view", "edit", "admin"):
+            eventually(lambda: rule in (found(roles + role)["rules"] or []))
+        server.ok("DELETE", roles + "boats")
+        eventually(lambda: found(roles + "view")["rules"] == view)
+        server.ok("POST", core + "/configmaps", {"metadata": {"name": "alone"}})
+        server.ok("DELETE", core + "/configmaps/alone?propagationPolicy=Orphan")
+        assert found(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
+
+
 def run(args, report):
     cases = [survives_a_restart, survives_kill, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
-             account_tokens, account_flags, roles_are_reconciled]
+             account_tokens, account_flags, roles_are_reconciled, controllers]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -138,6 +138,15 @@ pub struct Serve {
     )]
     pub controllers: Vec<String>,
 
+    /// How long events are kept after their last write; 0 for ever.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, help_heading = "Controllers")]
+    pub event_ttl: std::time::Duration,
+
+    /// The authority that root-ca-certificate-publisher-controller tells every namespace, PEM [default: the one that
+    /// signed the serving certificate].
+    #[arg(long, value_name = "FILE", help_heading = "Controllers")]
+    pub root_ca_file: Option<PathBuf>,
+
     /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
     pub v: u8,

@@ -30,7 +30,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         tls: tls(flags, &certificates)?,
         authentication,
         admission,
-        controllers: Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?,
+        controllers: controllers(flags, &certificates)?,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,
@@ -101,6 +101,18 @@ fn authentication(flags: &Serve) -> Result<Authentication, String> {
         None => String::new(),
     };
     Authentication::with_tokens(&text).map_err(|error| format!("--token-auth-file: {error}"))
+}
+
+fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
+    let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
+    controllers.event_ttl = flags.event_ttl;
+    controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        }
+        None => own.authority.clone(),
+    };
+    Ok(controllers)
 }
 
 fn open_store(flags: &Serve) -> Result<Arc<dyn store::Store>, String> {

@@ -44,6 +44,10 @@ pub const ABSENT_OWNER_GRACE: std::time::Duration = std::time::Duration::from_se
 pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// What passes before an object is looked at again whose owner's kind is not served; upstream's resync.
 pub const UNKNOWN_OWNER_RETRY: std::time::Duration = std::time::Duration::from_secs(30);
+/// What passes between the change of a ClusterRole and the writes that follow from it.
+pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Seconds until an object that could not be put into its namespace is tried again.
+pub const KEEPER_RETRY_SECONDS: u64 = 5;
 /// Objects that the garbage collector works on at once.
 pub const GARBAGE_PARALLEL: usize = 64;
 /// Seconds between attempts of a controller that fails: doubled up to this many.

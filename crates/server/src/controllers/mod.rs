@@ -2,7 +2,10 @@
 //!
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
+mod aggregation;
+mod expiry;
 mod garbage;
+mod keeper;
 mod namespaces;
 mod switch;
 
@@ -17,32 +20,54 @@ use crate::{clock, limits};
 
 pub use switch::Controllers;
 
-/// What controllers keep from events, whether or not they run yet.
+/// What controllers keep from events, whether or not they run yet; nothing of those that are off.
 #[derive(Default)]
 pub struct Derived {
     owners: Option<Arc<garbage::Graph>>,
+    expiry: Option<Arc<expiry::Expiry>>,
+    aggregation: Option<Arc<aggregation::Aggregation>>,
+    keepers: Vec<Arc<keeper::Keeper>>,
 }
 
 impl Derived {
     pub fn new(controllers: &Controllers) -> Derived {
-        let owners = controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default);
-        Derived { owners }
+        let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
+        let authority = controllers.run(switch::ROOT_AUTHORITY);
+        let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
+        let expires = !controllers.event_ttl.is_zero();
+        Derived {
+            owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
+            expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
+            aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
+            keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
+        }
     }
 
     /// Hears of every event, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
-        if let Some(owners) = &self.owners {
-            owners.observe(key, event);
-        }
+        self.owners.iter().for_each(|owners| owners.observe(key, event));
+        self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
+        self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
+        self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
     }
 }
 
 /// Starts the controllers that are on; they end when `stop` becomes true.
 pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<bool>) {
-    crate::task::spawn("cleanup", cleanup(context.clone(), stop.clone()));
-    crate::task::spawn("compaction", compaction(context.clone(), stop.clone()));
+    let (context, stop) = (|| context.clone(), || stop.clone());
+    crate::task::spawn("cleanup", cleanup(context(), stop()));
+    crate::task::spawn("compaction", compaction(context(), stop()));
     if let Some(owners) = &derived.owners {
-        crate::task::spawn("garbage collector", garbage::collect(context.clone(), owners.clone(), stop.clone()));
+        crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
+    }
+    if let Some(expiry) = &derived.expiry {
+        crate::task::spawn("event expiry", expiry.clone().run(context(), stop()));
+    }
+    if let Some(aggregation) = &derived.aggregation {
+        crate::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
+    }
+    for keeper in &derived.keepers {
+        crate::task::spawn("keeper", keeper.clone().run(context(), stop()));
     }
 }
 

@@ -10,14 +10,28 @@ struct Known {
 }
 
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
+pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
+pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
+pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
-static KNOWN: [Known; 1] = [Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true }];
+/// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
+/// kube-apiserver alone leaves it.
+static KNOWN: [Known; 4] = [
+    Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
+    Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
+    Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
+    Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
+];
 
-/// The choice of controllers.
+/// The choice of controllers, and what they go by.
 #[derive(Clone, Debug, Default)]
 pub struct Controllers {
     /// As given: `*`, `name` or `-name`; aliases are resolved.
     chosen: Vec<String>,
+    /// What passes between the last write of an event and its end; zero for no end.
+    pub event_ttl: std::time::Duration,
+    /// The authority of the server's certificate, PEM.
+    pub root_authority: String,
 }
 
 impl Controllers {
@@ -36,7 +50,8 @@ impl Controllers {
                 }
             }
         };
-        Ok(Controllers { chosen: list.iter().map(resolve).collect::<Result<_, _>>()? })
+        let chosen = list.iter().map(resolve).collect::<Result<_, _>>()?;
+        Ok(Controllers { chosen, ..Controllers::default() })
     }
 
     /// Whether a controller is to run. What is named first counts.
@@ -71,6 +86,8 @@ mod tests {
             let list: Vec<String> = given.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
             assert_eq!(Controllers::parse(&list).unwrap().run(GARBAGE_COLLECTOR), want, "{given}");
         }
+        let off = |given: &str| !Controllers::parse(&[given.to_owned()]).unwrap().run(SERVICE_ACCOUNT);
+        assert!(off("*") && off("garbagecollector") && !off("serviceaccount"));
         let error = Controllers::parse(&["-sweeper".to_owned()]).unwrap_err();
         assert!(error.starts_with("\"sweeper\" is not in the list of known controllers"), "{error}");
     }
