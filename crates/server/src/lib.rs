@@ -111,12 +111,13 @@ async fn open(
 ) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
-        derived.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
             let definition = live.then(|| event.object.body.to_value(event.revision));
             serve_definition(&registry, objects, key, definition.as_ref());
         }
+        // last, since controllers look at what the others have made of the event
+        derived.observe(key, event);
     };
     Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::clock;
 use crate::objects::{Event, EventKind, Key, Stored};
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 
 /// What is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,12 +37,16 @@ pub struct Task {
 struct State {
     /// The dependents of an owner, and whether its deletion in the foreground waits for them.
     dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
+    /// Owners that were seen to go and still have dependents.
+    gone: HashSet<Text>,
     /// Owners whose deletion waits for their dependents.
     waiting: HashMap<Text, Key>,
     ready: VecDeque<Task>,
     /// What stands in `ready`.
     queued: HashSet<Task>,
     later: BTreeMap<(Instant, u64), Task>,
+    /// Dependents of owners whose kind is not served; a new definition may change that.
+    parked: HashSet<Task>,
     /// Tells apart what is due at the same time.
     sequence: u64,
 }
@@ -75,6 +80,7 @@ impl State {
                 dependents.remove(key);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner.uid);
+                    self.gone.remove(&owner.uid);
                 }
             }
         }
@@ -104,6 +110,9 @@ impl Graph {
         let uid = &object.meta.uid;
         let mut state = self.lock();
         let before = state.ready.len();
+        if key.group == DEFINITION_GROUP && key.plural == DEFINITIONS {
+            std::mem::take(&mut state.parked).into_iter().for_each(|task| state.enqueue(task));
+        }
         if event.kind == EventKind::Deleted {
             state.waiting.remove(uid);
             if !plain {
@@ -111,6 +120,7 @@ impl Graph {
                 state.wake_owners(object);
             }
             if let Some(dependents) = state.dependents.get(uid).cloned() {
+                state.gone.insert(uid.clone());
                 dependents.iter().for_each(|(key, (uid, _))| state.look_at(What::Dependent, key, uid, true));
             }
         } else {
@@ -146,6 +156,11 @@ impl Graph {
         dependents.into_iter().flatten().map(|(key, (uid, blocks))| (key.clone(), uid.clone(), *blocks)).collect()
     }
 
+    /// Whether an owner was seen to go.
+    pub fn has_gone(&self, uid: &str) -> bool {
+        self.lock().gone.contains(uid)
+    }
+
     /// Whether the deletion of one object waits for another one, directly or through others.
     pub fn waits_for(&self, owner: &Text, dependent: &Text) -> bool {
         let state = self.lock();
@@ -166,6 +181,11 @@ impl Graph {
     pub fn look_at(&self, what: What, key: &Key, uid: &Text) {
         self.lock().look_at(what, key, uid, true);
         self.changed.notify_one();
+    }
+
+    /// Puts a task off until a definition changes.
+    pub fn park(&self, task: Task) {
+        self.lock().parked.insert(task);
     }
 
     /// Puts a task off.

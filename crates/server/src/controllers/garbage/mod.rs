@@ -26,6 +26,8 @@ use crate::verbs::{self, Context, Document, Format, PatchKind};
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
+/// Changes that may come between a decision and its write before there is a pause.
+const CONFLICTS_MAX: u32 = 8;
 
 /// Collects until `stop` becomes true.
 pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
@@ -42,8 +44,8 @@ pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::
 /// What comes of looking at an object.
 enum Verdict {
     Done,
-    /// Look again.
-    Later(Duration),
+    /// Look again when a definition has changed.
+    Unknown,
     /// Look again, and then there has been grace enough.
     Grace(Duration),
 }
@@ -55,11 +57,13 @@ async fn attend(context: &Context, graph: &Graph, task: Task) {
     };
     match verdict {
         Ok(Verdict::Done) => {}
-        Ok(Verdict::Later(after)) => graph.again(Task { failures: 0, ..task }, after),
+        Ok(Verdict::Unknown) => graph.park(Task { failures: 0, ..task }),
         Ok(Verdict::Grace(after)) => graph.again(Task { due: true, failures: 0, ..task }, after),
         Err(status) if status.reason == Reason::NotFound => {}
         // changed meanwhile: decide anew
-        Err(status) if status.reason == Reason::Conflict => graph.look_at(task.what, &task.key, &task.uid),
+        Err(status) if status.reason == Reason::Conflict && task.failures < CONFLICTS_MAX => {
+            graph.again(Task { failures: task.failures + 1, ..task }, Duration::ZERO);
+        }
         Err(status) => {
             tracing::warn!(object = %task.key.path, error = %status, "an object cannot be collected yet");
             let seconds = 1u64.checked_shl(task.failures).unwrap_or(u64::MAX);
@@ -99,14 +103,16 @@ enum Fate {
     Impossible,
 }
 
-fn fate(context: &Context, owner: &Owner, namespace: &str) -> Fate {
+fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> Fate {
     let snapshot = context.registry.snapshot();
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     let of_group = snapshot.range((Text::from(group), Text::default())..).take_while(|((g, _), _)| g == group);
     let serves = |resource: &&Arc<Resource>| {
         resource.kind == owner.kind && !resource.is_review() && resource.served(version).is_some()
     };
-    let Some(resource) = of_group.map(|(_, resource)| resource).find(serves) else { return Fate::Unknown };
+    let Some(resource) = of_group.map(|(_, resource)| resource).find(serves) else {
+        return if graph.has_gone(&owner.uid) { Fate::Gone } else { Fate::Unknown };
+    };
     if resource.namespaced && namespace.is_empty() {
         return Fate::Impossible;
     }
@@ -124,12 +130,12 @@ async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
         return Ok(Verdict::Done);
     }
     let fates: Vec<Fate> =
-        stored.meta.owners.iter().map(|owner| fate(context, owner, &stored.meta.namespace)).collect();
+        stored.meta.owners.iter().map(|owner| fate(context, graph, owner, &stored.meta.namespace)).collect();
     if fates.contains(&Fate::Impossible) {
         return Ok(Verdict::Done);
     }
     if fates.contains(&Fate::Unknown) {
-        return Ok(Verdict::Later(limits::UNKNOWN_OWNER_RETRY));
+        return Ok(Verdict::Unknown);
     }
     if fates.contains(&Fate::Gone) && !task.due {
         return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));

@@ -1,8 +1,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::authorization::GROUP as RBAC;
 use crate::clock;
 use crate::controllers::{Controllers, Derived};
+
+const GROUP: &str = "harbor.example.com";
 
 /// ConfigMaps `n/name`, by name; ClusterRoles where the name begins with `@`.
 struct World {
@@ -46,7 +49,7 @@ impl World {
         let owners: Value = owners.iter().map(reference).collect();
         let object = json!({"metadata": {"name": name, "ownerReferences": owners}});
         match name.starts_with('@') {
-            true => self.post(crate::authorization::GROUP, "clusterroles", "", object).await,
+            true => self.post(RBAC, "clusterroles", "", object).await,
             false => self.post("", "configmaps", "n", object).await,
         }
         self.stored(name).unwrap().meta.uid.to_string()
@@ -54,7 +57,7 @@ impl World {
 
     fn stored(&self, name: &str) -> Option<Arc<Stored>> {
         match name.starts_with('@') {
-            true => self.resource(crate::authorization::GROUP, "clusterroles").collection.get(name),
+            true => self.resource(RBAC, "clusterroles").collection.get(name),
             false => self.resource("", "configmaps").collection.get(&format!("n/{name}")),
         }
     }
@@ -148,6 +151,40 @@ async fn owners_that_are_not_there() {
     world.settle(AFTER_GRACE).await;
     assert_eq!(world.shown(), "both<owner far< owner< unknown<nina");
     assert!(world.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
+}
+
+#[tokio::test]
+async fn kinds_come_and_go() {
+    let world = World::new().await;
+    world.create("early", &[("Boat", "nina", "u", false)]).await;
+    world.settle(AFTER_GRACE).await;
+    assert_eq!(world.shown(), "early<nina");
+    let names = json!({"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"});
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let spec = json!({"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]});
+    let definition = json!({"metadata": {"name": "boats.harbor.example.com"}, "spec": spec});
+    world.post("apiextensions.k8s.io", "customresourcedefinitions", "", definition).await;
+    world.settle(SOON).await;
+    assert_eq!(world.shown(), "early<nina");
+    world.settle(AFTER_GRACE).await;
+    assert_eq!(world.shown(), "");
+    let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "nina"}});
+    world.post(GROUP, "boats", "n", boat).await;
+    let boat = world.resource(GROUP, "boats").collection.get("n/nina").unwrap().meta.uid.to_string();
+    world.create("deck", &[("Boat", "nina", &boat, false)]).await;
+    world.settle(AFTER_GRACE).await;
+    assert_eq!(world.shown(), "deck<nina");
+    let (_, boat) = live(&world.context, &world.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
+    let resource = world.resource("apiextensions.k8s.io", "customresourcedefinitions");
+    let stored = resource.collection.get("boats.harbor.example.com").unwrap();
+    let key = resource.key("", "boats.harbor.example.com");
+    super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
+    verbs::finalize(&world.context).await;
+    assert!(live(&world.context, &key, &boat.meta.uid).is_none());
+    world.settle(SOON).await;
+    // nobody can look for the boat any more, but it was seen to go
+    assert_eq!(world.shown(), "");
 }
 
 #[tokio::test]
