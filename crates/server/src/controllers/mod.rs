@@ -23,6 +23,8 @@ pub use switch::Controllers;
 /// What controllers keep from events, whether or not they run yet; nothing of those that are off.
 #[derive(Default)]
 pub struct Derived {
+    /// Namespaces that are being deleted are emptied.
+    namespaces: bool,
     owners: Option<Arc<garbage::Graph>>,
     expiry: Option<Arc<expiry::Expiry>>,
     aggregation: Option<Arc<aggregation::Aggregation>>,
@@ -36,6 +38,7 @@ impl Derived {
         let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
         let expires = !controllers.event_ttl.is_zero();
         Derived {
+            namespaces: controllers.run(switch::NAMESPACE),
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
             expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
@@ -55,7 +58,7 @@ impl Derived {
 /// Starts the controllers that are on; they end when `stop` becomes true.
 pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<bool>) {
     let (context, stop) = (|| context.clone(), || stop.clone());
-    crate::task::spawn("cleanup", cleanup(context(), stop()));
+    crate::task::spawn("cleanup", cleanup(context(), derived.namespaces, stop()));
     crate::task::spawn("compaction", compaction(context(), stop()));
     if let Some(owners) = &derived.owners {
         crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
@@ -75,7 +78,7 @@ pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<b
 ///
 /// Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
 /// without help, as tests against a bare kube-apiserver do, finds it there.
-async fn cleanup(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+async fn cleanup(context: Arc<Context>, namespaces: bool, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
     let mut namespaces_at = None;
     loop {
@@ -88,7 +91,9 @@ async fn cleanup(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = context.deletion() => {
                 verbs::finalize(&context).await;
-                namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
+                if namespaces {
+                    namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
+                }
             }
             () = grace_over => {
                 namespaces_at = None;

@@ -18,12 +18,13 @@ use tokio::sync::watch;
 pub use graph::Graph;
 use graph::{Task, What};
 
-use crate::limits;
 use crate::objects::{Key, Owner, Stored};
 use crate::resource::Resource;
 use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 /// Changes that may come between a decision and its write before there is a pause.
@@ -71,6 +72,34 @@ async fn attend(context: &Context, graph: &Graph, task: Task) {
             graph.again(Task { failures: task.failures + 1, ..task }, after);
         }
     }
+}
+
+/// Tells in an event that a reference names an owner that an object of the cluster cannot have.
+async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
+    let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
+    let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
+    let (now, name) = (clock::now_rfc3339(), &stored.meta.name);
+    let message = format!(
+        "ownerRef [{}/{}, namespace: , name: {}, uid: {}] does not exist in namespace \"\"",
+        owner.api_version, owner.kind, owner.name, owner.uid
+    );
+    let event = json!({
+        "metadata": {"generateName": (format!("{name}."))},
+        "type": "Warning", "reason": "OwnerRefInvalidNamespace", "message": message,
+        "source": {"component": COMPONENT}, "reportingComponent": COMPONENT,
+        "count": 1, "firstTimestamp": (now.clone()), "lastTimestamp": now,
+        "involvedObject": {
+            "apiVersion": (resource.api_version(resource.storage_version())), "kind": (resource.kind.clone()),
+            "name": (name.clone()), "uid": (stored.meta.uid.clone())
+        }
+    });
+    let path = verbs::path_of(&events, "default", "");
+    let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
+    let document = Document { bytes: event.to_json().into(), format: Format::Json };
+    if let Err(status) = verbs::create(context, &request, &document).await {
+        tracing::warn!(object = %name, error = %status, "an event could not be told");
+    }
+    Ok(Verdict::Done)
 }
 
 /// The live object of a key, if it is still the one with this uid.
@@ -131,8 +160,8 @@ async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
     }
     let fates: Vec<Fate> =
         stored.meta.owners.iter().map(|owner| fate(context, graph, owner, &stored.meta.namespace)).collect();
-    if fates.contains(&Fate::Impossible) {
-        return Ok(Verdict::Done);
+    if let Some(owner) = fates.iter().position(|fate| *fate == Fate::Impossible) {
+        return report(context, &resource, &stored, owner).await;
     }
     if fates.contains(&Fate::Unknown) {
         return Ok(Verdict::Unknown);

@@ -151,6 +151,10 @@ async fn owners_that_are_not_there() {
     world.settle(AFTER_GRACE).await;
     assert_eq!(world.shown(), "both<owner far< owner< unknown<nina");
     assert!(world.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
+    let (events, _) = world.resource("", "events").collection.latest();
+    let events: Vec<Value> = events.values().map(|event| event.body.to_value(0)).collect();
+    let told: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["involvedObject", "name"]))).collect();
+    assert_eq!(told, [("OwnerRefInvalidNamespace", "@cluster")]);
 }
 
 #[tokio::test]
