@@ -186,10 +186,135 @@ def bench_against_another(args):
         assert not server.ok("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
 
 
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+def token_of(server, name="sailor", **spec):
+    return server.ok("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})["status"]["token"]
+
+
+def asks_who(server, token):
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    return server.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, token=token)
+
+
+def account_tokens(args):
+    with Pintle(args.binary, storage="embedded") as server:
+        server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        token, vault = token_of(server), token_of(server, audiences=["vault"])
+        key = server.dir / "service-account.key"
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        server.stop()
+        server.start()
+        status, answer, _ = asks_who(server, token)
+        assert (status, answer["status"]["userInfo"]["username"]) == (201, "system:serviceaccount:default:sailor"), answer
+        status, answer, _ = asks_who(server, vault)
+        assert (status, answer["message"]) == (401, "Unauthorized"), answer
+
+        def review(token, *audiences):
+            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                    "spec": {"token": token, "audiences": list(audiences)}}
+            return server.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
+        assert review(vault, "vault", "other")["audiences"] == ["vault"]
+        assert review(token)["audiences"] == ["https://kubernetes.default.svc.cluster.local"]
+        assert review(vault) == {"user": {}, "error": 'token audiences ["vault"] is invalid for the target audiences '
+                                                      '["https://kubernetes.default.svc.cluster.local"]'}
+        assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
+        status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token)
+        assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
+        server.ok("DELETE", ACCOUNTS + "/sailor")
+        server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        assert asks_who(server, token)[0] == 401, "a token does not pass to another account of that name"
+
+
+def account_flags(args):
+    with Pintle(args.binary) as other:
+        eventually((other.dir / "service-account.key").exists)
+        key = str(other.dir / "service-account.key")
+        other.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        foreign = token_of(other)
+        flags = ["--service-account-issuer=https://issuer.example.com", "--service-account-issuer=https://old.example.com",
+                 "--service-account-key-file", key, "--api-audiences=api,more", "--service-account-max-token-expiration=2h"]
+        with Pintle(args.binary, *flags) as server:
+            server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+            body = {"spec": {"expirationSeconds": 90000}}
+            status, answer, headers = server.request("POST", ACCOUNTS + "/sailor/token", body)
+            assert (status, answer["spec"]["expirationSeconds"]) == (201, 7200), answer
+            assert answer["spec"]["audiences"] == ["api", "more"], answer
+            assert "requested expiration of 90000 seconds shortened to 7200 seconds" in headers["warning"], headers
+            assert asks_who(server, answer["status"]["token"])[0] == 201
+            assert asks_who(server, foreign)[0] == 401
+            assert len(server.ok("GET", "/openid/v1/jwks")["keys"]) == 2
+            found = server.ok("GET", "/.well-known/openid-configuration")
+            assert found["issuer"] == "https://issuer.example.com", found
+        for flag, want in (("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),
+                           ("--service-account-key-file=" + str(other.tokens), "it holds no key"),
+                           ("--service-account-signing-key-file=/none", "cannot read /none"),
+                           ("--controllers=-sweeper", '"sweeper" is not in the list of known controllers')):
+            directory = tempfile.mkdtemp(prefix="pintle-test-")
+            status, words = serve(args, "--data-dir", directory, "--secure-port", "0", flag)
+            shutil.rmtree(directory)
+            assert status != 0 and want in words, words
+
+
+def roles_are_reconciled(args):
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:"
+    with Pintle(args.binary, storage="embedded") as server:
+        discovery = server.ok("GET", path + "discovery")["rules"]
+        more = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+        server.ok("PATCH", path + "discovery", {"rules": [more]})
+        server.ok("PATCH", path + "monitoring", {"rules": [more], "metadata": {
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}})
+        server.ok("DELETE", path + "basic-user")
+        server.stop()
+        server.start()
+        assert server.ok("GET", path + "discovery")["rules"] == [more] + discovery
+        assert server.ok("GET", path + "monitoring")["rules"] == [more]
+        assert server.ok("GET", path + "basic-user")["rules"]
+        version = server.ok("GET", path + "discovery")["metadata"]["resourceVersion"]
+        server.stop()
+        server.start()
+        assert server.ok("GET", path + "discovery")["metadata"]["resourceVersion"] == version
+
+
+def controllers(args):
+    core, roles = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
+    chosen = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
+    with Pintle(args.binary, chosen, "--event-ttl=1s") as server:
+        def found(path):
+            status, answer, _ = server.request("GET", path)
+            return answer if status == 200 else None
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}}
+        watch = Watch(server, core + "/events?watch=1")
+        server.ok("POST", core + "/events", event)
+        eventually(lambda: any('"DELETED"' in line for line in watch.lines))
+        assert found(core + "/events")["items"] == []
+        before = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        server.ok("DELETE", core + "/serviceaccounts/default")
+        after = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        assert before != after
+        authority = eventually(lambda: found(core + "/configmaps/kube-root-ca.crt"))["data"]["ca.crt"]
+        assert authority == (server.dir / "ca.crt").read_text()
+        server.ok("PATCH", core + "/configmaps/kube-root-ca.crt", {"data": {"ca.crt": "no", "more": "x"}})
+        eventually(lambda: found(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
+        view = eventually(lambda: found(roles + "view")["rules"])
+        rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}
+        server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {
+            "rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
+        for role in ("view", "edit", "admin"):
+            eventually(lambda: rule in (found(roles + role)["rules"] or []))
+        server.ok("DELETE", roles + "boats")
+        eventually(lambda: found(roles + "view")["rules"] == view)
+        server.ok("POST", core + "/configmaps", {"metadata": {"name": "alone"}})
+        server.ok("DELETE", core + "/configmaps/alone?propagationPolicy=Orphan")
+        assert found(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
+
+
 def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
-             bench_against_another, *bad_input.CASES]
+             account_tokens, account_flags,
+             roles_are_reconciled, controllers, bench_against_another, *bad_input.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

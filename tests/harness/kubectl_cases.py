@@ -8,13 +8,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from kubectl import crontab, discovery, reads, writes
+from kubectl import control, crontab, discovery, reads, writes
 from kubectl.client import MANIFESTS, Kubectl, located
 from pintle import Pintle
 
 
 def run(args, report):
-    cases = [case for module in (discovery, reads, writes, crontab) for case in module.CASES]
+    cases = [case for module in (discovery, reads, writes, control, crontab) for case in module.CASES]
     for label, (version, binary) in located().items():
         wanted = [case for case in cases if args.filter in name(label, case)]
         if wanted:

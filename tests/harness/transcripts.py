@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "transcripts"
 EXCEPTIONS = ROOT / "tests" / "transcripts" / "exceptions.toml"
 AREAS = ("cel", "control", "crd", "crud", "patch", "read", "schema")
-# what these scenarios are about is not there yet: tokens of ServiceAccounts
-ABSENT = ("control-serviceaccount",)
+# scenarios whose subject is not there yet
+ABSENT = ()
 # scenarios that look at the newest version of the whole server, which no other may move, or at a namespace in passing
 ALONE = ("control-namespace", "crd-hello", "read-pages", "read-versions")
 

@@ -98,6 +98,32 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub token_auth_file: Option<PathBuf>,
 
+    /// Who issues tokens of ServiceAccounts; the first issues, all are accepted
+    /// [default: https://kubernetes.default.svc.cluster.local].
+    #[arg(long, value_name = "ISSUER", help_heading = "Authentication")]
+    pub service_account_issuer: Vec<String>,
+
+    /// A file of keys, PEM, that verify tokens of ServiceAccounts, besides the signing key; can be repeated.
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub service_account_key_file: Vec<PathBuf>,
+
+    /// The private key, PEM, that signs tokens of ServiceAccounts [default: made at the first start].
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub service_account_signing_key_file: Option<PathBuf>,
+
+    /// How long a token of a ServiceAccount may be good for, 1h or more; longer requests are shortened.
+    #[arg(long, value_name = "DURATION", default_value = "0", hide_default_value = true, value_parser = duration,
+          help_heading = "Authentication")]
+    pub service_account_max_token_expiration: std::time::Duration,
+
+    /// Where others find the keys of ServiceAccount tokens [default: /openid/v1/jwks of this server].
+    #[arg(long, value_name = "URL", help_heading = "Authentication")]
+    pub service_account_jwks_uri: Option<String>,
+
+    /// Who this server is to a token, comma separated [default: the issuers].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
+    pub api_audiences: Vec<String>,
+
     /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionWebhook,
     /// ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
@@ -107,6 +133,25 @@ pub struct Serve {
     /// May be given several times.
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,
+
+    /// Controllers that run, comma separated: * for all that are on by default, NAME for one more, -NAME for one less.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Controllers"
+    )]
+    pub controllers: Vec<String>,
+
+    /// How long events are kept after their last write; 0 for ever.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, help_heading = "Controllers")]
+    pub event_ttl: std::time::Duration,
+
+    /// The authority that root-ca-certificate-publisher-controller tells every namespace, PEM [default: the one that
+    /// signed the serving certificate].
+    #[arg(long, value_name = "FILE", help_heading = "Controllers")]
+    pub root_ca_file: Option<PathBuf>,
 
     /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]

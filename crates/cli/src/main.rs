@@ -1,5 +1,6 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
+mod accounts;
 mod certificates;
 mod flags;
 mod kubeconfig;

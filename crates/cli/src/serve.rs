@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Authentication, Config, Server, Tls};
+use server::{Address, Authentication, Config, Controllers, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
-use crate::{kubeconfig, logs};
+use crate::{accounts, kubeconfig, logs};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
 
@@ -23,15 +23,18 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
     let service_addresses = service_addresses(flags)?;
-    let authentication = authentication(flags)?;
+    let mut authentication = authentication(flags)?;
     let store = open_store(flags)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
+    authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         tls: tls(flags, &certificates)?,
         authentication,
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         service_addresses,
+        controllers: controllers(flags, &certificates)?,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,
@@ -49,6 +52,9 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
+        if let Some(path) = key_to_make {
+            accounts::make_signing_key(accounts, path);
+        }
         signals.wait().await;
         server.stop().await;
         Ok(())
@@ -98,6 +104,18 @@ fn authentication(flags: &Serve) -> Result<Authentication, String> {
         None => String::new(),
     };
     Authentication::with_tokens(&text).map_err(|error| format!("--token-auth-file: {error}"))
+}
+
+fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
+    let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
+    controllers.event_ttl = flags.event_ttl;
+    controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        }
+        None => own.authority.clone(),
+    };
+    Ok(controllers)
 }
 
 fn open_store(flags: &Serve) -> Result<Arc<dyn store::Store>, String> {

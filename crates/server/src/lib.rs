@@ -30,7 +30,8 @@ use tokio::sync::watch;
 pub use self::http::{Tls, TlsError, parse_duration};
 use admission::Admission;
 pub use admission::check_plugins;
-pub use authentication::Authentication;
+pub use authentication::{AccountOptions, Accounts, Authentication};
+pub use controllers::Controllers;
 use objects::{Event, EventKind, Key, Objects};
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
@@ -48,6 +49,7 @@ pub struct Config {
     pub disabled_admission_plugins: Vec<String>,
     /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    pub controllers: Controllers,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -65,27 +67,20 @@ pub struct Server {
 impl Server {
     /// Loads the store, serves what it defines, and listens. The error is one line.
     pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
-        let registry = Arc::new(Registry::default());
-        let rbac = Arc::new(authorization::Rbac::default());
+        let derived = Arc::new(controllers::Derived::new(&config.controllers));
+        let accounts = config.authentication.accounts.clone();
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
-        let objects = open(store, registry.clone(), rbac.clone(), admission.clone()).await?;
-        let _ = found.set(Arc::downgrade(&objects));
-        for shipped in &builtin::SHIPPED {
-            let resource = builtin::resource(shipped, &objects);
-            let (group, plural) = (resource.group.clone(), resource.plural.clone());
-            registry.replace(&group, &plural, Some(resource));
-        }
-        let context = Arc::new(Context::new(objects, registry, admission, config.authentication, rbac));
-        verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
-        verbs::settle_all(&context).await;
+        let context = prepare(store, admission, config.authentication, derived.clone()).await?;
+        let _ = found.set(Arc::downgrade(&context.objects));
         let stop = watch::Sender::new(false);
-        controllers::start(&context, &stop.subscribe());
+        controllers::start(&context, &derived, &stop.subscribe());
         let edge = http::Edge::new(context, stop.subscribe(), config.request_timeout, config.inflight_max);
         let edge = Arc::new(edge);
         let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
         let address = listener.address().map_err(|error| error.to_string())?;
+        accounts.set_address(address);
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         Ok(Server { address, stop, serving })
     }
@@ -108,6 +103,27 @@ fn webhook_client(mapped: HashMap<String, Address>, objects: Arc<OnceLock<Weak<O
     webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
 
+/// Loads the store and serves what it defines, and what a new one has from the start.
+async fn prepare(
+    store: Arc<dyn store::Store>,
+    admission: Arc<Admission>,
+    authentication: Authentication,
+    derived: Arc<controllers::Derived>,
+) -> Result<Arc<Context>, String> {
+    let registry = Arc::new(Registry::default());
+    let rbac = Arc::new(authorization::Rbac::default());
+    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived).await?;
+    for shipped in &builtin::SHIPPED {
+        let resource = builtin::resource(shipped, &objects);
+        let (group, plural) = (resource.group.clone(), resource.plural.clone());
+        registry.replace(&group, &plural, Some(resource));
+    }
+    let context = Arc::new(Context::new(objects, registry, admission, authentication, rbac));
+    verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
+    verbs::settle_all(&context).await;
+    Ok(context)
+}
+
 /// Opens the objects with a registry that follows their definitions an authorizer that follows roles and bindings,
 /// and admission that follows its configuration.
 async fn open(
@@ -115,6 +131,7 @@ async fn open(
     registry: Arc<Registry>,
     rbac: Arc<authorization::Rbac>,
     admission: Arc<Admission>,
+    derived: Arc<controllers::Derived>,
 ) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
@@ -124,6 +141,8 @@ async fn open(
             let definition = live.then(|| event.object.body.to_value(event.revision));
             serve_definition(&registry, objects, key, definition.as_ref());
         }
+        // last, since controllers look at what the others have made of the event
+        derived.observe(key, event);
     };
     Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
 }

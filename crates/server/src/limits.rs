@@ -45,6 +45,19 @@ pub const HTTP2_STREAMS_MAX: u32 = 1_000;
 pub const HISTORY_REVISIONS: u64 = 50_000;
 /// What passes between the deletion of a namespace and that of its content.
 pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// What passes before an object goes whose owner was never seen here; kube-controller-manager looks at once, but its
+/// caches lag behind.
+pub const ABSENT_OWNER_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+/// What passes before the garbage collector lets go of an object that has no dependents.
+pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// What passes between the change of a ClusterRole and the writes that follow from it.
+pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Seconds until an object that could not be put into its namespace is tried again.
+pub const KEEPER_RETRY_SECONDS: u64 = 5;
+/// Objects that the garbage collector works on at once.
+pub const GARBAGE_PARALLEL: usize = 64;
+/// Seconds between attempts of a controller that fails: doubled up to this many.
+pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
 /// Stack of a worker thread: values may nest 10,000 levels deep.

@@ -53,6 +53,7 @@ impl World<'_> {
 }
 
 /// The steps that are switched on, and what they have compiled.
+#[derive(Default)]
 pub struct Admission {
     disabled: Vec<String>,
     policies: Policies,

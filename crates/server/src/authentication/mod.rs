@@ -2,6 +2,7 @@
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 
+mod accounts;
 mod certificate;
 
 use std::collections::HashMap;
@@ -10,7 +11,10 @@ use machinery::status::Reason;
 use machinery::{Status, Text};
 
 pub use self::certificate::ClientCertificate;
+use crate::objects::Objects;
 use crate::request::User;
+
+pub use accounts::{AccountOptions, Accounts, Bound};
 
 /// What a connection and a request show.
 pub struct Credentials<'a> {
@@ -23,7 +27,16 @@ pub struct Credentials<'a> {
 #[derive(Default)]
 pub struct Authentication {
     tokens: HashMap<String, User>,
+    pub accounts: Accounts,
     pub anonymous: bool,
+}
+
+/// Who somebody is, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub user: User,
+    /// Those of the wanted audiences that the credentials are for.
+    pub audiences: Vec<Text>,
 }
 
 /// The exact 401.
@@ -52,22 +65,37 @@ impl Authentication {
             };
             tokens.insert(token.trim().to_owned(), user.authenticated());
         }
-        Ok(Authentication { tokens, anonymous: true })
+        Ok(Authentication { tokens, accounts: Accounts::default(), anonymous: true })
     }
 
-    /// Whose token this is.
-    pub fn token(&self, token: &str) -> Option<&User> {
-        self.tokens.get(token)
+    /// Whose token this is, for one of `audiences`, or for this server if there are none. The error says why nobody's.
+    pub fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
+        if let Some(user) = self.tokens.get(token) {
+            // tokens of a file are for this server and no other audience
+            let own = self.accounts.audiences();
+            let meant = |audience: &&Text| audiences.is_empty() || audiences.contains(audience);
+            let audiences: Vec<Text> = own.iter().filter(meant).cloned().collect();
+            if !audiences.is_empty() {
+                return Ok(Identity { user: user.clone(), audiences });
+            }
+        }
+        self.accounts.authenticate(objects, token, audiences).unwrap_or_else(|| Err("invalid bearer token".to_owned()))
     }
 
-    pub fn authenticate(&self, credentials: &Credentials<'_>) -> Result<User, Status> {
+    pub fn authenticate(&self, objects: &Objects, credentials: &Credentials<'_>) -> Result<User, Status> {
         let certificate = credentials.certificate;
         if let Some(user) = certificate.user() {
             return Ok(user.clone());
         }
         let bearer = credentials.authorization.and_then(bearer);
         match bearer {
-            Some(token) => self.token(token).cloned().ok_or_else(unauthorized),
+            Some(token) => match self.token(objects, token, &[]) {
+                Ok(identity) => Ok(identity.user),
+                Err(why) => {
+                    tracing::debug!(why, "a bearer token was refused");
+                    Err(unauthorized())
+                }
+            },
             None if certificate.is_refused() => Err(unauthorized()),
             None if self.anonymous => Ok(User::anonymous()),
             None => Err(unauthorized()),
@@ -104,12 +132,13 @@ fn csv(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn tokens() {
+    #[tokio::test]
+    async fn tokens() {
+        let objects = accounts::tests::objects().await;
         let authentication = Authentication::with_tokens("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
         let ask = |header: Option<&str>| {
             let certificate = &ClientCertificate::None;
-            authentication.authenticate(&Credentials { certificate, authorization: header })
+            authentication.authenticate(&objects, &Credentials { certificate, authorization: header })
         };
         let ann = ask(Some("bearer t1")).unwrap();
         assert_eq!(ann.name, "ann");
@@ -119,12 +148,13 @@ mod tests {
         assert!(Authentication::with_tokens("t1,ann").is_err());
     }
 
-    #[test]
-    fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+    #[tokio::test]
+    async fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+        let objects = accounts::tests::objects().await;
         let authentication = Authentication::with_tokens("t1,ann,1").unwrap();
         let ask = |header: Option<&str>| {
             let certificate = &ClientCertificate::Refused;
-            authentication.authenticate(&Credentials { certificate, authorization: header })
+            authentication.authenticate(&objects, &Credentials { certificate, authorization: header })
         };
         assert_eq!(ask(None).unwrap_err(), unauthorized());
         assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());

@@ -102,7 +102,8 @@ fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
 impl Authorized {
     /// A request of the server itself: controllers go through the same verbs as everybody, under a name.
     pub fn internal(user: &str, method: &http::Method, path: &str) -> Authorized {
-        Authorized { info: RequestInfo::parse(method, path, ""), user: User::system(user), _witness: () }
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        Authorized { info: RequestInfo::parse(method, path, query), user: User::system(user), _witness: () }
     }
 }
 

@@ -2,27 +2,83 @@
 //!
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
+mod aggregation;
+mod expiry;
+mod garbage;
+mod keeper;
 mod namespaces;
+mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::objects::{Event, Key};
 use crate::verbs::{self, Context};
 use crate::{clock, limits};
 
-/// Starts every controller; they end when `stop` becomes true.
-pub fn start(context: &Arc<Context>, stop: &watch::Receiver<bool>) {
-    crate::task::spawn("cleanup", cleanup(context.clone(), stop.clone()));
-    crate::task::spawn("compaction", compaction(context.clone(), stop.clone()));
+pub use switch::Controllers;
+
+/// What controllers keep from events, whether or not they run yet; nothing of those that are off.
+#[derive(Default)]
+pub struct Derived {
+    /// Namespaces that are being deleted are emptied.
+    namespaces: bool,
+    owners: Option<Arc<garbage::Graph>>,
+    expiry: Option<Arc<expiry::Expiry>>,
+    aggregation: Option<Arc<aggregation::Aggregation>>,
+    keepers: Vec<Arc<keeper::Keeper>>,
+}
+
+impl Derived {
+    pub fn new(controllers: &Controllers) -> Derived {
+        let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
+        let authority = controllers.run(switch::ROOT_AUTHORITY);
+        let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
+        let expires = !controllers.event_ttl.is_zero();
+        Derived {
+            namespaces: controllers.run(switch::NAMESPACE),
+            owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
+            expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
+            aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
+            keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
+        }
+    }
+
+    /// Hears of every event, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        self.owners.iter().for_each(|owners| owners.observe(key, event));
+        self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
+        self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
+        self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
+    }
+}
+
+/// Starts the controllers that are on; they end when `stop` becomes true.
+pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<bool>) {
+    let (context, stop) = (|| context.clone(), || stop.clone());
+    crate::task::spawn("cleanup", cleanup(context(), derived.namespaces, stop()));
+    crate::task::spawn("compaction", compaction(context(), stop()));
+    if let Some(owners) = &derived.owners {
+        crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
+    }
+    if let Some(expiry) = &derived.expiry {
+        crate::task::spawn("event expiry", expiry.clone().run(context(), stop()));
+    }
+    if let Some(aggregation) = &derived.aggregation {
+        crate::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
+    }
+    for keeper in &derived.keepers {
+        crate::task::spawn("keeper", keeper.clone().run(context(), stop()));
+    }
 }
 
 /// Deletes the instances of definitions, and the content of namespaces, that are being deleted.
 ///
 /// Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
 /// without help, as tests against a bare kube-apiserver do, finds it there.
-async fn cleanup(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+async fn cleanup(context: Arc<Context>, namespaces: bool, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
     let mut namespaces_at = None;
     loop {
@@ -35,7 +91,9 @@ async fn cleanup(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = context.deletion() => {
                 verbs::finalize(&context).await;
-                namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
+                if namespaces {
+                    namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
+                }
             }
             () = grace_over => {
                 namespaces_at = None;

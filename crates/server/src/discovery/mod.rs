@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use machinery::{Text, Value};
 
 use crate::digest;
+use crate::resource::builtin::TOKEN_REQUEST;
 use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 /// The documents of discovery.
@@ -54,6 +55,11 @@ fn verbs_of(resource: &Resource) -> Value {
         sorted.retain(|v| *v != "deletecollection");
     }
     sorted.into_iter().map(Value::from).collect()
+}
+
+/// Whether tokens can be had from a resource.
+fn is_accounts(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "serviceaccounts"
 }
 
 fn texts(list: &[Text]) -> Value {
@@ -292,6 +298,13 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         let verbs = Value::Array(vec!["update".into()]);
         out.push(entry("namespaces/finalize".to_owned(), "", &resource.kind, verbs));
     }
+    if is_accounts(resource) {
+        let mut token =
+            entry("serviceaccounts/token".to_owned(), "", TOKEN_REQUEST.kind, Value::Array(vec!["create".into()]));
+        token.set_at(&["group"], TOKEN_REQUEST.group.into());
+        token.set_at(&["version"], TOKEN_REQUEST.version.into());
+        out.push(token);
+    }
     if version.status {
         out.push(entry(format!("{}/status", resource.plural), "", &resource.kind, subresource_verbs()));
     }
@@ -329,6 +342,10 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     };
     if resource.plural == "namespaces" && resource.group.is_empty() {
         sub("finalize", kind.clone(), Value::Array(vec!["update".into()]));
+    }
+    if is_accounts(resource) {
+        let kind = response_kind(TOKEN_REQUEST.group, TOKEN_REQUEST.version, TOKEN_REQUEST.kind);
+        sub("token", kind, Value::Array(vec!["create".into()]));
     }
     if version.status {
         sub("status", kind, subresource_verbs());

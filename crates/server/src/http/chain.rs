@@ -145,9 +145,9 @@ impl Edge {
     ) -> Result<Authorized, Status> {
         let authorization = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
         let credentials = Credentials { certificate, authorization };
-        let rbac = &self.context.rbac;
-        let user = impersonate(rbac, self.context.authentication.authenticate(&credentials)?, headers)?;
-        authorize(rbac, user, info)
+        let (rbac, objects) = (&self.context.rbac, &self.context.objects);
+        let user = self.context.authentication.authenticate(objects, &credentials)?;
+        authorize(rbac, impersonate(rbac, user, headers)?, info)
     }
 
     async fn handle(
@@ -158,6 +158,9 @@ impl Edge {
         reply: &Reply,
     ) -> Answer {
         if !authorized.info.is_resource {
+            if let Some(answer) = self.issuer_document(&authorized.info).await {
+                return answer;
+            }
             return self.document(&authorized.info, headers, reply);
         }
         let route = match self.route(&authorized.info) {
@@ -229,6 +232,23 @@ impl Edge {
         respond::text(404, "404 page not found\n")
     }
 
+    /// What others verify tokens of ServiceAccounts with (api-machinery 21.1).
+    async fn issuer_document(&self, info: &RequestInfo) -> Option<Answer> {
+        let accounts = &self.context.authentication.accounts;
+        let (content_type, document) = match info.path.trim_end_matches('/') {
+            "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
+            "/openid/v1/jwks" => ("application/jwk-set+json", accounts.key_set().await),
+            _ => return None,
+        };
+        if !matches!(info.method, Method::GET | Method::HEAD) {
+            return Some(respond::text(405, "405: Method Not Allowed"));
+        }
+        let mut response = respond::text(200, &document.to_json());
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
+        set(response.headers_mut(), "cache-control", "public, max-age=3600");
+        Some(response)
+    }
+
     fn metrics(&self) -> Answer {
         let mut text = String::new();
         let panics = self.panics.load(Ordering::Relaxed);
@@ -281,6 +301,11 @@ impl Edge {
             "status" if version.status => Subresource::Status,
             "scale" if version.scale.is_some() => Subresource::Scale,
             "finalize" if info.resource == "namespaces" => Subresource::Finalize,
+            "token" if info.group.is_empty() && info.resource == "serviceaccounts" => {
+                let resource = self.context.token_requests.clone();
+                let version = resource.storage_version().clone();
+                return Ok(Route { resource, version, subresource: Subresource::Token });
+            }
             _ if resource.is_custom() => {
                 let deprecation = version.deprecation.clone();
                 return Err(NotServed::Status(resource.not_found(&info.name), deprecation));
@@ -540,8 +565,9 @@ fn verb_of(request: &Request) -> Result<Verb, Status> {
             return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
         }
     }
-    if request.resource.is_review() && (verb != Verb::Create || named) {
-        return Err(refused());
+    if request.resource.is_review() {
+        let fits = verb == Verb::Create && named == (request.subresource == Subresource::Token);
+        return if fits { Ok(verb) } else { Err(refused()) };
     }
     if request.subresource == Subresource::Finalize && verb != Verb::Update {
         return Err(refused());

@@ -14,4 +14,4 @@ pub use collection::{Collection, Cursor, Expired, Root, Scope};
 pub use event::{Event, EventKind};
 pub use feed::Objects;
 pub use key::Key;
-pub use stored::{Body, Meta, Rendition, Stored};
+pub use stored::{Body, Meta, Owner, Rendition, Stored};

@@ -7,6 +7,25 @@ use machinery::value::{decode, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 use store::Revision;
 
+/// One of `metadata.ownerReferences`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    pub api_version: Text,
+    pub kind: Text,
+    pub name: Text,
+    pub uid: Text,
+    /// The owner's deletion in the foreground waits for this object.
+    pub blocks: bool,
+}
+
+impl Owner {
+    fn of(reference: &Value) -> Owner {
+        let text = |key: &str| reference.str_at(&[key]).into();
+        let blocks = reference.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or_default();
+        Owner { api_version: text("apiVersion"), kind: text("kind"), name: text("name"), uid: text("uid"), blocks }
+    }
+}
+
 /// The parts of metadata that the server looks at without opening the object.
 #[derive(Clone, Debug, Default)]
 pub struct Meta {
@@ -16,6 +35,7 @@ pub struct Meta {
     pub labels: Vec<(Text, Text)>,
     pub finalizers: bool,
     pub deleting: bool,
+    pub owners: Vec<Owner>,
 }
 
 impl Meta {
@@ -30,7 +50,9 @@ impl Meta {
             .get("labels")
             .and_then(Value::as_object)
             .map(|labels| labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect());
+        let owners = metadata.get("ownerReferences").and_then(Value::as_array).unwrap_or_default();
         Meta {
+            owners: owners.iter().map(Owner::of).collect(),
             name: text("name"),
             namespace: text("namespace"),
             uid: text("uid"),

@@ -6,9 +6,11 @@ use futures_util::future::try_join_all;
 use machinery::{Status, Value};
 
 use super::body::{Document, Format};
-use super::{Context, Request, Subresource, create, delete, write};
+use super::reconcile::{self, Change};
+use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
 use crate::authorization::{Authorized, GROUP, defaults};
 use crate::limits;
+use crate::objects::Stored;
 use crate::resource::Resource;
 
 /// The field manager and user of the server.
@@ -23,13 +25,19 @@ pub fn server_request(
     path: &str,
     subresource: Subresource,
 ) -> Request {
+    let request = controller_request(SERVER, resource, method, path);
+    Request { subresource, default_manager: SERVER.into(), admitted: false, ..request }
+}
+
+/// A request of a controller under a user name of its own, in the storage version.
+pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
     Request {
-        authorized: Authorized::internal(SERVER, method, path),
+        authorized: Authorized::internal(user, method, path),
         resource: resource.clone(),
         version: resource.storage_version().clone(),
-        subresource,
-        default_manager: SERVER.into(),
-        admitted: false,
+        subresource: Subresource::None,
+        default_manager: user.rsplit(':').next().unwrap_or_default().into(),
+        admitted: true,
         warnings: Default::default(),
     }
 }
@@ -45,7 +53,8 @@ pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("{prefix}{place}/{}/{name}", resource.plural)
 }
 
-/// Creates what a new server has from the start: all at once, so that one commit may carry many.
+/// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
+/// commit may carry many.
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named).collect();
@@ -59,13 +68,39 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
 
 async fn create_missing(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
-    let absent = |object: &&Value| resource.collection.get(object.str_at(&["metadata", "name"])).is_none();
-    let creates = objects.iter().filter(absent).map(|object| {
-        let request = server_request(&resource, &http::Method::POST, &path_of(&resource, "", ""), Subresource::None);
-        let document = Document { bytes: object.to_json().into(), format: Format::Json };
-        async move { create(context, &request, &document).await }
+    let settle = objects.iter().map(|object| {
+        let existing = resource.collection.get(object.str_at(&["metadata", "name"]));
+        settle_one(context, &resource, object, existing)
     });
-    try_join_all(creates).await.map(drop)
+    try_join_all(settle).await.map(drop)
+}
+
+/// Creates an object, or adds what the existing one has lost.
+async fn settle_one(
+    context: &Context,
+    resource: &Arc<Resource>,
+    wanted: &Value,
+    existing: Option<Arc<Stored>>,
+) -> Result<(), Status> {
+    let request = |method: http::Method, name: &str| {
+        server_request(resource, &method, &path_of(resource, "", name), Subresource::None)
+    };
+    let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
+    let name = wanted.str_at(&["metadata", "name"]);
+    if let Some(existing) = existing {
+        if resource.group != GROUP {
+            return Ok(());
+        }
+        match reconcile::change(&existing.body.to_value(0), wanted) {
+            Change::Nothing => return Ok(()),
+            Change::Patch(change) => {
+                let request = request(http::Method::PATCH, name);
+                return patch(context, &request, PatchKind::Merge, &document(&change)).await.map(drop);
+            }
+            Change::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
+        }
+    }
+    create(context, &request(http::Method::POST, ""), &document(wanted)).await.map(drop)
 }
 
 /// Deletes what a namespace has of a resource; answers what is left.

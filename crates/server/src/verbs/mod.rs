@@ -14,6 +14,7 @@ mod list;
 mod meta;
 mod quota;
 mod rbac;
+mod reconcile;
 mod review;
 pub mod scale;
 mod tracking;
@@ -30,10 +31,10 @@ use crate::admission::{Admission, World};
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Rbac};
 use crate::objects::{Body, Objects, Stored};
-use crate::resource::{Registry, Resource, Version};
+use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use body::{Document, Format};
-pub use bootstrap::{bootstrap, change_as_server, empty_namespace};
+pub use bootstrap::{bootstrap, change_as_server, controller_request, empty_namespace, path_of};
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
 pub use delete::{delete, delete_collection};
@@ -50,6 +51,8 @@ pub struct Context {
     pub rbac: Arc<Rbac>,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
+    /// What is posted to `serviceaccounts/token`.
+    pub token_requests: Arc<Resource>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
     /// What names definitions have, as of a revision.
@@ -64,7 +67,9 @@ impl Context {
         authentication: Authentication,
         rbac: Arc<Rbac>,
     ) -> Context {
+        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &objects));
         Context {
+            token_requests,
             objects,
             registry,
             admission,
@@ -100,6 +105,8 @@ pub enum Subresource {
     Scale,
     /// `namespaces/finalize`.
     Finalize,
+    /// `serviceaccounts/token`.
+    Token,
 }
 
 impl Subresource {
@@ -109,6 +116,7 @@ impl Subresource {
             Subresource::Status => "status",
             Subresource::Scale => "scale",
             Subresource::Finalize => "finalize",
+            Subresource::Token => "token",
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (V
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     if request.resource.is_review() {
-        return super::review::answer(context, request, document);
+        return super::review::answer(context, request, document).await;
     }
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
     let mut object = request.decode_object(document, options.field_validation)?;

@@ -104,6 +104,7 @@ fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Calls webhooks. One endpoint per configuration, so that connections are shared by equal ones.
+#[derive(Default)]
 pub struct Client {
     services: Services,
     endpoints: Mutex<HashMap<String, Weak<Endpoint>>>,

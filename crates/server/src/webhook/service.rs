@@ -36,6 +36,13 @@ impl Address {
     }
 }
 
+impl Default for Services {
+    /// None are known.
+    fn default() -> Services {
+        Services::new(HashMap::new(), Box::new(|_, _| None))
+    }
+}
+
 impl Services {
     pub fn new(mapped: HashMap<String, Address>, lookup: Lookup) -> Services {
         Services { mapped, lookup }

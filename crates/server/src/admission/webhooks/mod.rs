@@ -45,6 +45,7 @@ struct Hook {
 type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
 /// The webhooks there are: follows their configurations.
+#[derive(Default)]
 pub struct Webhooks {
     mutating: ArcSwap<Configurations>,
     validating: ArcSwap<Configurations>,

@@ -21,6 +21,7 @@ mod webhooks;
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::Scope;
 pub use namespaces::NAMESPACE_FINALIZER;
+pub use reviews::TOKEN_REQUEST;
 
 use std::sync::Arc;
 

@@ -204,6 +204,62 @@ pub const TOKEN: Shipped = Shipped {
     ..KIND
 };
 
+static BOUND: Struct = Struct {
+    name: "BoundObjectReference",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        non_empty("name", TEXT),
+        non_empty("uid", Shape::Text("types.UID")),
+    ],
+};
+
+static REQUEST_SPEC: Struct = Struct {
+    name: "TokenRequestSpec",
+    fields: &[
+        always("audiences", texts()),
+        given("boundObjectRef", Shape::Struct(&BOUND)),
+        given("expirationSeconds", Shape::Int64),
+    ],
+};
+
+static REQUEST_STATUS: Struct =
+    Struct { name: "TokenRequestStatus", fields: &[always("expirationTimestamp", Shape::Time), always("token", TEXT)] };
+
+static REQUEST_FIELDS: [Field; 5] = fields(&REQUEST_SPEC, &REQUEST_STATUS);
+static REQUEST_SHAPE: Struct = Struct { name: "TokenRequest", fields: &REQUEST_FIELDS };
+
+/// Seconds that a token is good for unless the request says otherwise, and the bounds of what it may say.
+const TOKEN_SECONDS: i64 = 3600;
+const TOKEN_SECONDS_MIN: i64 = 10 * 60;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+/// What is posted to `serviceaccounts/token`; no resource of its own.
+pub static TOKEN_REQUEST: Shipped = Shipped {
+    group: "authentication.k8s.io",
+    kind: "TokenRequest",
+    plural: "serviceaccounts",
+    namespaced: true,
+    form: Form::Typed(&REQUEST_SHAPE),
+    default: |request| {
+        if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
+            request.set_at(&["spec", "expirationSeconds"], Value::Int(TOKEN_SECONDS));
+        }
+    },
+    validate: |request, _| validate_expiration(request),
+    ..KIND
+};
+
+fn validate_expiration(request: &Value) -> Vec<FieldError> {
+    let seconds = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let why = match seconds {
+        ..TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
+        TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => return vec![],
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    vec![FieldError::invalid(&FieldPath::new("spec").child("expirationSeconds"), &Value::Int(seconds), why)]
+}
+
 /// A value as Go prints a struct of paths and verbs that has no names for JSON.
 fn shown_path(attributes: &Value) -> Value {
     [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()

@@ -1,0 +1,60 @@
+//! The keys of ServiceAccount tokens: given by flags, or made at the first start beside the certificates.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+use server::{AccountOptions, Accounts};
+
+use crate::certificates::write_private;
+use crate::flags::Serve;
+
+/// The file of the key that the server makes for itself.
+const KEY: &str = "service-account.key";
+/// Bounds of `--service-account-max-token-expiration`, in seconds; kube-apiserver's.
+const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// How tokens are issued and accepted. If that leaves a signing key to be made, its file is answered too.
+pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf>), String> {
+    let max_expiration = flags.service_account_max_token_expiration.as_secs();
+    if max_expiration != 0 && !EXPIRATION_SECONDS.contains(&max_expiration) {
+        return Err("--service-account-max-token-expiration: must be between 1 hour and 2^32 seconds".to_owned());
+    }
+    if flags.service_account_issuer.iter().any(String::is_empty) {
+        return Err("--service-account-issuer: must not be empty".to_owned());
+    }
+    let key_file = |path: &PathBuf| Ok((format!("--service-account-key-file: {}", path.display()), read(path)?));
+    let options = AccountOptions {
+        issuers: flags.service_account_issuer.clone(),
+        audiences: flags.api_audiences.clone(),
+        max_expiration: i64::try_from(max_expiration).unwrap_or(0),
+        jwks_uri: flags.service_account_jwks_uri.clone(),
+        keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_, String>>()?,
+    };
+    let accounts = Accounts::new(options)?;
+    let own = directory.join(KEY);
+    let path = flags.service_account_signing_key_file.clone().or_else(|| own.exists().then(|| own.clone()));
+    let Some(path) = path else { return Ok((accounts, Some(own))) };
+    let used = accounts.set_signing_key(Ok(&read(&path)?));
+    used.map_err(|why| format!("the signing key {} cannot be used: {why}", path.display()))?;
+    Ok((accounts, None))
+}
+
+/// Makes the signing key in a thread of its own: an RSA key takes longer than all of the start, and nobody needs it
+/// before the first token. RSA, as RS256 is what every verifier of OpenID Connect knows.
+pub fn make_signing_key(accounts: Accounts, path: PathBuf) {
+    std::thread::spawn(move || {
+        let made = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
+            .map_err(|error| format!("the key of ServiceAccount tokens cannot be made: {error}"))
+            .map(|key| key.serialize_pem())
+            .and_then(|pem| write_private(&path, &pem).map(|()| pem));
+        // a token is good for as long as its key is kept, so that a key that is not kept signs none
+        let used = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone));
+        if let Err(why) = used {
+            tracing::error!(why, "no tokens can be issued to ServiceAccounts");
+        }
+    });
+}

@@ -1,0 +1,118 @@
+//! ClusterRoles that gather the rules of others show them (api-machinery 23.5). Decisions don't wait for this: the
+//! authorizer gathers for itself.
+
+use std::sync::Arc;
+
+use machinery::selector::LabelSelector;
+use machinery::{Status, Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::authorization::GROUP;
+use crate::limits;
+use crate::objects::{Key, Stored};
+use crate::verbs::{self, Context, Document, Format, PatchKind};
+
+const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// Wakes with every change of a ClusterRole.
+#[derive(Default)]
+pub struct Aggregation {
+    changed: Notify,
+}
+
+impl Aggregation {
+    /// Hears of every change of an object.
+    pub fn observe(&self, key: &Key) {
+        if key.group == GROUP && key.plural == "clusterroles" {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Gathers until `stop` becomes true; a moment after a change, so that many are one.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        loop {
+            if let Err(status) = gather_all(&context).await {
+                tracing::warn!(error = %status, "the rules of a role cannot be gathered yet");
+                self.changed.notify_one();
+            }
+            let change = async {
+                self.changed.notified().await;
+                tokio::time::sleep(limits::AGGREGATION_GRACE).await;
+            };
+            tokio::select! {
+                () = change => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+}
+
+async fn gather_all(context: &Context) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
+    let (root, _) = resource.collection.latest();
+    // in the order of their names, as the map has them
+    let roles: Vec<(&Arc<Stored>, Value)> = root.values().map(|stored| (stored, stored.body.to_value(0))).collect();
+    for (stored, role) in roles.iter().filter(|(_, role)| !selectors(role).is_empty()) {
+        let rules = gathered(role, roles.iter().map(|(stored, role)| (&***stored, role)));
+        if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
+            continue;
+        }
+        let name = stored.meta.name.as_str();
+        let applied = json!({
+            "apiVersion": (resource.api_version(resource.storage_version())), "kind": "ClusterRole",
+            "metadata": {"name": name}, "rules": (Value::Array(rules))
+        });
+        let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
+        let request = verbs::controller_request(USER, &resource, &http::Method::PATCH, &path);
+        let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+        verbs::patch(context, &request, PatchKind::Apply, &document).await?;
+    }
+    Ok(())
+}
+
+fn selectors(role: &Value) -> Vec<LabelSelector> {
+    let list = role.at(&["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
+    list.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect()
+}
+
+/// The rules of those that a role selects, itself aside, each once.
+fn gathered<'a>(role: &Value, all: impl Iterator<Item = (&'a Stored, &'a Value)>) -> Vec<Value> {
+    let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
+    let mut rules: Vec<Value> = vec![];
+    for (stored, other) in all.filter(|(stored, _)| stored.meta.name != name) {
+        if !selectors.iter().any(|selector| selector.matches(|key| stored.meta.label(key))) {
+            continue;
+        }
+        for rule in other.get("rules").and_then(Value::as_array).unwrap_or_default() {
+            if !rules.contains(rule) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::{Body, Meta};
+
+    #[test]
+    fn rules_come_once_and_in_order() {
+        let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
+        let role = |name: &str, label: &str, rules: Value| json!({"metadata": {"name": name, "labels": {"to": label}}, "rules": rules});
+        let rule_of = |label: &str| json!({"clusterRoleSelectors": [{"matchLabels": {"to": label}}]});
+        let mut gathering = role("b", "x", json!([(rule("old"))]));
+        gathering.set_at(&["aggregationRule"], rule_of("x"));
+        let all = [
+            role("a", "x", json!([(rule("get")), (rule("list"))])),
+            gathering.clone(),
+            role("c", "x", json!([(rule("list")), (rule("watch"))])),
+            role("d", "y", json!([(rule("delete"))])),
+        ];
+        let stored: Vec<Stored> = all.iter().map(|role| Stored::new(1, Body::encode(role), Meta::of(role))).collect();
+        let found = gathered(&gathering, stored.iter().zip(&all));
+        assert_eq!(found, [rule("get"), rule("list"), rule("watch")]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Events expire: an hour after their last write, unless it is set otherwise (api-machinery 27.4).
+//!
+//! When an event was last written stands in its metadata, so that a restart changes nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use machinery::{Text, Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::objects::{Event, EventKind, Key};
+use crate::verbs::{self, Context, Document, Format};
+use crate::{clock, limits};
+
+const USER: &str = "kube-apiserver";
+
+#[derive(Default)]
+struct State {
+    /// Seconds since the epoch, and the event.
+    by_time: BTreeSet<(i64, Text)>,
+    times: HashMap<Text, i64>,
+}
+
+impl State {
+    fn set(&mut self, path: &Text, due: Option<i64>) {
+        if let Some(before) = self.times.remove(path) {
+            self.by_time.remove(&(before, path.clone()));
+        }
+        if let Some(due) = due {
+            self.times.insert(path.clone(), due);
+            self.by_time.insert((due, path.clone()));
+        }
+    }
+
+    /// What has expired by `now`, at most `most`; else the time of the first that will.
+    fn expired(&self, now: i64, most: usize) -> (Vec<Text>, Option<i64>) {
+        let expired = self.by_time.iter().take_while(|(due, _)| *due <= now).take(most);
+        (expired.map(|(_, path)| path.clone()).collect(), self.by_time.first().map(|(due, _)| *due))
+    }
+}
+
+/// Which event expires when.
+pub struct Expiry {
+    seconds: i64,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+/// The time of the last write, in seconds since the epoch: no field changes without an entry in managedFields.
+fn written(event: &Value) -> Option<i64> {
+    let entries = event.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let times = entries.iter().map(|entry| entry.str_at(&["time"]));
+    let times = times.chain([event.str_at(&["metadata", "creationTimestamp"])]);
+    times.filter_map(|time| machinery::time::parse_rfc3339(time).map(|(seconds, _)| seconds)).max()
+}
+
+impl Expiry {
+    pub fn new(after: Duration) -> Expiry {
+        let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
+        Expiry { seconds, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears of every change of an object, one after the other.
+    pub fn observe(&self, key: &Key, change: &Event) {
+        if !key.group.is_empty() || key.plural != "events" {
+            return;
+        }
+        let live = change.kind != EventKind::Deleted;
+        let written = live.then(|| written(&change.object.body.to_value(0)).unwrap_or_else(clock::now_seconds));
+        self.lock().set(&key.path, written.map(|written| written.saturating_add(self.seconds)));
+        self.changed.notify_one();
+    }
+
+    /// Deletes what has expired until `stop` becomes true.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let now = clock::now_seconds();
+            let (expired, next) = self.lock().expired(now, limits::GARBAGE_PARALLEL);
+            join_all(expired.iter().map(|path| self.delete(&context, path, now))).await;
+            let due = async {
+                match next.map(|due| u64::try_from(due - now).unwrap_or(0)) {
+                    // not too long, as clocks are set
+                    Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds.min(60))).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = self.changed.notified() => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+
+    async fn delete(&self, context: &Context, path: &Text, now: i64) {
+        let Some(resource) = context.registry.get("", "events") else { return };
+        let Some(stored) = resource.collection.get(path) else { return self.lock().set(path, None) };
+        let version = stored.revision.to_string();
+        let options = json!({"preconditions": {"resourceVersion": version}});
+        let place = verbs::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
+        let request = verbs::controller_request(USER, &resource, &http::Method::DELETE, &place);
+        let document = Document { bytes: options.to_json().into(), format: Format::Json };
+        if let Err(status) = verbs::delete(context, &request, Some(&document)).await {
+            tracing::debug!(event = %path, error = %status, "an event cannot be deleted yet");
+            self.lock().set(path, Some(now + 1));
+        } else if stored.meta.finalizers {
+            // whoever holds it lets it go
+            self.lock().set(path, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_write_counts() {
+        let event = |times: &[&str]| {
+            let entries: Value = times.iter().map(|time| json!({"time": (*time)})).collect();
+            json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z", "managedFields": entries}})
+        };
+        assert_eq!(written(&event(&[])), Some(10));
+        assert_eq!(written(&event(&["1970-01-01T00:00:20Z", "1970-01-01T00:00:15Z"])), Some(20));
+        assert_eq!(written(&json!({})), None);
+    }
+
+    #[test]
+    fn a_write_puts_the_end_off() {
+        let mut state = State::default();
+        state.set(&"n/a".into(), Some(10));
+        state.set(&"n/b".into(), Some(12));
+        assert_eq!(state.expired(9, 8), (vec![], Some(10)));
+        state.set(&"n/a".into(), Some(20));
+        assert_eq!(state.expired(15, 8), (vec!["n/b".into()], Some(12)));
+        state.set(&"n/b".into(), None);
+        assert_eq!(state.expired(30, 8), (vec!["n/a".into()], Some(20)));
+        assert!(state.times.len() == 1 && state.by_time.len() == 1);
+    }
+}

@@ -1,0 +1,242 @@
+//! Who depends on whom, by uid, and what is to be looked at: kept from events, so that nothing is polled.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use machinery::Text;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::clock;
+use crate::objects::{Event, EventKind, Key, Stored};
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+
+/// What is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// An object with owners: are they there?
+    Dependent,
+    /// An object whose deletion waits for what becomes of its dependents.
+    Owner,
+}
+
+/// Something to do with one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    pub what: What,
+    pub key: Key,
+    pub uid: Text,
+    /// The time of grace is over, or there is none.
+    pub due: bool,
+    /// Attempts that failed.
+    pub failures: u32,
+}
+
+#[derive(Default)]
+struct State {
+    /// The dependents of an owner, and whether its deletion in the foreground waits for them.
+    dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
+    /// Owners that were seen to go and still have dependents.
+    gone: HashSet<Text>,
+    /// Owners whose deletion waits for their dependents.
+    waiting: HashMap<Text, Key>,
+    ready: VecDeque<Task>,
+    /// What stands in `ready`.
+    queued: HashSet<Task>,
+    later: BTreeMap<(Instant, u64), Task>,
+    /// Dependents of owners whose kind is not served; a new definition may change that.
+    parked: HashSet<Task>,
+    /// Tells apart what is due at the same time.
+    sequence: u64,
+}
+
+impl State {
+    fn enqueue(&mut self, task: Task) {
+        if self.queued.insert(task.clone()) {
+            self.ready.push_back(task);
+        }
+    }
+
+    fn look_at(&mut self, what: What, key: &Key, uid: &Text, due: bool) {
+        self.enqueue(Task { what, key: key.clone(), uid: uid.clone(), due, failures: 0 });
+    }
+
+    /// An owner of this object may have waited for its change, and for nothing else.
+    fn wake_owners(&mut self, object: &Stored) {
+        for owner in &object.meta.owners {
+            let dependents = self.dependents.get(&owner.uid);
+            let held = dependents
+                .is_some_and(|dependents| dependents.values().any(|(uid, blocks)| *blocks && *uid != owner.uid));
+            if !held && let Some(key) = self.waiting.get(&owner.uid).cloned() {
+                self.look_at(What::Owner, &key, &owner.uid, true);
+            }
+        }
+    }
+
+    fn forget(&mut self, key: &Key, object: &Stored) {
+        for owner in &object.meta.owners {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.remove(key);
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                    self.gone.remove(&owner.uid);
+                }
+            }
+        }
+    }
+}
+
+/// The graph of owners and dependents.
+#[derive(Default)]
+pub struct Graph {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Graph {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears of every event, one after the other. Events about objects are nobody's dependents (api-machinery 27.4).
+    pub fn observe(&self, key: &Key, event: &Event) {
+        let (object, previous) = (&event.object, event.previous.as_deref());
+        let same_owners = previous.is_some_and(|previous| previous.meta.owners == object.meta.owners);
+        let plain = object.meta.owners.is_empty() && previous.is_none_or(|previous| previous.meta.owners.is_empty());
+        if key.group.is_empty() && key.plural == "events" {
+            return;
+        }
+        let uid = &object.meta.uid;
+        let mut state = self.lock();
+        let before = state.ready.len();
+        if key.group == DEFINITION_GROUP && key.plural == DEFINITIONS {
+            std::mem::take(&mut state.parked).into_iter().for_each(|task| state.enqueue(task));
+        }
+        if event.kind == EventKind::Deleted {
+            state.waiting.remove(uid);
+            if !plain {
+                state.forget(key, object);
+                state.wake_owners(object);
+            }
+            if let Some(dependents) = state.dependents.get(uid).cloned() {
+                state.gone.insert(uid.clone());
+                dependents.iter().for_each(|(key, (uid, _))| state.look_at(What::Dependent, key, uid, true));
+            }
+        } else {
+            if !plain && !same_owners {
+                if let Some(previous) = previous {
+                    state.forget(key, previous);
+                }
+                for owner in &object.meta.owners {
+                    let dependents = state.dependents.entry(owner.uid.clone()).or_default();
+                    dependents.insert(key.clone(), (uid.clone(), owner.blocks));
+                }
+                if let Some(previous) = previous {
+                    state.wake_owners(previous);
+                }
+                state.look_at(What::Dependent, key, uid, false);
+            }
+            if object.meta.deleting && object.meta.finalizers {
+                state.waiting.insert(uid.clone(), key.clone());
+                // without dependents nobody is in a hurry
+                let due = state.dependents.contains_key(uid);
+                state.look_at(What::Owner, key, uid, due);
+            }
+        }
+        if state.ready.len() > before {
+            self.changed.notify_one();
+        }
+    }
+
+    /// The dependents of an owner: key, uid, and whether its deletion waits for them.
+    pub fn dependents(&self, uid: &str) -> Vec<(Key, Text, bool)> {
+        let state = self.lock();
+        let dependents = state.dependents.get(uid);
+        dependents.into_iter().flatten().map(|(key, (uid, blocks))| (key.clone(), uid.clone(), *blocks)).collect()
+    }
+
+    /// Whether an owner was seen to go.
+    pub fn has_gone(&self, uid: &str) -> bool {
+        self.lock().gone.contains(uid)
+    }
+
+    /// Whether the deletion of one object waits for another one, directly or through others.
+    pub fn waits_for(&self, owner: &Text, dependent: &Text) -> bool {
+        let state = self.lock();
+        let (mut seen, mut pending) = (HashSet::new(), vec![owner]);
+        while let Some(uid) = pending.pop() {
+            for (uid, blocks) in state.dependents.get(uid).into_iter().flat_map(HashMap::values) {
+                if *blocks && uid == dependent {
+                    return true;
+                }
+                if *blocks && seen.insert(uid) {
+                    pending.push(uid);
+                }
+            }
+        }
+        false
+    }
+
+    pub fn look_at(&self, what: What, key: &Key, uid: &Text) {
+        self.lock().look_at(what, key, uid, true);
+        self.changed.notify_one();
+    }
+
+    /// Puts a task off until a definition changes.
+    pub fn park(&self, task: Task) {
+        self.lock().parked.insert(task);
+    }
+
+    /// Puts a task off.
+    pub fn again(&self, task: Task, after: Duration) {
+        let mut state = self.lock();
+        state.sequence += 1;
+        let at = (clock::instant() + after, state.sequence);
+        state.later.insert(at, task);
+        self.changed.notify_one();
+    }
+
+    /// What is to be done by `now`.
+    #[cfg(test)]
+    pub fn take_by(&self, now: Instant) -> Vec<Task> {
+        self.lock().take(usize::MAX, now).0
+    }
+
+    /// What is to be done now, at most `most`; waits until there is something.
+    pub async fn take(&self, most: usize) -> Vec<Task> {
+        loop {
+            let (tasks, next) = self.lock().take(most, clock::instant());
+            if !tasks.is_empty() {
+                return tasks;
+            }
+            let due = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = due => {}
+            }
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, most: usize, now: Instant) -> (Vec<Task>, Option<Instant>) {
+        while let Some(entry) = self.later.first_entry()
+            && entry.key().0 <= now
+        {
+            let task = entry.remove();
+            self.enqueue(task);
+        }
+        let many = most.min(self.ready.len());
+        let tasks: Vec<Task> = self.ready.drain(..many).collect();
+        for task in &tasks {
+            self.queued.remove(task);
+        }
+        (tasks, self.later.first_key_value().map(|((at, _), _)| *at))
+    }
+}

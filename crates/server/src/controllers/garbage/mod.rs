@@ -1,0 +1,317 @@
+//! The garbage collector: objects go when their owners have gone (api-machinery 29.1, 29.2).
+//!
+//! The graph says what may have become garbage; every decision is made anew from the live object and its live owners,
+//! and every write names the uid and the version that it was decided on.
+
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use machinery::status::Reason;
+use machinery::{Status, Text, Value, json};
+use tokio::sync::watch;
+
+pub use graph::Graph;
+use graph::{Task, What};
+
+use crate::objects::{Key, Owner, Stored};
+use crate::resource::Resource;
+use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::{clock, limits};
+
+const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+const COMPONENT: &str = "garbage-collector-controller";
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+/// Changes that may come between a decision and its write before there is a pause.
+const CONFLICTS_MAX: u32 = 8;
+
+/// Collects until `stop` becomes true.
+pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            tasks = graph.take(limits::GARBAGE_PARALLEL) => {
+                join_all(tasks.into_iter().map(|task| attend(&context, &graph, task))).await;
+            }
+            () = super::stopped(&mut stop) => return,
+        }
+    }
+}
+
+/// What comes of looking at an object.
+enum Verdict {
+    Done,
+    /// Look again when a definition has changed.
+    Unknown,
+    /// Look again, and then there has been grace enough.
+    Grace(Duration),
+}
+
+async fn attend(context: &Context, graph: &Graph, task: Task) {
+    let verdict = match task.what {
+        What::Dependent => look_at_dependent(context, graph, &task).await,
+        What::Owner => look_at_owner(context, graph, &task).await,
+    };
+    match verdict {
+        Ok(Verdict::Done) => {}
+        Ok(Verdict::Unknown) => graph.park(Task { failures: 0, ..task }),
+        Ok(Verdict::Grace(after)) => graph.again(Task { due: true, failures: 0, ..task }, after),
+        Err(status) if status.reason == Reason::NotFound => {}
+        // changed meanwhile: decide anew
+        Err(status) if status.reason == Reason::Conflict && task.failures < CONFLICTS_MAX => {
+            graph.again(Task { failures: task.failures + 1, ..task }, Duration::ZERO);
+        }
+        Err(status) => {
+            tracing::warn!(object = %task.key.path, error = %status, "an object cannot be collected yet");
+            let seconds = 1u64.checked_shl(task.failures).unwrap_or(u64::MAX);
+            let after = Duration::from_secs(seconds.min(limits::CONTROLLER_RETRY_SECONDS_MAX));
+            graph.again(Task { failures: task.failures + 1, ..task }, after);
+        }
+    }
+}
+
+/// Tells in an event that a reference names an owner that an object of the cluster cannot have.
+async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
+    let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
+    let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
+    let (now, name) = (clock::now_rfc3339(), &stored.meta.name);
+    let message = format!(
+        "ownerRef [{}/{}, namespace: , name: {}, uid: {}] does not exist in namespace \"\"",
+        owner.api_version, owner.kind, owner.name, owner.uid
+    );
+    let event = json!({
+        "metadata": {"generateName": (format!("{name}."))},
+        "type": "Warning", "reason": "OwnerRefInvalidNamespace", "message": message,
+        "source": {"component": COMPONENT}, "reportingComponent": COMPONENT,
+        "count": 1, "firstTimestamp": (now.clone()), "lastTimestamp": now,
+        "involvedObject": {
+            "apiVersion": (resource.api_version(resource.storage_version())), "kind": (resource.kind.clone()),
+            "name": (name.clone()), "uid": (stored.meta.uid.clone())
+        }
+    });
+    let path = verbs::path_of(&events, "default", "");
+    let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
+    let document = Document { bytes: event.to_json().into(), format: Format::Json };
+    if let Err(status) = verbs::create(context, &request, &document).await {
+        tracing::warn!(object = %name, error = %status, "an event could not be told");
+    }
+    Ok(Verdict::Done)
+}
+
+/// The live object of a key, if it is still the one with this uid.
+fn live(context: &Context, key: &Key, uid: &str) -> Option<(Arc<Resource>, Arc<Stored>)> {
+    let resource = context.registry.get(&key.group, &key.plural)?;
+    let stored = resource.collection.get(&key.path).filter(|stored| stored.meta.uid == uid)?;
+    Some((resource, stored))
+}
+
+fn has_finalizer(stored: &Stored, name: &str) -> bool {
+    stored.meta.finalizers && finalizers(stored).iter().any(|finalizer| finalizer.as_str() == Some(name))
+}
+
+fn finalizers(stored: &Stored) -> Vec<Value> {
+    let object = stored.body.to_value(0);
+    object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec()
+}
+
+/// What has become of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Solid,
+    /// It is not there, or there is another one of that name.
+    Gone,
+    /// It waits for its dependents.
+    Waiting,
+    /// Nobody knows: its kind is not served.
+    Unknown,
+    /// It has a namespace and its dependent has none: that is never resolved.
+    Impossible,
+}
+
+fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> Fate {
+    let snapshot = context.registry.snapshot();
+    let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+    let of_group = snapshot.range((Text::from(group), Text::default())..).take_while(|((g, _), _)| g == group);
+    let serves = |resource: &&Arc<Resource>| {
+        resource.kind == owner.kind && !resource.is_review() && resource.served(version).is_some()
+    };
+    let Some(resource) = of_group.map(|(_, resource)| resource).find(serves) else {
+        return if graph.has_gone(&owner.uid) { Fate::Gone } else { Fate::Unknown };
+    };
+    if resource.namespaced && namespace.is_empty() {
+        return Fate::Impossible;
+    }
+    match resource.collection.get(&resource.key(namespace, &owner.name).path) {
+        Some(found) if found.meta.uid != owner.uid => Fate::Gone,
+        Some(found) if found.meta.deleting && has_finalizer(&found, FOREGROUND) => Fate::Waiting,
+        Some(_) => Fate::Solid,
+        None => Fate::Gone,
+    }
+}
+
+async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+    let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    if stored.meta.deleting || stored.meta.owners.is_empty() {
+        return Ok(Verdict::Done);
+    }
+    let fates: Vec<Fate> =
+        stored.meta.owners.iter().map(|owner| fate(context, graph, owner, &stored.meta.namespace)).collect();
+    if let Some(owner) = fates.iter().position(|fate| *fate == Fate::Impossible) {
+        return report(context, &resource, &stored, owner).await;
+    }
+    if fates.contains(&Fate::Unknown) {
+        return Ok(Verdict::Unknown);
+    }
+    if fates.contains(&Fate::Gone) && !task.due {
+        return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));
+    }
+    if fates.contains(&Fate::Solid) {
+        let mut fates = fates.iter();
+        return drop_owners(context, &resource, &stored, |_| fates.next() == Some(&Fate::Solid)).await;
+    }
+    let dependents = graph.dependents(&stored.meta.uid);
+    if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
+        if dependents.iter().any(|(key, uid, _)| is_waiting(context, key, uid)) {
+            // a circle: whoever waits for this object must not wait any longer
+            unblock(context, &resource, &stored).await?;
+        }
+        return delete(context, &resource, &task.key, &task.uid, "Foreground").await;
+    }
+    let policy = match () {
+        () if has_finalizer(&stored, ORPHAN) => "Orphan",
+        () if has_finalizer(&stored, FOREGROUND) => "Foreground",
+        () => "Background",
+    };
+    delete(context, &resource, &task.key, &task.uid, policy).await
+}
+
+fn is_waiting(context: &Context, key: &Key, uid: &str) -> bool {
+    live(context, key, uid).is_some_and(|(_, stored)| stored.meta.deleting && has_finalizer(&stored, FOREGROUND))
+}
+
+async fn look_at_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+    let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    if !stored.meta.deleting {
+        return Ok(Verdict::Done);
+    }
+    let (orphan, foreground) = (has_finalizer(&stored, ORPHAN), has_finalizer(&stored, FOREGROUND));
+    if !(orphan || foreground) {
+        return Ok(Verdict::Done);
+    }
+    let dependents = graph.dependents(&task.uid);
+    if dependents.is_empty() && !task.due {
+        return Ok(Verdict::Grace(limits::NO_DEPENDENTS_GRACE));
+    }
+    if orphan {
+        for part in dependents.chunks(limits::GARBAGE_PARALLEL) {
+            let orphaned = part.iter().map(|(key, uid, _)| orphan_one(context, key, uid, &task.uid));
+            join_all(orphaned).await.into_iter().collect::<Result<(), Status>>()?;
+        }
+        return release(context, &resource, &stored, ORPHAN).await;
+    }
+    // who waits for this one in turn is not waited for, itself least of all
+    let circle = |key: &Key, uid: &Text| is_waiting(context, key, uid) && graph.waits_for(uid, &task.uid);
+    let blocking: Vec<_> = dependents.into_iter().filter(|(key, uid, blocks)| *blocks && !circle(key, uid)).collect();
+    if blocking.is_empty() {
+        return release(context, &resource, &stored, FOREGROUND).await;
+    }
+    for (key, uid, _) in blocking.iter().filter(|(key, uid, _)| !is_deleting(context, key, uid)) {
+        graph.look_at(What::Dependent, key, uid);
+    }
+    Ok(Verdict::Done)
+}
+
+fn is_deleting(context: &Context, key: &Key, uid: &str) -> bool {
+    live(context, key, uid).is_none_or(|(_, stored)| stored.meta.deleting)
+}
+
+/// Takes the reference to an owner out of a dependent.
+async fn orphan_one(context: &Context, key: &Key, uid: &str, owner: &str) -> Result<(), Status> {
+    for _ in 0..limits::WRITE_RETRIES {
+        let Some((resource, stored)) = live(context, key, uid) else { return Ok(()) };
+        match drop_owners(context, &resource, &stored, |reference| reference.str_at(&["uid"]) != owner).await {
+            Err(status) if status.reason == Reason::Conflict => {}
+            Err(status) if status.reason == Reason::NotFound => return Ok(()),
+            result => return result.map(drop),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps those references of an object that `keep` says.
+async fn drop_owners(
+    context: &Context,
+    resource: &Arc<Resource>,
+    stored: &Stored,
+    mut keep: impl FnMut(&Value) -> bool,
+) -> Result<Verdict, Status> {
+    let object = stored.body.to_value(0);
+    let all = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
+    let kept: Vec<Value> = all.iter().filter(|reference| keep(reference)).cloned().collect();
+    if kept.len() == all.len() {
+        return Ok(Verdict::Done);
+    }
+    let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
+    patch(context, resource, stored, [("ownerReferences", kept)].into()).await
+}
+
+/// No owner waits for this object any more.
+async fn unblock(context: &Context, resource: &Arc<Resource>, stored: &Stored) -> Result<Verdict, Status> {
+    let object = stored.body.to_value(0);
+    let mut owners = object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
+    for owner in owners.as_array_mut().into_iter().flatten() {
+        owner.set_at(&["blockOwnerDeletion"], Value::Bool(false));
+    }
+    patch(context, resource, stored, [("ownerReferences", owners)].into()).await
+}
+
+/// Takes a finalizer from an object.
+async fn release(
+    context: &Context,
+    resource: &Arc<Resource>,
+    stored: &Stored,
+    finalizer: &str,
+) -> Result<Verdict, Status> {
+    let kept: Vec<Value> = finalizers(stored).into_iter().filter(|name| name.as_str() != Some(finalizer)).collect();
+    let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
+    patch(context, resource, stored, [("finalizers", kept)].into()).await
+}
+
+/// Changes metadata of the object as it was read.
+async fn patch(
+    context: &Context,
+    resource: &Arc<Resource>,
+    stored: &Stored,
+    mut metadata: Value,
+) -> Result<Verdict, Status> {
+    metadata.set_at(&["uid"], Value::from(&stored.meta.uid));
+    metadata.set_at(&["resourceVersion"], Value::from(stored.revision.to_string()));
+    let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
+    let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
+    let document = Document { bytes: json!({"metadata": metadata}).to_json().into(), format: Format::Json };
+    verbs::patch(context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
+}
+
+/// Deletes the object as it is now.
+async fn delete(
+    context: &Context,
+    resource: &Arc<Resource>,
+    key: &Key,
+    uid: &Text,
+    policy: &'static str,
+) -> Result<Verdict, Status> {
+    let Some((_, stored)) = live(context, key, uid) else { return Ok(Verdict::Done) };
+    let version = stored.revision.to_string();
+    let options = json!({
+        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
+        "preconditions": {"uid": (uid.clone()), "resourceVersion": version}
+    });
+    let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
+    let request = verbs::controller_request(USER, resource, &http::Method::DELETE, &path);
+    let document = Document { bytes: options.to_json().into(), format: Format::Json };
+    verbs::delete(context, &request, Some(&document)).await.map(|_| Verdict::Done)
+}

@@ -1,0 +1,132 @@
+//! Objects that every namespace has: the ServiceAccount `default`, and the ConfigMap with the authority of the server's
+//! certificate (api-machinery 27.3).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use machinery::status::Reason;
+use machinery::{Status, Text, Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::limits;
+use crate::objects::{Event, EventKind, Key};
+use crate::verbs::{self, Context, Document, Format, PatchKind};
+
+const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+                           endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
+                           guaranteed across distributions of Kubernetes clusters.";
+
+/// Keeps one object in every namespace.
+pub struct Keeper {
+    user: &'static str,
+    plural: &'static str,
+    /// The object; what it has in `data` is restored when somebody changes it.
+    object: Value,
+    /// Namespaces to be looked at.
+    pending: Mutex<BTreeSet<Text>>,
+    changed: Notify,
+}
+
+impl Keeper {
+    fn new(user: &'static str, plural: &'static str, object: Value) -> Keeper {
+        Keeper { user, plural, object, pending: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub fn of_accounts() -> Keeper {
+        let user = "system:serviceaccount:kube-system:service-account-controller";
+        Keeper::new(user, "serviceaccounts", json!({"metadata": {"name": "default"}}))
+    }
+
+    /// `authority` is PEM.
+    pub fn of_root_authority(authority: &str) -> Keeper {
+        let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
+        let annotations = json!({"kubernetes.io/description": DESCRIPTION});
+        let object = json!({
+            "metadata": {"name": "kube-root-ca.crt", "annotations": annotations}, "data": {"ca.crt": authority}
+        });
+        Keeper::new(user, "configmaps", object)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(&self) -> &str {
+        self.object.str_at(&["metadata", "name"])
+    }
+
+    /// Hears of every change of an object, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if !key.group.is_empty() {
+            return;
+        }
+        let namespace = match key.path.split_once('/') {
+            None if key.plural == "namespaces" && event.kind != EventKind::Deleted => key.path.clone(),
+            Some((namespace, name)) if key.plural == self.plural && name == self.name() => namespace.into(),
+            _ => return,
+        };
+        self.lock().insert(namespace);
+        self.changed.notify_one();
+    }
+
+    /// Keeps the object in every namespace until `stop` becomes true.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let pending = std::mem::take(&mut *self.lock());
+            let mut failed = BTreeSet::new();
+            for namespace in pending {
+                if let Err(status) = self.keep(&context, &namespace).await {
+                    tracing::warn!(%namespace, name = self.name(), error = %status, "an object of a namespace is missing");
+                    failed.insert(namespace);
+                }
+            }
+            let again = !failed.is_empty();
+            self.lock().append(&mut failed);
+            let retry = async {
+                match again {
+                    true => tokio::time::sleep(Duration::from_secs(limits::KEEPER_RETRY_SECONDS)).await,
+                    false => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = retry => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+
+    async fn keep(&self, context: &Context, namespace: &str) -> Result<(), Status> {
+        let lives = context.registry.get("", "namespaces").and_then(|resource| resource.collection.get(namespace));
+        let Some(resource) = context.registry.get("", self.plural) else { return Ok(()) };
+        if lives.is_none_or(|namespace| namespace.meta.deleting) {
+            return Ok(());
+        }
+        let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
+        let result = match resource.collection.get(&format!("{namespace}/{}", self.name())) {
+            None => {
+                let path = verbs::path_of(&resource, namespace, "");
+                let request = verbs::controller_request(self.user, &resource, &http::Method::POST, &path);
+                verbs::create(context, &request, &document(&self.object)).await
+            }
+            Some(found) => {
+                let Some(data) = self.object.get("data") else { return Ok(()) };
+                if found.meta.deleting || found.body.to_value(0).get("data") == Some(data) {
+                    return Ok(());
+                }
+                let path = verbs::path_of(&resource, namespace, self.name());
+                let request = verbs::controller_request(self.user, &resource, &http::Method::PATCH, &path);
+                let replace = json!([{"op": "add", "path": "/data", "value": (data.clone())}]);
+                verbs::patch(context, &request, PatchKind::Json, &document(&replace)).await
+            }
+        };
+        match result {
+            // somebody was faster, or the namespace is going
+            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::NotFound | Reason::Forbidden) => {
+                Ok(())
+            }
+            result => result.map(drop),
+        }
+    }
+}

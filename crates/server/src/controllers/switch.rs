@@ -1,0 +1,96 @@
+//! Which controllers run: `--controllers` of kube-controller-manager, with its names.
+
+/// A controller that can be switched.
+struct Known {
+    name: &'static str,
+    /// The name of older releases.
+    alias: &'static str,
+    /// Runs unless it is named with a minus in front.
+    by_default: bool,
+}
+
+pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
+pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
+pub const NAMESPACE: &str = "namespace-controller";
+pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
+pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
+
+/// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
+/// kube-apiserver alone leaves it.
+static KNOWN: [Known; 5] = [
+    Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
+    Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
+    Known { name: NAMESPACE, alias: "namespace", by_default: true },
+    Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
+    Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
+];
+
+/// The choice of controllers, and what they go by.
+#[derive(Clone, Debug, Default)]
+pub struct Controllers {
+    /// As given: `*`, `name` or `-name`; aliases are resolved.
+    chosen: Vec<String>,
+    /// What passes between the last write of an event and its end; zero for no end.
+    pub event_ttl: std::time::Duration,
+    /// The authority of the server's certificate, PEM.
+    pub root_authority: String,
+}
+
+impl Controllers {
+    /// `*` stands for all that are on by default, `name` turns one on, `-name` turns one off; nothing is `*`. The error
+    /// is one line.
+    pub fn parse(list: &[String]) -> Result<Controllers, String> {
+        let resolve = |given: &String| {
+            let (sign, name) = given.strip_prefix('-').map_or(("", given.as_str()), |name| ("-", name));
+            match KNOWN.iter().find(|known| known.name == name || known.alias == name) {
+                Some(known) => Ok(format!("{sign}{}", known.name)),
+                None if given == "*" => Ok(given.clone()),
+                None => {
+                    let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+                    let known = known.join(", ");
+                    Err(format!("{name:?} is not in the list of known controllers; there is: {known}"))
+                }
+            }
+        };
+        let chosen = list.iter().map(resolve).collect::<Result<_, _>>()?;
+        Ok(Controllers { chosen, ..Controllers::default() })
+    }
+
+    /// Whether a controller is to run. What is named first counts.
+    pub fn run(&self, name: &str) -> bool {
+        let named = self.chosen.iter().find(|given| given.trim_start_matches('-') == name);
+        match named {
+            Some(given) => !given.starts_with('-'),
+            None if self.chosen.is_empty() || self.chosen.iter().any(|given| given == "*") => {
+                KNOWN.iter().any(|known| known.name == name && known.by_default)
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_chosen_as_upstream_does() {
+        let cases = [
+            ("", true),
+            ("*", true),
+            ("-garbagecollector", false),
+            ("*,-garbage-collector-controller", false),
+            ("garbagecollector", true),
+            ("garbagecollector,-garbagecollector", true),
+            ("-garbagecollector,*", false),
+        ];
+        for (given, want) in cases {
+            let list: Vec<String> = given.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            assert_eq!(Controllers::parse(&list).unwrap().run(GARBAGE_COLLECTOR), want, "{given}");
+        }
+        let off = |given: &str| !Controllers::parse(&[given.to_owned()]).unwrap().run(SERVICE_ACCOUNT);
+        assert!(off("*") && off("garbagecollector") && !off("serviceaccount"));
+        let error = Controllers::parse(&["-sweeper".to_owned()]).unwrap_err();
+        assert!(error.starts_with("\"sweeper\" is not in the list of known controllers"), "{error}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The roles and bindings of the server at each start: what they have lost is added, what they have gained stays
+//! (api-machinery 23.5). Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
+
+use machinery::{Value, json};
+
+use crate::authorization::{Rule, missing};
+
+const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// What becomes of a role or a binding that is there already.
+#[derive(Debug, PartialEq)]
+pub enum Change {
+    Nothing,
+    /// The merge patch that adds what is missing.
+    Patch(Value),
+    /// It refers to another role, which cannot be changed.
+    Replace,
+}
+
+/// What makes `existing` hold all that `wanted` has.
+pub fn change(existing: &Value, wanted: &Value) -> Change {
+    if existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false" {
+        return Change::Nothing;
+    }
+    let reference = |object: &Value| {
+        let part = |key: &str| object.str_at(&["roleRef", key]).to_owned();
+        (part("kind"), part("name"))
+    };
+    if wanted.get("roleRef").is_some() && reference(existing) != reference(wanted) {
+        return Change::Replace;
+    }
+    let mut patch = Value::object();
+    for members in ["labels", "annotations"] {
+        let all = wanted.at(&["metadata", members]).and_then(Value::as_object).into_iter();
+        for (key, value) in all.flat_map(machinery::Map::iter) {
+            if existing.at(&["metadata", members, key]).is_none() {
+                patch.set_at(&["metadata", members, key], value.clone());
+            }
+        }
+    }
+    let list = |object: &Value, path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut complete = |path: &[&str], is_there: &dyn Fn(&Value) -> bool| {
+        let absent: Vec<Value> = list(wanted, path).into_iter().filter(|item| !is_there(item)).collect();
+        if !absent.is_empty() {
+            patch.set_at(path, list(existing, path).into_iter().chain(absent).collect());
+        }
+    };
+    let selectors = ["aggregationRule", "clusterRoleSelectors"];
+    let known = list(existing, &selectors);
+    complete(&selectors, &|selector| known.contains(selector));
+    let rules = Rule::of_role(existing);
+    complete(&["rules"], &|rule| missing(&rules, &[Rule::parse(rule)]).is_empty());
+    let subjects = list(existing, &["subjects"]);
+    let same =
+        |a: &Value, b: &Value| ["kind", "namespace", "name"].iter().all(|key| a.str_at(&[key]) == b.str_at(&[key]));
+    complete(&["subjects"], &|subject| subjects.iter().any(|other| same(other, subject)));
+    if patch == json!({}) { Change::Nothing } else { Change::Patch(patch) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_added() {
+        let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
+        let role = |rules: Value| json!({"metadata": {"name": "r", "labels": {"a": "b"}}, "rules": rules});
+        let binding = |role: &str, subjects: Value| json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": subjects});
+        let group = |name: &str| json!({"kind": "Group", "name": name});
+        let (get, list, all) = (rule("get"), rule("list"), rule("*"));
+        let mut protected = role(json!([]));
+        protected.set_at(&["metadata", "annotations", AUTOUPDATE], Value::from("false"));
+        let bare = json!({"metadata": {"name": "r"}, "rules": [(get.clone())]});
+        let cases = [
+            (role(json!([(get.clone())])), role(json!([(get.clone())])), Change::Nothing),
+            (role(json!([(all)])), role(json!([(get.clone()), (list.clone())])), Change::Nothing),
+            (
+                role(json!([(list.clone())])),
+                role(json!([(get.clone())])),
+                Change::Patch(json!({"rules": [(list), (get.clone())]})),
+            ),
+            (bare, role(json!([(get.clone())])), Change::Patch(json!({"metadata": {"labels": {"a": "b"}}}))),
+            (protected, role(json!([(get)])), Change::Nothing),
+            (
+                binding("r", json!([(group("x"))])),
+                binding("r", json!([(group("y"))])),
+                Change::Patch(json!({"subjects": [(group("x")), (group("y"))]})),
+            ),
+            (binding("other", json!([])), binding("r", json!([])), Change::Replace),
+        ];
+        for (existing, wanted, want) in cases {
+            assert_eq!(change(&existing, &wanted), want, "{existing:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Tokens: whose is it (TokenReview), and give me one (TokenRequest; api-machinery 21.1).
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Status, Text, Value};
+
+use super::user_info;
+use crate::authentication::Bound;
+use crate::clock;
+use crate::objects::Stored;
+use crate::request::WriteOptions;
+use crate::verbs::{Context, Request, meta};
+
+fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
+    let list = object.at(path).and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+/// Whose token it is, and for which of the audiences.
+pub fn review(
+    context: &Context,
+    request: &Request,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    let token = object.str_at(&["spec", "token"]);
+    if token.is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = texts(&object, &["spec", "audiences"]);
+    let status: Value = match context.authentication.token(&context.objects, token, &audiences) {
+        Ok(identity) => [
+            ("audiences", identity.audiences.iter().map(Value::from).collect()),
+            ("authenticated", Value::Bool(true)),
+            ("user", user_info(&identity.user)),
+        ]
+        .into(),
+        Err(why) => [("error", Value::from(why)), ("user", Value::object())].into(),
+    };
+    object.set_at(&["status"], status);
+    Ok(object)
+}
+
+/// A token for the ServiceAccount of the path.
+pub async fn issue(
+    context: &Context,
+    request: &Request,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    meta::place_in(&mut object, request.namespace())?;
+    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
+    let given = object.str_at(&["metadata", "name"]);
+    if !given.is_empty() && given != name {
+        let why = "must match the service account name if specified";
+        let error = FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(given), why);
+        return Err(Status::invalid(group, kind, name, &[error]));
+    }
+    let account = find(context, request, "serviceaccounts", name)?;
+    let accounts = &context.authentication.accounts;
+    let mut audiences = texts(&object, &["spec", "audiences"]);
+    if audiences.is_empty() {
+        audiences = accounts.audiences().to_vec();
+    }
+    let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
+    if !errors.is_empty() {
+        return Err(Status::invalid(group, kind, "", &errors));
+    }
+    let bound = bound_object(context, request, &object)?;
+    let mut seconds = object.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let most = accounts.max_expiration();
+    if most > 0 && seconds > most {
+        request.warn(format!("requested expiration of {seconds} seconds shortened to {most} seconds"));
+        seconds = most;
+    }
+    let now = clock::now_seconds();
+    let token = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await.map_err(Status::internal)?;
+    object.set_at(&["metadata", "name"], Value::from(name));
+    object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
+    object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
+    object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
+    if object.at(&["spec", "boundObjectRef"]).is_none() {
+        object.set_at(&["spec", "boundObjectRef"], Value::Null);
+    }
+    let until = machinery::time::rfc3339(now.saturating_add(seconds));
+    object.set_at(&["status"], [("expirationTimestamp", Value::from(until)), ("token", Value::from(token))].into());
+    Ok(object)
+}
+
+/// An object of the core group in the namespace of the request.
+fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Result<std::sync::Arc<Stored>, Status> {
+    let resource = context.registry.get("", plural);
+    let found = resource.and_then(|resource| {
+        let path = resource.key(request.namespace(), name).path;
+        resource.collection.get(&path)
+    });
+    found.ok_or_else(|| Status::not_found("", plural, name))
+}
+
+/// The object that the token is to be bound to. Pods and nodes can be named, but there are none.
+fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<Option<Bound>, Status> {
+    let Some(reference) = object.at(&["spec", "boundObjectRef"]).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let (kind, name, wanted) = (reference.str_at(&["kind"]), reference.str_at(&["name"]), reference.str_at(&["uid"]));
+    let api_version = reference.str_at(&["apiVersion"]);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let plural = match (group, kind) {
+        ("", "Secret") => "secrets",
+        ("", "Pod") => "pods",
+        ("", "Node") => "nodes",
+        _ => {
+            let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(Status::bad_request(why));
+        }
+    };
+    let found = find(context, request, plural, name)?;
+    if !wanted.is_empty() && wanted != found.meta.uid {
+        let why = format!(
+            "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict("", kind, name, &why));
+    }
+    Ok(Some(Bound { name: found.meta.name.clone(), uid: found.meta.uid.clone() }))
+}

@@ -1,0 +1,112 @@
+"""What the control plane does by itself: the garbage collector behind a delete, tokens of ServiceAccounts, events."""
+import base64
+import json
+
+from pintle import eventually
+
+from .client import has, same
+
+CONFIG_MAP = """apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: %s
+  ownerReferences: [{apiVersion: harbor.example.com/v1, kind: Boat, name: nina, uid: %s, blockOwnerDeletion: true}]
+"""
+BOAT = "apiVersion: harbor.example.com/v1\nkind: Boat\nmetadata: {name: nina}\nspec: {sails: 3}\n"
+EVENT = """apiVersion: v1
+kind: Event
+metadata: {name: nina.1}
+type: Warning
+reason: Leak
+message: water in the hold
+involvedObject: {apiVersion: harbor.example.com/v1, kind: Boat, name: nina, namespace: %s}
+"""
+
+
+def family(kubectl):
+    """A boat that owns two ConfigMaps."""
+    kubectl("create", "-f", "-", input=BOAT)
+    uid = kubectl("get", "boat", "nina", "-o", "jsonpath={.metadata.uid}")
+    kubectl("create", "-f", "-", input="---\n".join(CONFIG_MAP % (name, uid) for name in ("deck", "hull")))
+
+
+def cargo(kubectl):
+    return kubectl("get", "configmaps", "--no-headers", "--ignore-not-found", "-o", "name").split()
+
+
+def cascade_background(kubectl):
+    family(kubectl)
+    has(kubectl("delete", "boat", "nina"), '"nina" deleted')
+    eventually(lambda: not cargo(kubectl))
+
+
+def cascade_foreground(kubectl):
+    family(kubectl)
+    kubectl("delete", "boat", "nina", "--cascade=foreground")
+    same(cargo(kubectl), [])
+    kubectl("create", "-f", "-", input=BOAT)
+    kubectl("delete", "boat", "nina", "--cascade=foreground")
+
+
+def cascade_orphan(kubectl):
+    family(kubectl)
+    kubectl("delete", "boat", "nina", "--cascade=orphan")
+    same(cargo(kubectl), ["configmap/deck", "configmap/hull"])
+    assert "ownerReferences" not in kubectl.json("get", "configmap", "deck")["metadata"]
+
+
+def claims(token):
+    payload = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+def with_token(kubectl, token, *words, **more):
+    """The administrator's certificate would win over a token."""
+    server = ("--kubeconfig=/dev/null", "--insecure-skip-tls-verify", "--server", kubectl.server.url, "--token", token)
+    return kubectl(*words, *server, **more)
+
+
+def create_token(kubectl):
+    kubectl("create", "serviceaccount", "sailor")
+    kubectl("create", "rolebinding", "sailor", "--clusterrole=view", f"--serviceaccount={kubectl.namespace}:sailor")
+    token = kubectl("create", "token", "sailor", "--duration=20m").strip()
+    found = claims(token)
+    same((found["sub"], found["exp"] - found["iat"]), (f"system:serviceaccount:{kubectl.namespace}:sailor", 1200))
+    shown = json.loads(with_token(kubectl, token, "auth", "whoami", "-o", "json"))["status"]["userInfo"]
+    same(shown["groups"], ["system:serviceaccounts", f"system:serviceaccounts:{kubectl.namespace}", "system:authenticated"])
+    same(shown["extra"]["authentication.kubernetes.io/credential-id"], ["JTI=" + found["jti"]])
+    with_token(kubectl, token, "get", "configmaps")
+    out = with_token(kubectl, token, "create", "configmap", "chart", code=1)
+    has(out.errors, f'User "system:serviceaccount:{kubectl.namespace}:sailor" cannot create resource "configmaps"')
+    out = with_token(kubectl, token, "create", "token", "sailor", code=1)
+    has(out.errors, 'cannot create resource "serviceaccounts/token" in API group ""')
+    out = kubectl("create", "token", "sailor", "--duration=5m", code=1)
+    has(out.errors, "may not specify a duration less than 10 minutes")
+    has(kubectl("create", "token", "nobody", code=1).errors, 'serviceaccounts "nobody" not found')
+    vault = kubectl("create", "token", "sailor", "--audience=vault").strip()
+    has(with_token(kubectl, vault, "auth", "whoami", code=1).errors, "Unauthorized")
+    kubectl("delete", "serviceaccount", "sailor")
+    has(with_token(kubectl, token, "auth", "whoami", code=1).errors, "Unauthorized")
+
+
+def token_keys(kubectl):
+    keys = json.loads(kubectl("get", "--raw", "/openid/v1/jwks"))["keys"]
+    same([(key["kty"], key["alg"], key["use"]) for key in keys], [("RSA", "RS256", "sig")])
+    found = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))
+    same(found["issuer"], "https://kubernetes.default.svc.cluster.local")
+    same(found["jwks_uri"], kubectl.server.url + "/openid/v1/jwks")
+    kubectl("create", "serviceaccount", "reader")
+    token = kubectl("create", "token", "reader").strip()
+    with_token(kubectl, token, "get", "--raw", "/openid/v1/jwks")
+    has(with_token(kubectl, "plain-token", "get", "--raw", "/openid/v1/jwks", code=1).errors, "Forbidden")
+
+
+def get_events(kubectl):
+    with kubectl.lines("get", "events", "-w", "-o", "custom-columns=REASON:.reason,OBJECT:.involvedObject.name", "--no-headers") as watch:
+        kubectl("create", "-f", "-", input=EVENT % kubectl.namespace)
+        same(watch.expect(1)[0].split(), ["Leak", "nina"])
+    has(kubectl("get", "events"), "Warning", "Leak", "boat/nina", "water in the hold")
+    has(kubectl("events", "--for=boat/nina"), "water in the hold")
+
+
+CASES = [cascade_background, cascade_foreground, cascade_orphan, create_token, token_keys, get_events]
