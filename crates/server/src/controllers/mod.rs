@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::limits;
 use crate::objects::{Event, Key};
 use crate::verbs::{self, Context};
-use crate::{clock, limits};
 
 pub use switch::Controllers;
 
@@ -80,26 +80,22 @@ pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<b
 /// without help, as tests against a bare kube-apiserver do, finds it there.
 async fn cleanup(context: Arc<Context>, namespaces: bool, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
-    let mut namespaces_at = None;
+    let mut leaving = namespaces::Leaving::default();
     loop {
+        let next = leaving.next();
         let grace_over = async {
-            match namespaces_at {
+            match next {
                 Some(at) => tokio::time::sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = context.deletion() => {
-                verbs::finalize(&context).await;
-                if namespaces {
-                    namespaces_at.get_or_insert_with(|| clock::instant() + limits::NAMESPACE_GRACE);
-                }
-            }
-            () = grace_over => {
-                namespaces_at = None;
-                namespaces::finalize(&context).await;
-            }
+            () = context.deletion() => verbs::finalize(&context).await,
+            () = grace_over => {}
             () = stopped(&mut stop) => return,
+        }
+        if namespaces {
+            leaving.finalize(&context).await;
         }
     }
 }

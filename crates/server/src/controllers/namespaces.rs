@@ -2,19 +2,45 @@
 
 use std::collections::BTreeMap;
 
-use machinery::{Status, Value};
+use machinery::{Status, Text, Value};
+use tokio::time::Instant;
 
-use crate::clock;
 use crate::resource::builtin::NAMESPACE_FINALIZER;
 use crate::verbs::{self, Context};
+use crate::{clock, limits};
 
-/// One pass over all namespaces that are being deleted.
-pub async fn finalize(context: &Context) {
-    let Some(namespaces) = context.registry.get("", "namespaces") else { return };
-    let (root, _) = namespaces.collection.latest();
-    for (name, _) in root.iter().filter(|(_, stored)| stored.meta.deleting) {
-        if let Err(status) = finalize_one(context, name).await {
-            tracing::warn!(namespace = %name, error = %status, "a namespace cannot be emptied yet");
+/// The namespaces that are being deleted, by uid, with the time from which they are emptied.
+#[derive(Default)]
+pub struct Leaving {
+    from: BTreeMap<Text, Instant>,
+    /// When the last pass began.
+    passed: Option<Instant>,
+}
+
+impl Leaving {
+    /// When the next one that still waits is to be emptied.
+    pub fn next(&self) -> Option<Instant> {
+        self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
+    }
+
+    /// One pass: notes who is being deleted, and empties those who have waited long enough.
+    pub async fn finalize(&mut self, context: &Context) {
+        let Some(namespaces) = context.registry.get("", "namespaces") else { return };
+        let (root, _) = namespaces.collection.latest();
+        let deleting: Vec<_> = root.iter().filter(|(_, stored)| stored.meta.deleting).collect();
+        let now = clock::instant();
+        self.passed = Some(now);
+        let before = std::mem::take(&mut self.from);
+        for (_, stored) in &deleting {
+            let from = before.get(&stored.meta.uid).copied().unwrap_or(now + limits::NAMESPACE_GRACE);
+            self.from.insert(stored.meta.uid.clone(), from);
+        }
+        for (name, stored) in deleting {
+            if self.from.get(&stored.meta.uid).is_some_and(|from| *from <= now)
+                && let Err(status) = finalize_one(context, name).await
+            {
+                tracing::warn!(namespace = %name, error = %status, "a namespace cannot be emptied yet");
+            }
         }
     }
 }
