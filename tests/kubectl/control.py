@@ -85,6 +85,13 @@ def create_token(kubectl):
     has(kubectl("create", "token", "nobody", code=1).errors, 'serviceaccounts "nobody" not found')
     vault = kubectl("create", "token", "sailor", "--audience=vault").strip()
     has(with_token(kubectl, vault, "auth", "whoami", code=1).errors, "Unauthorized")
+    kubectl("create", "secret", "generic", "berth")
+    bound = kubectl("create", "token", "sailor", "--bound-object-kind=Secret", "--bound-object-name=berth").strip()
+    same(claims(bound)["kubernetes.io"]["secret"]["name"], "berth")
+    with_token(kubectl, bound, "auth", "whoami")
+    kubectl("delete", "secret", "berth")
+    has(with_token(kubectl, bound, "auth", "whoami", code=1).errors, "Unauthorized")
+    with_token(kubectl, token, "auth", "whoami")
     kubectl("delete", "serviceaccount", "sailor")
     has(with_token(kubectl, token, "auth", "whoami", code=1).errors, "Unauthorized")
 

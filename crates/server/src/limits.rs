@@ -50,6 +50,8 @@ pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_secs(
 pub const ABSENT_OWNER_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 /// What passes before the garbage collector lets go of an object that has no dependents.
 pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Tokens of ServiceAccounts whose signature is remembered.
+pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// What passes between the change of a ClusterRole and the writes that follow from it.
 pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 /// Seconds until an object that could not be put into its namespace is tried again.

@@ -81,6 +81,15 @@ pub fn object(kind: &Kind, i: usize, size: usize) -> String {
     object_with(kind, i, &text[..padding])
 }
 
+/// An object that another one owns.
+pub fn dependent(kind: &Kind, i: usize, owner: &Kind, uid: &str) -> String {
+    let (group, owner_kind, name) = (&owner.group, owner.kind(), name(0));
+    let owners = format!(
+        r#""ownerReferences":[{{"apiVersion":"{group}/v1","kind":"{owner_kind}","name":"{name}","uid":"{uid}"}}],"labels":"#
+    );
+    object(kind, i, 0).replacen("\"labels\":", &owners, 1)
+}
+
 fn object_with(kind: &Kind, i: usize, description: &str) -> String {
     let (group, name, shard) = (&kind.group, name(i), i % SHARDS);
     let spec = format!(

@@ -33,6 +33,8 @@ pub enum Measure {
     Reapply,
     /// One deletecollection of everything
     Delete,
+    /// From the deletion of an owner to the end of its last dependent
+    Collect,
     /// Many large definitions
     Crds,
 }

@@ -20,6 +20,7 @@ pub struct Sizes {
     pub patches: usize,
     pub applies: usize,
     pub delete_objects: usize,
+    pub dependents: usize,
     pub definitions: usize,
 }
 
@@ -48,6 +49,7 @@ impl Sizes {
             patches: 20_000,
             applies: 10_000,
             delete_objects: 7_800,
+            dependents: 10_000,
             definitions: 500,
         }
     }
@@ -69,6 +71,7 @@ impl Sizes {
             patches: 500,
             applies: 300,
             delete_objects: 300,
+            dependents: 300,
             definitions: 10,
         }
     }

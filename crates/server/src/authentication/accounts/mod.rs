@@ -9,15 +9,16 @@ mod keys;
 #[cfg(test)]
 pub mod tests;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use machinery::{Text, Value, json};
 use tokio::sync::watch;
 
 use super::Identity;
-use crate::clock;
 use crate::objects::{Objects, Stored};
 use crate::request::User;
+use crate::{clock, limits};
 use keys::{PublicKey, SigningKey};
 
 /// The issuer unless another one is given: the name that clusters have by convention.
@@ -53,20 +54,22 @@ pub struct Accounts {
     inner: Arc<Inner>,
 }
 
+#[derive(Default)]
 struct Inner {
     issuers: Vec<Text>,
     audiences: Vec<Text>,
     max_expiration: i64,
     jwks_uri: OnceLock<String>,
     keys: watch::Sender<Keys>,
+    /// The claims of tokens whose signature was verified, by the digest of the token: keys are added and never taken
+    /// away, so that this part of the answer stays. All else is looked at every time.
+    verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
 }
 
 impl Default for Accounts {
     fn default() -> Accounts {
-        let keys = watch::Sender::new(Keys::default());
-        let issuer = Text::new_static(DEFAULT_ISSUER);
-        let (issuers, audiences) = (vec![issuer.clone()], vec![issuer]);
-        Accounts { inner: Arc::new(Inner { issuers, audiences, max_expiration: 0, jwks_uri: OnceLock::new(), keys }) }
+        let issuer = vec![Text::new_static(DEFAULT_ISSUER)];
+        Accounts { inner: Arc::new(Inner { issuers: issuer.clone(), audiences: issuer, ..Inner::default() }) }
     }
 }
 
@@ -94,7 +97,8 @@ impl Accounts {
         let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
         let max_expiration = options.max_expiration;
         let jwks_uri = options.jwks_uri.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Accounts { inner: Arc::new(Inner { issuers, audiences, max_expiration, jwks_uri, keys }) })
+        let verified = Mutex::default();
+        Ok(Accounts { inner: Arc::new(Inner { issuers, audiences, max_expiration, jwks_uri, keys, verified }) })
     }
 
     /// Tokens are signed with this private key, PEM, from now on, and its public half verifies. An error is kept, so
@@ -167,16 +171,38 @@ impl Accounts {
 
     /// Whose token it is, for one of `audiences`; `None` if another one issued it, an error if it is not good.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
+        let identity = |claims: Arc<Value>| {
+            let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
+            check_times(&claims, clock::now_seconds())?;
+            let user = living_account(objects, &claims, clock::now_seconds())?;
+            Ok(Identity { user, audiences })
+        };
+        Some(self.verified_claims(token)?.and_then(identity))
+    }
+
+    /// The claims of a token that one of the keys has signed; `None` if another one issued it.
+    fn verified_claims(&self, token: &str) -> Option<Result<Arc<Value>, String>> {
+        use sha2::Digest as _;
+        let digest: [u8; 32] = sha2::Sha256::digest(token).into();
+        let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(claims) = verified().get(&digest) {
+            return Some(Ok(claims.clone()));
+        }
         let token = jwt::Unverified::parse(token)?;
         let issuer = token.claims.str_at(&["iss"]);
-        self.inner.issuers.iter().any(|known| known == issuer).then(|| {
-            let verifying = self.inner.keys.borrow().verifying.clone();
-            let claims = token.verify(&verifying)?;
-            let audiences = accepted_audiences(claims, audiences, &self.inner.audiences)?;
-            check_times(claims, clock::now_seconds())?;
-            let user = living_account(objects, claims, clock::now_seconds())?;
-            Ok(Identity { user, audiences })
-        })
+        if !self.inner.issuers.iter().any(|known| known == issuer) {
+            return None;
+        }
+        let keys = self.inner.keys.borrow().verifying.clone();
+        Some(token.verify(&keys).map_err(str::to_owned).map(|claims| {
+            let claims = Arc::new(claims.clone());
+            let mut verified = verified();
+            if verified.len() >= limits::VERIFIED_TOKENS_MAX {
+                verified.clear();
+            }
+            verified.insert(digest, claims.clone());
+            claims
+        }))
     }
 
     /// The document at `/openid/v1/jwks`.

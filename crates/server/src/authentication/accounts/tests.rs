@@ -191,6 +191,23 @@ async fn keys_are_shown_as_a_set() {
     assert!(self::accounts(plain, &rsa).configuration().await.is_none());
 }
 
+#[tokio::test]
+async fn tokens_wait_for_the_key() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    for (key, want) in [(Ok(ec_pem()), Ok(())), (Err("no room".to_owned()), Err("no room".to_owned()))] {
+        let accounts = Accounts::default();
+        let (waiting, account) = (accounts.clone(), account.clone());
+        let issued = crate::task::spawn("waiting", async move {
+            waiting.issue(&account, None, waiting.audiences(), clock::now_seconds(), 600).await.map(drop)
+        });
+        tokio::task::yield_now().await;
+        assert!(!issued.is_finished());
+        let set = accounts.set_signing_key(key.as_ref().map(String::as_bytes).map_err(Clone::clone));
+        assert_eq!((set, issued.await.unwrap()), (want.clone(), want));
+    }
+}
+
 #[test]
 fn files_that_hold_no_keys_are_refused() {
     let with = |pem: &str| {

@@ -36,6 +36,8 @@ pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::
         tokio::select! {
             tasks = graph.take(limits::GARBAGE_PARALLEL) => {
                 join_all(tasks.into_iter().map(|task| attend(&context, &graph, task))).await;
+                // most objects are no garbage and cost no wait: others have their turn too
+                tokio::task::yield_now().await;
             }
             () = super::stopped(&mut stop) => return,
         }

@@ -1,5 +1,6 @@
 //! What is measured. Each measure makes what it needs first; only what its row speaks of is timed.
 
+mod collect;
 mod definitions;
 mod reads;
 mod starts;
@@ -38,6 +39,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Apply => writes::apply(subject, sizes).await,
         Measure::Reapply => writes::reapply(subject, sizes).await,
         Measure::Delete => writes::delete(subject, sizes).await,
+        Measure::Collect => collect::collect(subject, sizes).await,
         Measure::Crds => definitions::many(subject, sizes).await,
     }
 }
