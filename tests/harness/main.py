@@ -18,9 +18,10 @@ import clients
 import crash_cases
 import kubectl_cases
 import transcripts
+import webhook_cases
 from report import Report
 
-SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "crash": crash_cases.run,
+SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
             "kubectl": kubectl_cases.run, "clients": clients.run}
 
 

@@ -77,6 +77,14 @@ impl Reason {
     }
 }
 
+/// Several errors as one text, as upstream's aggregates print.
+pub fn aggregate(errors: &[String]) -> String {
+    match errors {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
 /// One entry of `details.causes`; empty parts are left out on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {

@@ -170,6 +170,14 @@ fn annotations(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
+/// What is wrong with the labels and annotations of metadata.
+pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
+    let mut errors = vec![];
+    labels(metadata, &path.child("labels"), &mut errors);
+    annotations(metadata, &path.child("annotations"), &mut errors);
+    errors
+}
+
 fn owner_references(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let references = items(metadata, "ownerReferences");
     let mut controller: Option<String> = None;

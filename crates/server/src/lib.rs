@@ -133,13 +133,14 @@ async fn open(
     admission: Arc<Admission>,
     derived: Arc<controllers::Derived>,
 ) -> Result<Arc<Objects>, String> {
+    let client = admission.client().clone();
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
         admission.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
             let definition = live.then(|| event.object.body.to_value(event.revision));
-            serve_definition(&registry, objects, key, definition.as_ref());
+            serve_definition(&registry, objects, &client, key, definition.as_ref());
         }
         // last, since controllers look at what the others have made of the event
         derived.observe(key, event);
@@ -148,8 +149,14 @@ async fn open(
 }
 
 /// Serves the resource of a definition, or no longer.
-fn serve_definition(registry: &Registry, objects: &Objects, key: &Key, definition: Option<&machinery::Value>) {
+fn serve_definition(
+    registry: &Registry,
+    objects: &Objects,
+    client: &Arc<webhook::Client>,
+    key: &Key,
+    definition: Option<&machinery::Value>,
+) {
     let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
-    let resource = definition.and_then(|definition| from_definition(definition, objects));
+    let resource = definition.and_then(|definition| from_definition(definition, objects, client));
     registry.replace(&group.into(), &plural.into(), resource);
 }

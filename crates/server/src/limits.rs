@@ -8,6 +8,8 @@ pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
+/// Seconds that a conversion may take (corrections crd 13).
+pub const CONVERSION_SECONDS: u64 = 30;
 /// Connections to one webhook that are kept for later calls.
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
 /// Bytes of a webhook's answer.

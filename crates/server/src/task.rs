@@ -2,6 +2,12 @@
 
 use std::future::Future;
 
+/// Waits for a future where there is no way to await it; other tasks go on in the meantime.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn wait<F: Future>(future: F) -> F::Output {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
+}
+
 /// Starts a task of the server; `name` is for debugging.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>

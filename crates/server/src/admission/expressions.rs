@@ -70,7 +70,7 @@ pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p
             Err(Failed::All(why)) => return Err(why),
         }
     }
-    if errors.is_empty() { Ok(true) } else { Err(crate::authorization::joined(&errors)) }
+    if errors.is_empty() { Ok(true) } else { Err(machinery::status::aggregate(&errors)) }
 }
 
 /// The objects of a write in one version: what expressions and webhooks are shown.
@@ -83,13 +83,20 @@ pub struct Shown {
 
 impl Shown {
     /// The objects in a version of their resource.
-    pub fn new(attributes: &Attributes<'_>, version: &Version) -> Result<Shown, Status> {
-        let shown = |object: Option<&Value>| match object {
-            None => Ok(Value::Null),
-            Some(object) if !attributes.is_versioned() => Ok(object.clone()),
-            Some(object) => attributes.resource.convert(object.clone(), attributes.version, version),
-        };
-        Ok(Shown { object: shown(attributes.object)?, old: shown(attributes.old)? })
+    pub async fn new(attributes: &Attributes<'_>, version: &Version) -> Result<Shown, Status> {
+        Ok(Shown {
+            object: shown(attributes, attributes.object, version).await?,
+            old: shown(attributes, attributes.old, version).await?,
+        })
+    }
+}
+
+/// An object in a version; null if there is none.
+async fn shown(attributes: &Attributes<'_>, object: Option<&Value>, version: &Version) -> Result<Value, Status> {
+    match object {
+        None => Ok(Value::Null),
+        Some(object) if !attributes.is_versioned() => Ok(object.clone()),
+        Some(object) => attributes.resource.convert(object.clone(), attributes.version, version).await,
     }
 }
 

@@ -74,6 +74,11 @@ impl Admission {
         Admission { disabled, policies: Policies::default(), webhooks: Webhooks::new(client) }
     }
 
+    /// What calls webhooks.
+    pub fn client(&self) -> &Arc<Client> {
+        self.webhooks.client()
+    }
+
     fn runs(&self, plugin: &str) -> bool {
         !self.disabled.iter().any(|name| name == plugin)
     }
@@ -115,7 +120,7 @@ impl Admission {
             return Ok(());
         }
         if self.runs("ValidatingAdmissionPolicy") {
-            self.policies.validate(world, attributes)?;
+            self.policies.validate(world, attributes).await?;
         }
         if self.runs("ValidatingAdmissionWebhook") {
             self.webhooks.validate(world, attributes).await?;

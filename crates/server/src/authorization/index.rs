@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use machinery::selector::LabelSelector;
+use machinery::status::aggregate;
 use machinery::{Text, Value};
 
 use super::{Attributes, Rule};
@@ -244,16 +245,8 @@ impl Decision {
             Decision::Master => String::new(),
             Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
             Decision::Denied(errors) if errors.is_empty() => String::new(),
-            Decision::Denied(errors) => format!("RBAC: {}", joined(errors)),
+            Decision::Denied(errors) => format!("RBAC: {}", aggregate(errors)),
         }
-    }
-}
-
-/// Several errors as one text.
-pub fn joined(errors: &[String]) -> String {
-    match errors {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
     }
 }
 

@@ -11,7 +11,7 @@ use machinery::Status;
 use crate::request::{RequestInfo, User};
 
 pub use impersonation::impersonate;
-pub use index::{GROUP, Rbac, joined};
+pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};
 
 /// A request that may go on.

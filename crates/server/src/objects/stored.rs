@@ -164,8 +164,8 @@ fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
 /// The form of an object in one version: `None` where the stored bytes are that form.
 pub type Rendition = Option<Arc<Body>>;
 
-/// Renditions that one object keeps; one of the newest is enough for almost every server.
-const RENDITIONS_MAX: usize = 2;
+/// Renditions that one object keeps: as many versions as are read at once.
+const RENDITIONS_MAX: usize = 4;
 
 /// An object at one revision.
 #[derive(Debug)]
@@ -210,6 +210,12 @@ impl Stored {
         let rendition = make()?;
         self.remember(id, rendition.clone());
         Ok(rendition)
+    }
+
+    /// Whether the rendition for a version program is known.
+    pub fn remembers(&self, id: u64) -> bool {
+        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        renditions.iter().any(|(key, _)| *key == id)
     }
 
     pub fn remember(&self, id: u64, rendition: Rendition) {

@@ -7,6 +7,7 @@ use machinery::{Text, Value};
 use super::version::{Column, ScalePaths, Version};
 use super::{Conversion, Resource, Rules, kube_aware};
 use crate::objects::Objects;
+use crate::webhook::Client;
 
 fn text(value: &Value, path: &[&str]) -> Text {
     match value.at(path) {
@@ -31,7 +32,7 @@ pub fn condition(definition: &Value, kind: &str) -> bool {
 }
 
 /// The resource that a definition serves; `None` while its names are not accepted.
-pub fn from_definition(definition: &Value, objects: &Objects) -> Option<Resource> {
+pub fn from_definition(definition: &Value, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
     let established = condition(definition, "Established");
     if !established && !condition(definition, "NamesAccepted") {
         return None;
@@ -45,10 +46,8 @@ pub fn from_definition(definition: &Value, objects: &Objects) -> Option<Resource
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
     let versions = listed.iter().map(|v| Arc::new(version(v, listed, &group, &kind, preserve))).collect();
-    let conversion = match spec.at(&["conversion", "webhook"]) {
-        Some(webhook) if spec.str_at(&["conversion", "strategy"]) == "Webhook" => Conversion::Webhook(webhook.clone()),
-        _ => Conversion::None,
-    };
+    let conversion =
+        spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     Some(Resource {
         collection: objects.collection(&group, &plural),

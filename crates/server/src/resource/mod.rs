@@ -4,6 +4,7 @@
 //! retires the old, which ends its watches. Programs are compiled when they are first needed and live with the version.
 
 pub mod builtin;
+mod conversion;
 mod definition;
 mod read;
 mod registry;
@@ -15,6 +16,7 @@ use machinery::{Status, Text};
 
 use crate::objects::{Collection, Key};
 
+pub use conversion::Conversion;
 pub use definition::from_definition;
 pub use registry::{Registry, kube_aware};
 pub use version::{Column, ScalePaths, Version};
@@ -24,14 +26,6 @@ pub use version::{Column, ScalePaths, Version};
 pub enum Rules {
     Custom,
     Shipped(&'static builtin::Shipped),
-}
-
-/// How objects of one version become objects of another.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Conversion {
-    None,
-    /// `spec.conversion.webhook`.
-    Webhook(machinery::Value),
 }
 
 /// A served resource.

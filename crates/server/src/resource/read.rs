@@ -1,5 +1,6 @@
 //! From storage to a version: pruned, defaulted, converted (crd.md 7.7, 16).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use machinery::{Status, Text, Value};
@@ -24,12 +25,56 @@ impl Resource {
         })
     }
 
+    /// Whether objects have to be prepared before they are read.
+    pub fn is_prepared(&self) -> bool {
+        matches!(self.conversion, Conversion::Webhook(_))
+    }
+
+    /// Makes sure that `rendition` answers for objects, which webhooks convert all in one call.
+    pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
+        let Conversion::Webhook(webhook) = &self.conversion else { return Ok(()) };
+        let mut pending: BTreeMap<Text, (Vec<&Arc<Stored>>, Vec<Value>)> = BTreeMap::new();
+        for stored in items.iter().filter(|stored| !stored.remembers(version.id)) {
+            let (object, source) = self.sourced(stored.body.to_value(0))?;
+            if source.name != version.name {
+                let (of_source, objects) = pending.entry(source.name.clone()).or_default();
+                of_source.push(stored);
+                objects.push(object);
+            }
+        }
+        for (stored, objects) in pending.into_values() {
+            let converted = webhook.convert(self, objects, version).await?;
+            for (stored, mut object) in stored.into_iter().zip(converted) {
+                version.program().schema.prune(&mut object, &mut vec![]);
+                stored.remember(version.id, Some(Arc::new(Body::encode(&object))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The object in `version`, whatever it takes.
+    pub async fn read_converted(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
+        self.prepare(&[stored], version).await?;
+        self.read(stored, version)
+    }
+
     /// A stored tree in `version`.
-    fn transform(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
+    fn transform(&self, object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(shipped) = self.shipped() {
             return Ok(shipped.to_shown(object));
         }
-        let source = self.source(object.str_at(&["apiVersion"]))?.clone();
+        let (object, source) = self.sourced(object)?;
+        match &self.conversion {
+            _ if source.name == version.name => Ok(object),
+            Conversion::None => Ok(self.renamed(object, version)),
+            // `prepare` comes before every read; what it made may be forgotten when many versions are read at once
+            Conversion::Webhook(_) => Err(Status::internal("the object changed while it was converted")),
+        }
+    }
+
+    /// A stored tree of a custom resource as its version has it: pruned and defaulted; and that version.
+    fn sourced(&self, mut object: Value) -> Result<(Value, &Arc<Version>), Status> {
+        let source = self.source(object.str_at(&["apiVersion"]))?;
         if let Value::Object(map) = &mut object {
             // what is stored stays readable: members that are not what they should be are dropped
             let _ = schema::metadata::coerce(map, Malformed::Drop);
@@ -41,7 +86,7 @@ impl Resource {
         program.schema.prune(&mut object, &mut vec![]);
         let _ = program.schema.coerce_embedded(&mut object, Malformed::Drop, &mut vec![]);
         program.schema.default(&mut object);
-        self.convert(object, &source, version)
+        Ok((object, source))
     }
 
     /// The version that an object is stored in.
@@ -56,36 +101,40 @@ impl Resource {
     }
 
     /// An object of version `from` as one of version `to`.
-    pub fn convert(&self, mut object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
+    pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
         if from.name == to.name {
             return Ok(object);
         }
-        let Conversion::None = self.conversion else {
-            return Err(Status::untyped(
-                500,
-                format!(
-                    "conversion webhook for {}, Kind={} failed: webhooks are not called by this server yet",
-                    self.api_version(from),
-                    self.kind
-                ),
-            ));
-        };
-        let converted = self.convert_only(object, to)?;
-        object = converted;
+        let Conversion::Webhook(webhook) = &self.conversion else { return Ok(self.renamed(object, to)) };
+        let converted = webhook.convert(self, vec![object], to).await?;
+        let mut object = converted.into_iter().next().unwrap_or_default();
         to.program().schema.prune(&mut object, &mut vec![]);
         Ok(object)
     }
 
+    /// An object in another version by strategy None: what that doesn't know is gone.
+    fn renamed(&self, mut object: Value, to: &Version) -> Value {
+        object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
+        to.program().schema.prune(&mut object, &mut vec![]);
+        object
+    }
+
     /// What the converter alone does: nothing is pruned, as the field manager sees it.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
+        if let Conversion::Webhook(webhook) = &self.conversion
+            && object.str_at(&["apiVersion"]) != self.api_version(to)
+        {
+            let converted = crate::task::wait(webhook.convert(self, vec![object], to))?;
+            return Ok(converted.into_iter().next().unwrap_or_default());
+        }
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
         Ok(object)
     }
 
     /// The stored form of an object of `version`.
-    pub fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
-        let storage = self.storage_version().clone();
-        let mut object = self.convert(object, version, &storage)?;
+    pub async fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
+        let storage = self.storage_version();
+        let mut object = self.convert(object, version, storage).await?;
         match self.shipped() {
             Some(shipped) => object = shipped.to_stored(object),
             None => storage.program().schema.prune(&mut object, &mut vec![]),
@@ -94,10 +143,10 @@ impl Resource {
     }
 
     /// An object in its stored form as one of `version`.
-    pub fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
+    pub async fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
         match self.shipped() {
             Some(shipped) => Ok(shipped.to_shown(stored)),
-            None => self.convert(stored, self.storage_version(), version),
+            None => self.convert(stored, self.storage_version(), version).await,
         }
     }
 

@@ -65,7 +65,7 @@ async fn delete_one(
     current: Arc<Stored>,
 ) -> Result<Option<Outcome>, Status> {
     let resource = &request.resource;
-    let old = resource.read(&current, &request.version)?;
+    let old = resource.read_converted(&current, &request.version).await?;
     check_preconditions(request, options, &old)?;
     let shown_options = admit::delete_options(options);
     let (name, dry_run) = (request.name().as_str(), options.dry_run);
@@ -91,7 +91,7 @@ async fn delete_one(
         }
     }
     if resource.shipped().is_some_and(|s| s.returns_deleted) {
-        let shown = Shown::stored(resource, &request.version, current)?;
+        let shown = Shown::converted(resource, &request.version, current).await?;
         return Ok(Some(Outcome::Object(200, shown)));
     }
     Ok(Some(Outcome::Success(success(request, &current))))
@@ -219,7 +219,7 @@ async fn mark(
         Ok(stored) => {
             definitions::after_write(context, request, &stored).await;
             context.wake_deletions();
-            let shown = Shown::stored(&request.resource, &request.version, stored)?;
+            let shown = Shown::converted(&request.resource, &request.version, stored).await?;
             Ok(Some(Outcome::Object(code, shown)))
         }
         Err(()) => Ok(None),
@@ -238,7 +238,7 @@ pub async fn delete_collection(
         None => collection_options(request)?,
     };
     let selection = Selection::new(request, &list_options)?;
-    let page = selection.page(context, request, &list_options)?;
+    let page = selection.page(context, request, &list_options).await?;
     let items: Vec<Shown> = page.shown(request)?;
     let mut running = vec![];
     for stored in page.items.iter().cloned() {

@@ -25,7 +25,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     let path = request.resource.key(request.namespace(), request.name()).path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
-    Ok(Outcome::Object(200, Shown::stored(&request.resource, &request.version, stored)?))
+    Ok(Outcome::Object(200, Shown::converted(&request.resource, &request.version, stored).await?))
 }
 
 /// A resourceVersion; empty is 0. The error is upstream's text.
@@ -123,11 +123,14 @@ impl Selection {
     }
 
     /// One page of the list.
-    pub fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
+    pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options)?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let unselected = options.label_selector.is_empty() && options.field_selector.is_empty();
         let candidates = self.candidates(&root, after.as_deref());
+        if self.needs_content {
+            request.resource.prepare(&candidates, &request.version).await?;
+        }
         let mut items = vec![];
         let mut rest = candidates.iter();
         let mut more = false;
@@ -141,6 +144,9 @@ impl Selection {
                 more = rest.len() > 0;
                 break;
             }
+        }
+        if request.resource.is_prepared() {
+            request.resource.prepare(&items.iter().collect::<Vec<_>>(), &request.version).await?;
         }
         let mut page = Page { items, revision, continue_token: String::new(), remaining: None };
         if more {
@@ -247,7 +253,7 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
             .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
         wait_until(context, version).await?;
     }
-    let page = selection.page(context, request, &options)?;
+    let page = selection.page(context, request, &options).await?;
     Ok(Outcome::List(ListOutcome {
         items: page.shown(request)?,
         revision: page.revision,

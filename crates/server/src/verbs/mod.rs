@@ -177,6 +177,12 @@ impl Shown {
         Ok(Shown::Stored(stored, body))
     }
 
+    /// The same, converted if that has not been done yet.
+    pub async fn converted(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
+        resource.prepare(&[&stored], version).await?;
+        Shown::stored(resource, version, stored)
+    }
+
     pub fn to_value(&self) -> Value {
         match self {
             Shown::Stored(stored, body) => body.to_value(stored.revision),

@@ -201,11 +201,11 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(request: &Request) -> Result<Attempt, Status> {
+    async fn new(request: &Request) -> Result<Attempt, Status> {
         let path = request.resource.key(request.namespace(), request.name()).path;
         let current = request.resource.collection.get(&path);
         let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
-        let old = request.resource.read(&current, &request.version)?;
+        let old = request.resource.read_converted(&current, &request.version).await?;
         let paths = paths(request)?;
         let mut scale = scale_of(&old, &paths, integer(&old, &paths.spec_replicas)?)?;
         let tracked = tracked_paths(request);
@@ -292,7 +292,7 @@ async fn scale_loop(
     let manager = request.manager(&options.field_manager);
     let types = ScaleTypes::new();
     for _ in 0..limits::WRITE_RETRIES {
-        let attempt = Attempt::new(request)?;
+        let attempt = Attempt::new(request).await?;
         let given = change(&attempt.scale)?;
         check_version(request, &given, &attempt.current)?;
         let mut scale = attempt.scale.clone();
@@ -359,7 +359,7 @@ async fn commit(
         return show(&object).map(Some);
     }
     match write::store(context, request, &object, Some(&attempt.current)).await? {
-        Ok(stored) => show(&request.resource.read(&stored, &request.version)?).map(Some),
+        Ok(stored) => show(&request.resource.read_converted(&stored, &request.version).await?).map(Some),
         Err(()) => Ok(None),
     }
 }
@@ -377,7 +377,7 @@ async fn apply(
     let types = ScaleTypes::new();
     let force = if force { Force::Yes } else { Force::No };
     for _ in 0..limits::WRITE_RETRIES {
-        let attempt = Attempt::new(request)?;
+        let attempt = Attempt::new(request).await?;
         let tracking = field_manager(&manager, &types);
         let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?;
         if scale.at(&["spec", "replicas"]) != attempt.scale.at(&["spec", "replicas"]) {

@@ -127,7 +127,7 @@ async fn initial_state(
     }
     let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
     let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
-    let page = selection.page(context, request, &options)?;
+    let page = selection.page(context, request, &options).await?;
     let added = |shown| WatchEvent::Object("ADDED", shown);
     Ok((page.revision, page.shown(request)?.into_iter().map(added).collect()))
 }
@@ -164,13 +164,13 @@ impl Watch {
             };
             let events = match wake {
                 Wake::Events(events) => events,
-                Wake::End => return self.drain(),
+                Wake::End => return self.drain().await,
                 Wake::Time if clock::instant() >= self.deadline => return None,
-                Wake::Time => return Some(self.bookmark()),
+                Wake::Time => return Some(self.bookmark().await),
             };
             match events {
                 Ok(events) => {
-                    let shown = self.select(&events);
+                    let shown = self.select(&events).await;
                     if !shown.is_empty() {
                         return Some(shown);
                     }
@@ -184,28 +184,36 @@ impl Watch {
     }
 
     /// The end of the resource: what has happened until now is still told.
-    fn drain(&mut self) -> Option<Vec<WatchEvent>> {
+    async fn drain(&mut self) -> Option<Vec<WatchEvent>> {
         self.ended = true;
         let events = self.cursor.take().unwrap_or_default();
-        let shown = self.select(&events);
+        let shown = self.select(&events).await;
         (!shown.is_empty()).then_some(shown)
     }
 
     /// What is still untold, then a bookmark at the newest revision.
-    fn bookmark(&mut self) -> Vec<WatchEvent> {
+    async fn bookmark(&mut self) -> Vec<WatchEvent> {
         let left = self.deadline.saturating_duration_since(clock::instant());
         self.next_bookmark = Some(clock::instant() + bookmark_delay(left)).filter(|next| *next < self.deadline);
         // asked for before the ring is read: everything up to here is in it
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
-        let mut shown = self.select(&events);
+        let mut shown = self.select(&events).await;
         self.sent = self.sent.max(revision).max(self.cursor.after());
         shown.push(WatchEvent::Bookmark(self.sent, false));
         shown
     }
 
     /// What selectors leave of events; an error ends the stream.
-    fn select(&mut self, events: &[Arc<Event>]) -> Vec<WatchEvent> {
+    async fn select(&mut self, events: &[Arc<Event>]) -> Vec<WatchEvent> {
+        let (resource, version) = (&self.request.resource, &self.request.version);
+        if resource.is_prepared() {
+            let objects: Vec<&Arc<Stored>> = events.iter().flat_map(|e| e.previous.iter().chain([&e.object])).collect();
+            if let Err(status) = resource.prepare(&objects, version).await {
+                self.ended = true;
+                return vec![WatchEvent::Error(status)];
+            }
+        }
         let mut out = vec![];
         for event in events {
             match self.one(event) {

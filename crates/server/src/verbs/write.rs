@@ -74,7 +74,7 @@ async fn create_prepared(
         super::quota::charge(&write, &object).await?;
         warn(request, &object, None);
         if options.dry_run {
-            return dry_run_create(request, object, &name);
+            return dry_run_create(request, object, &name).await;
         }
         let version = object.str_at(&["metadata", "resourceVersion"]);
         if version.parse::<u64>().is_ok_and(|v| v != 0) {
@@ -92,14 +92,14 @@ async fn create_prepared(
     }
 }
 
-fn dry_run_create(request: &Request, object: Value, name: &str) -> Result<Outcome, Status> {
+async fn dry_run_create(request: &Request, object: Value, name: &str) -> Result<Outcome, Status> {
     let path = request.resource.key(request.namespace(), name).path;
     if request.resource.collection.get(&path).is_some() {
         return Err(already_exists(request, &object));
     }
     let version = &request.version;
-    let stored = request.resource.to_storage(object, version)?;
-    let shown = request.resource.out_of_storage(stored, version)?;
+    let stored = request.resource.to_storage(object, version).await?;
+    let shown = request.resource.out_of_storage(stored, version).await?;
     Ok(Outcome::Object(201, Shown::Tree(shown)))
 }
 
@@ -318,7 +318,7 @@ async fn attempt(
     current: Arc<Stored>,
 ) -> Result<Option<Outcome>, Status> {
     let resource = &request.resource;
-    let old = resource.read(&current, &request.version)?;
+    let old = resource.read_converted(&current, &request.version).await?;
     let object = changed(request, change, options, &old)?;
     let shown_options = admit::write_options("UpdateOptions", options);
     let write = update_of(context, request, options, &shown_options);
@@ -506,8 +506,8 @@ async fn commit_update(
                 Err(refused) => return retry(request, change, refused),
             }
         }
-        let mut shown = resource.to_storage(object, &request.version)?;
-        shown = resource.out_of_storage(shown, &request.version)?;
+        let mut shown = resource.to_storage(object, &request.version).await?;
+        shown = resource.out_of_storage(shown, &request.version).await?;
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }
@@ -547,7 +547,7 @@ pub async fn store(
     current: Option<&Arc<Stored>>,
 ) -> Result<Result<Arc<Stored>, ()>, Status> {
     let resource = &request.resource;
-    let stored = resource.to_storage(object.clone(), &request.version)?;
+    let stored = resource.to_storage(object.clone(), &request.version).await?;
     let (body, meta) = (Body::encode(&stored), Meta::of(&stored));
     if body.bytes.len() > limits::OBJECT_BYTES_MAX {
         return Err(Status::untyped(500, "etcdserver: request is too large"));
@@ -584,6 +584,6 @@ fn warn(request: &Request, object: &Value, old: Option<&Value>) {
 /// What follows a write before it is answered, and the answer.
 async fn finish(context: &Context, request: &Request, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
     definitions::after_write(context, request, &stored).await;
-    let shown = Shown::stored(&request.resource, &request.version, stored)?;
+    let shown = Shown::converted(&request.resource, &request.version, stored).await?;
     Ok(Outcome::Object(code, shown))
 }

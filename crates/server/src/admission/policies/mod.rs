@@ -157,13 +157,13 @@ impl Policies {
     }
 
     /// Refuses a write, or warns about it.
-    pub fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        let snapshot = self.snapshot.load();
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let snapshot = self.snapshot.load_full();
         let mut findings = Findings::default();
         for policy in snapshot.policies.values() {
             let bindings: Vec<&Arc<Binding>> = snapshot.bindings.values().filter(|b| b.policy == policy.name).collect();
             if !bindings.is_empty() {
-                apply(world, attributes, policy, &bindings, &mut findings)?;
+                apply(world, attributes, policy, &bindings, &mut findings).await?;
             }
         }
         match findings.first {
@@ -186,7 +186,7 @@ fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
 }
 
 /// Runs one policy under each of its bindings.
-fn apply(
+async fn apply(
     world: &World<'_>,
     attributes: &Attributes<'_>,
     policy: &Policy,
@@ -201,13 +201,13 @@ fn apply(
             return Ok(());
         }
     };
-    let shown = Shown::new(attributes, &version)?;
+    let shown = Shown::new(attributes, &version).await?;
     let subject = Subject::new(world, attributes, &version, &shown)?;
     for binding in bindings {
         if binding.matching.version(world, attributes).is_none() {
             continue;
         }
-        let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace) {
+        let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
             Ok(params) => params,
             Err(why) => {
                 findings.misconfigured(policy, Some(binding), &why);

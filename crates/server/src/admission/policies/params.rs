@@ -6,6 +6,7 @@ use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
 use crate::admission::World;
+use crate::objects::Stored;
 use crate::resource::{Resource, Version, group_version};
 
 /// `paramKind`.
@@ -64,7 +65,7 @@ impl ParamRef {
 }
 
 /// The parameters with which a policy runs: none once if it takes none.
-pub fn collect(
+pub async fn collect(
     source: Option<&Source>,
     reference: Option<&ParamRef>,
     namespace: &Text,
@@ -72,13 +73,13 @@ pub fn collect(
     let (Some(source), Some(reference)) = (source, reference) else { return Ok(vec![None]) };
     let place = source.place(reference, namespace)?;
     let found = match &reference.selector {
-        Some(selector) => source.selected(&place, selector)?,
-        None => source.named(&place, &reference.name)?,
+        Some(selector) => source.selected(&place, selector),
+        None => source.named(&place, &reference.name),
     };
     if found.is_empty() && reference.denies_missing {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
-    Ok(found.into_iter().map(Some).collect())
+    source.read(&found).await
 }
 
 impl Source {
@@ -96,20 +97,21 @@ impl Source {
         }
     }
 
-    fn named(&self, namespace: &str, name: &str) -> Result<Vec<Value>, String> {
-        let found = self.resource.collection.get(&self.resource.key(namespace, name).path);
-        found.iter().map(|stored| self.read(stored)).collect()
+    fn named(&self, namespace: &str, name: &str) -> Vec<Arc<Stored>> {
+        self.resource.collection.get(&self.resource.key(namespace, name).path).into_iter().collect()
     }
 
-    fn selected(&self, namespace: &Text, selector: &LabelSelector) -> Result<Vec<Value>, String> {
+    fn selected(&self, namespace: &Text, selector: &LabelSelector) -> Vec<Arc<Stored>> {
         let (root, _) = self.resource.collection.latest();
-        let meant = |stored: &&Arc<crate::objects::Stored>| {
+        let meant = |stored: &&Arc<Stored>| {
             stored.meta.namespace == *namespace && selector.matches(|key| stored.meta.label(key))
         };
-        root.values().filter(meant).map(|stored| self.read(stored)).collect()
+        root.values().filter(meant).cloned().collect()
     }
 
-    fn read(&self, stored: &crate::objects::Stored) -> Result<Value, String> {
-        self.resource.read(stored, &self.version).map_err(|status| status.message.clone())
+    async fn read(&self, found: &[Arc<Stored>]) -> Result<Vec<Option<Value>>, String> {
+        let text = |status: machinery::Status| status.message.clone();
+        self.resource.prepare(&found.iter().collect::<Vec<_>>(), &self.version).await.map_err(text)?;
+        found.iter().map(|stored| self.resource.read(stored, &self.version).map(Some).map_err(text)).collect()
     }
 }

@@ -86,9 +86,13 @@ impl Hook {
     }
 
     /// The version in which the webhook wants to see a write, and its objects in that version; none if it isn't asked.
-    fn wants(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<(Arc<Version>, Shown)>, Status> {
+    async fn wants(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<(Arc<Version>, Shown)>, Status> {
         let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
-        let shown = Shown::new(attributes, &version)?;
+        let shown = Shown::new(attributes, &version).await?;
         if self.conditions.is_empty() {
             return Ok(Some((version, shown)));
         }
@@ -149,6 +153,10 @@ impl Hook {
 impl Webhooks {
     pub fn new(client: Arc<Client>) -> Webhooks {
         Webhooks { mutating: ArcSwap::default(), validating: ArcSwap::default(), client }
+    }
+
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
     }
 
     pub fn observe(&self, key: &Key, event: &Event) {
@@ -213,7 +221,7 @@ impl Webhooks {
         hook: &Hook,
         attributes: &Attributes<'_>,
     ) -> Result<Option<Value>, Status> {
-        let Some((version, shown)) = hook.wants(world, attributes)? else { return Ok(None) };
+        let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
         let patched = match hook.call(&self.client, attributes, &version, &shown).await {
             Ok(patched) => patched,
             Err(failure) => {
@@ -223,7 +231,7 @@ impl Webhooks {
         };
         let Some(object) = patched.filter(|object| *object != shown.object) else { return Ok(None) };
         match attributes.is_versioned() {
-            true => attributes.resource.convert(object, &version, attributes.version).map(Some),
+            true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
             false => Ok(Some(object)),
         }
     }
@@ -233,7 +241,7 @@ impl Webhooks {
         let configurations = self.validating.load_full();
         let mut calls = vec![];
         for hook in configurations.values().flat_map(|hooks| hooks.iter()) {
-            if let Some((version, shown)) = hook.wants(world, attributes)? {
+            if let Some((version, shown)) = hook.wants(world, attributes).await? {
                 calls.push(async move {
                     let answered = hook.call(&self.client, attributes, &version, &shown).await;
                     answered.map_or_else(|failure| hook.judge(failure), |_| Ok(()))

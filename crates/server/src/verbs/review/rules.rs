@@ -2,7 +2,7 @@
 
 use machinery::{Status, Text, Value};
 
-use crate::authorization::{Rule, joined};
+use crate::authorization::Rule;
 use crate::verbs::{Context, Request};
 
 /// The rules that the asker holds in a namespace.
@@ -21,7 +21,7 @@ pub fn answer(context: &Context, request: &Request, object: &Value) -> Result<Va
     ]
     .into();
     if !errors.is_empty() {
-        status.set_at(&["evaluationError"], Value::from(joined(&errors)));
+        status.set_at(&["evaluationError"], Value::from(machinery::status::aggregate(&errors)));
     }
     let members = [
         ("apiVersion", Value::String(request.api_version())),

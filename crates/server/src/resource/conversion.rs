@@ -1,0 +1,266 @@
+//! Conversion by webhook: ConversionReview, and what is made of its answer (crd.md 16.3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::field::FieldPath;
+use machinery::patch::gotext::type_of;
+use machinery::status::aggregate;
+use machinery::{Status, Value};
+
+use super::{Resource, Version};
+use crate::webhook::{Client, Endpoint};
+use crate::{clock, limits};
+
+/// How objects of one version become objects of another.
+#[derive(Clone, Debug)]
+pub enum Conversion {
+    /// Only `apiVersion` is rewritten.
+    None,
+    Webhook(Arc<Webhook>),
+}
+
+/// The webhook of a definition.
+#[derive(Debug)]
+pub struct Webhook {
+    endpoint: Arc<Endpoint>,
+    /// The first version of ConversionReview that both sides know.
+    review: Option<&'static str>,
+    client: Arc<Client>,
+}
+
+const REVIEWS: [(&str, &str); 2] = [("v1", "apiextensions.k8s.io/v1"), ("v1beta1", "apiextensions.k8s.io/v1beta1")];
+
+impl Conversion {
+    /// Reads `spec.conversion`.
+    pub fn parse(conversion: &Value, client: &Arc<Client>) -> Conversion {
+        let webhook = conversion.get("webhook").filter(|_| conversion.str_at(&["strategy"]) == "Webhook");
+        let Some(webhook) = webhook else { return Conversion::None };
+        let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let known = |version: &Value| REVIEWS.iter().find(|(name, _)| version.as_str() == Some(*name));
+        Conversion::Webhook(Arc::new(Webhook {
+            endpoint: client.endpoint(webhook.get("clientConfig").unwrap_or(&Value::Null)),
+            review: versions.iter().find_map(known).map(|(_, api_version)| *api_version),
+            client: client.clone(),
+        }))
+    }
+}
+
+impl Webhook {
+    /// The objects, all of one version, in another. One bad object fails all.
+    pub async fn convert(&self, resource: &Resource, objects: Vec<Value>, to: &Version) -> Result<Vec<Value>, Status> {
+        let Some(first) = objects.first() else { return Ok(vec![]) };
+        let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
+        let prefix = format!("conversion webhook for {api_version}, Kind={kind}");
+        let failed = |why: String| Status::untyped(500, format!("{prefix}{why}"));
+        let desired = resource.api_version(to);
+        let converted = self.call(&desired, &objects).await.map_err(|why| failed(format!(" failed: {why}")))?;
+        if converted.len() != objects.len() {
+            return Err(failed(format!(" returned {} objects, expected {}", converted.len(), objects.len())));
+        }
+        let single = objects.len() == 1;
+        let pairs = objects.iter().zip(converted).enumerate();
+        let checked =
+            pairs.map(|(i, (old, new))| checked(old, new, &desired).map_err(|wrong| failed(wrong.text(single, i))));
+        checked.collect()
+    }
+
+    async fn call(&self, desired: &str, objects: &[Value]) -> Result<Vec<Value>, String> {
+        let api_version = self.review.ok_or("no supported conversion review versions")?;
+        let uid = clock::uuid();
+        let request: Value = [
+            ("uid", Value::from(uid.as_str())),
+            ("desiredAPIVersion", Value::from(desired)),
+            ("objects", Value::Array(objects.to_vec())),
+        ]
+        .into();
+        let review: Value =
+            [("kind", Value::from("ConversionReview")), ("apiVersion", Value::from(api_version)), ("request", request)]
+                .into();
+        let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
+        let answer = self.client.post(&self.endpoint, timeout, review.to_json().into()).await?;
+        converted_objects(answer, api_version, &uid)
+    }
+}
+
+/// The objects of an answer that says it went well.
+fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let (told_version, told_kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    if api_version.ends_with("/v1") && (told_version != api_version || told_kind != "ConversionReview") {
+        let shown = if told_version.is_empty() { "/" } else { told_version };
+        return Err(format!(
+            "expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"
+        ));
+    }
+    let response = answer.get("response").filter(|response| !response.is_null());
+    let response = response.ok_or("no response provided")?;
+    let told = response.str_at(&["uid"]);
+    if api_version.ends_with("/v1") && told != uid {
+        return Err(format!("expected response.uid={uid:?}, got {told:?}"));
+    }
+    match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
+        ("Success", _) => {}
+        (status, "") => return Err(format!("response.result.status was '{status}', not 'Success'")),
+        (_, message) => return Err(message.to_owned()),
+    }
+    match answer.remove_at(&["response", "convertedObjects"]) {
+        Some(Value::Array(objects)) => Ok(objects),
+        _ => Ok(vec![]),
+    }
+}
+
+/// What is wrong with one converted object.
+enum Wrong {
+    Version(String),
+    Object(String),
+    Metadata(String),
+}
+
+impl Wrong {
+    fn text(&self, single: bool, index: usize) -> String {
+        match (self, single) {
+            (Wrong::Version(why), true) => format!(" returned invalid object at index {index}: {why}"),
+            (Wrong::Object(why), true) => format!(" returned invalid object: {why}"),
+            (Wrong::Version(why) | Wrong::Object(why), false) => {
+                format!(" returned invalid converted object at index {index}: {why}")
+            }
+            (Wrong::Metadata(why), true) => format!(" returned invalid metadata: {why}"),
+            (Wrong::Metadata(why), false) => format!(" returned invalid metadata in object at index {index}: {why}"),
+        }
+    }
+}
+
+/// A converted object with the metadata that it had, but for labels and annotations.
+fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
+    let found = new.str_at(&["apiVersion"]);
+    if found != desired {
+        return Err(Wrong::Version(format!("invalid groupVersion (expected {desired}, received {found})")));
+    }
+    let (kind, found) = (old.str_at(&["kind"]), new.str_at(&["kind"]));
+    if found != kind {
+        return Err(Wrong::Version(format!("invalid kind (expected {kind}, received {found})")));
+    }
+    for (member, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (before, after) = (old.str_at(&["metadata", member]), new.str_at(&["metadata", member]));
+        if before != after {
+            return Err(Wrong::Object(format!("must have the same {name}: {before} != {after}")));
+        }
+    }
+    let metadata = restored(old.get("metadata"), new.get("metadata")).map_err(Wrong::Metadata)?;
+    new.set_at(&["metadata"], metadata);
+    Ok(new)
+}
+
+/// The metadata of before, with the labels and annotations of after.
+fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, String> {
+    let after = after.filter(|metadata| !metadata.is_null()).ok_or("missing metadata in converted object")?;
+    if after.as_object().is_none() {
+        let of = type_of(after);
+        return Err(format!("invalid metadata of type {of} in converted object"));
+    }
+    let mut metadata = before.cloned().unwrap_or_default();
+    let mut changed = Value::object();
+    for member in ["labels", "annotations"] {
+        let given = after.get(member).filter(|map| !map.is_null());
+        let Some(given) = given else {
+            metadata.remove_at(&[member]);
+            continue;
+        };
+        if metadata.get(member) != Some(given) {
+            check_texts(member, given)?;
+            changed.set_at(&[member], given.clone());
+            metadata.set_at(&[member], given.clone());
+        }
+    }
+    let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    if errors.is_empty() { Ok(metadata) } else { Err(aggregate(&errors)) }
+}
+
+/// Whether labels or annotations are texts.
+fn check_texts(member: &str, given: &Value) -> Result<(), String> {
+    let Some(map) = given.as_object() else {
+        return Err(format!("invalid metadata.{member} of type {} in converted object", type_of(given)));
+    };
+    match map.iter().find(|(_, value)| value.as_str().is_none()) {
+        Some((key, value)) => {
+            let of = type_of(value);
+            Err(format!("metadata.{member}[{key}] must be a string, but is {of} in converted object"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn object(metadata: Value) -> Value {
+        json!({"apiVersion": "g.io/v1", "kind": "Foo", "metadata": (metadata)})
+    }
+
+    #[test]
+    fn what_webhooks_may_not_do_is_told() {
+        let old = object(json!({"name": "a", "namespace": "n", "uid": "u", "labels": {"a": "b"}}));
+        let new = |change: &[(&str, Value)]| {
+            let mut object = json!({"apiVersion": "g.io/v2", "kind": "Foo",
+                "metadata": {"name": "a", "namespace": "n", "uid": "u"}});
+            change.iter().for_each(|(path, value)| object.set_at(&path.split('.').collect::<Vec<_>>(), value.clone()));
+            object
+        };
+        let cases = [
+            (new(&[]), Ok(json!({"name": "a", "namespace": "n", "uid": "u"}))),
+            (
+                new(&[("metadata.labels", json!({"c": "d"})), ("metadata.generation", json!(7))]),
+                Ok(json!({"name": "a", "namespace": "n", "uid": "u", "labels": {"c": "d"}})),
+            ),
+            (
+                new(&[("apiVersion", json!("g.io/v1"))]),
+                Err(" returned invalid object at index 0: invalid groupVersion (expected g.io/v2, received g.io/v1)"),
+            ),
+            (
+                new(&[("kind", json!("Bar"))]),
+                Err(" returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
+            ),
+            (new(&[("metadata.name", json!("b"))]), Err(" returned invalid object: must have the same name: a != b")),
+            (new(&[("metadata.uid", json!("v"))]), Err(" returned invalid object: must have the same UID: u != v")),
+            (
+                new(&[("metadata.labels", json!(1))]),
+                Err(" returned invalid metadata: invalid metadata.labels of type int64 in converted object"),
+            ),
+            (
+                new(&[("metadata.labels", json!({"k": 1}))]),
+                Err(
+                    " returned invalid metadata: metadata.labels[k] must be a string, but is int64 in converted object",
+                ),
+            ),
+        ];
+        for (new, want) in cases {
+            let shown = new.to_json();
+            let found = checked(&old, new, "g.io/v2").map(|object| object.get("metadata").cloned().unwrap_or_default());
+            let found = found.map_err(|wrong| wrong.text(true, 0));
+            assert_eq!(found, want.map_err(str::to_owned), "{shown}");
+        }
+    }
+
+    #[test]
+    fn answers_that_are_no_success() {
+        let answer = |response: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": (response)});
+        let cases = [
+            (
+                json!({"kind": "x"}),
+                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=x",
+            ),
+            (answer(Value::Null), "no response provided"),
+            (answer(json!({"uid": "v"})), "expected response.uid=\"u\", got \"v\""),
+            (answer(json!({"uid": "u"})), "response.result.status was '', not 'Success'"),
+            (answer(json!({"uid": "u", "result": {"status": "Failure", "message": "no"}})), "no"),
+        ];
+        for (answer, want) in cases {
+            assert_eq!(converted_objects(answer, "apiextensions.k8s.io/v1", "u").unwrap_err(), want);
+        }
+        let beta = json!({"response": {"result": {"status": "Success"}, "convertedObjects": [{}]}});
+        assert_eq!(converted_objects(beta, "apiextensions.k8s.io/v1beta1", "u").unwrap().len(), 1);
+    }
+}

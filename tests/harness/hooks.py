@@ -1,0 +1,75 @@
+"""A webhook server for tests: HTTPS with the certificate of a pintle, answers from Python functions."""
+import base64
+import http.server
+import json
+import ssl
+import threading
+
+
+class Hooks:
+    """`with Hooks(server) as hooks:` answers on 127.0.0.1 with the serving certificate of `server`.
+
+    `hooks.on(path, answer)` registers a function from the review's request to its response; `hooks.asked` collects
+    (path, request). A response is completed with the uid and, for admission, `allowed`; bytes are sent as they are.
+    """
+
+    def __init__(self, server):
+        self.certificates = server.dir
+        self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
+        self.answers, self.asked = {}, []
+
+    def __enter__(self):
+        hooks = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                path = self.path.split("?")[0]
+                hooks.asked.append((path, review["request"]))
+                status, body = hooks.answer(path, review)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                except OSError:
+                    self.close_connection = True  # whoever asked did not wait
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificates / "serving.crt", self.certificates / "serving.key")
+        self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.port = self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
+
+    def on(self, path, answer):
+        self.answers[path] = answer
+        return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle}
+
+    def answer(self, path, review):
+        if path not in self.answers:
+            return 404, b"no such hook"
+        given = self.answers[path](review["request"])
+        if isinstance(given, bytes):
+            return 200, given
+        response = {"uid": review["request"]["uid"], **given}
+        return 200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}).encode()
+
+    def requests(self, path):
+        return [request for asked, request in self.asked if asked == path]
+
+
+def patch(*operations):
+    document = base64.b64encode(json.dumps(operations).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": document}

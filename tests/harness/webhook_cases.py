@@ -1,0 +1,276 @@
+"""Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
+import threading
+
+from cli_cases import Watch
+from hooks import Hooks, patch
+from pintle import Pintle, eventually
+
+CORE = "/api/v1/namespaces/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+BOATS = "/apis/harbor.example.com/{}/namespaces/default/boats"
+
+
+def hook(name, client, **more):
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+    return {"name": f"{name}.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 5, **more}
+
+
+def configure(server, kind, *hooks):
+    plural = kind.lower() + "webhookconfigurations"
+    server.request("DELETE", ADMISSION + plural + "/all")
+    server.ok("POST", ADMISSION + plural, {"metadata": {"name": "all"}, "webhooks": list(hooks)})
+
+
+def create(server, name, query="", **more):
+    return server.request("POST", CORE + query, {"metadata": {"name": name}, **more})
+
+
+def refused(server, name, code, message, query=""):
+    status, answer, _ = create(server, name, query)
+    assert (status, answer["message"]) == (code, message), (status, answer)
+    assert server.request("GET", f"{CORE}/{name}")[0] == 404, "nothing is written"
+    return answer
+
+
+def calling(name, why):
+    return f'Internal error occurred: failed calling webhook "{name}.hooks.example.com": {why}'
+
+
+def validating(server, hooks):
+    deny = hooks.on("/deny", lambda _: {"allowed": False, "status": {"code": 418, "reason": "Teapot", "message": "short"}})
+    configure(server, "Validating", hook("deny", deny))
+    answer = refused(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
+    assert answer["reason"] == "Teapot"
+    configure(server, "Validating", hook("deny", hooks.on("/no", lambda _: {"allowed": False})))
+    refused(server, "denied", 400, 'admission webhook "deny.hooks.example.com" denied the request without explanation')
+    warn = hooks.on("/warn", lambda _: {"allowed": True, "warnings": ["mind the gap"]})
+    configure(server, "Validating", hook("warn", warn))
+    status, _, headers = create(server, "warned")
+    assert (status, headers["warning"]) == (201, '299 - "mind the gap"'), headers
+    server.ok("PATCH", CORE + "/warned", {"data": {"a": "b"}})
+    server.ok("DELETE", CORE + "/warned")
+    created, updated, deleted = hooks.requests("/warn")
+    assert (created["operation"], created["oldObject"], created["object"]["metadata"]["name"]) == ("CREATE", None, "warned")
+    assert created["userInfo"]["username"] == "tester" and created["resource"]["resource"] == "configmaps", created
+    assert (updated["operation"], updated["oldObject"].get("data"), updated["object"]["data"]) == ("UPDATE", None, {"a": "b"})
+    assert (deleted["operation"], deleted["object"], deleted["oldObject"]["data"]) == ("DELETE", None, {"a": "b"})
+    assert deleted["options"] == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}, deleted
+
+
+def mutating(server, hooks):
+    def first(request):
+        labels = request["object"]["metadata"].get("labels", {})
+        return patch({"op": "add", "path": "/metadata/labels", "value": {**labels, "seen": str(len(hooks.requests("/first")))}})
+    second = lambda request: patch({"op": "add", "path": "/data", "value": {"by": "second"}})
+    hooks.on("/first", first)
+    configure(server, "Mutating", hook("first", hooks.on("/first", first), reinvocationPolicy="IfNeeded"),
+              hook("second", hooks.on("/second", second)))
+    status, made, _ = create(server, "mutated")
+    assert (status, made["data"], made["metadata"]["labels"]) == (201, {"by": "second"}, {"seen": "2"}), made
+    assert [len(hooks.requests(path)) for path in ("/first", "/second")] == [2, 1]
+    bad = hooks.on("/bad", lambda _: patch({"op": "remove", "path": "/nowhere"}))
+    configure(server, "Mutating", hook("bad", bad))
+    assert create(server, "broken")[0] == 500
+    name = hooks.on("/rename", lambda _: patch({"op": "replace", "path": "/metadata/uid", "value": "other"}))
+    configure(server, "Mutating", hook("rename", name))
+    status, answer, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
+    assert status in (409, 422), answer
+    server.ok("DELETE", ADMISSION + "mutatingwebhookconfigurations/all")
+    assert server.ok("GET", CORE + "/mutated")["data"] == {"by": "second"}
+
+
+def failing(server, hooks):
+    gone = {"service": {"namespace": "default", "name": "none", "path": "/x"}}
+    at = "https://none.default.svc:443/x?timeout=5s"
+    configure(server, "Validating", hook("gone", gone))
+    refused(server, "failed", 500, calling("gone", f'failed to call webhook: Post "{at}": service "none" not found'))
+    configure(server, "Validating", hook("gone", gone, failurePolicy="Ignore"))
+    assert create(server, "open")[0] == 201
+    configure(server, "Validating", hook("closed", {"url": "https://127.0.0.1:1/x"}))
+    why = 'failed to call webhook: Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused'
+    refused(server, "failed", 500, calling("closed", why))
+    client = hooks.on("/trust", lambda _: {"allowed": True})
+    configure(server, "Validating", hook("trust", {"url": client["url"]}))
+    why = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    refused(server, "failed", 500, calling("trust", f'failed to call webhook: Post "{client["url"]}?timeout=5s": {why}'))
+    release = threading.Event()
+    slow = hooks.on("/slow", lambda _: release.wait(20) and {"allowed": True})
+    configure(server, "Validating", hook("slow", slow, timeoutSeconds=1))
+    why = f'failed to call webhook: Post "{slow["url"]}?timeout=1s": context deadline exceeded'
+    refused(server, "failed", 500, calling("slow", why))
+    release.set()
+    configure(server, "Validating", hook("lie", hooks.on("/lie", lambda _: {"allowed": True, "uid": "x"})))
+    status, answer, _ = create(server, "failed")
+    assert status == 500 and 'received invalid webhook response: expected response.uid="' in answer["message"], answer
+    configure(server, "Validating", hook("text", hooks.on("/text", lambda _: b"<html>")))
+    why = "failed to call webhook: couldn't get version/kind; json parse error: invalid character '<' looking for beginning of value"
+    refused(server, "failed", 500, calling("text", why))
+    configure(server, "Validating", hook("absent", {**client, "url": client["url"].replace("/trust", "/absent")}))
+    refused(server, "failed", 500, calling("absent", "failed to call webhook: the server could not find the requested resource"))
+
+
+def choosing(server, hooks):
+    client = hooks.on("/pick", lambda _: {"allowed": False})
+    said = 'admission webhook "pick.hooks.example.com" denied the request without explanation'
+    configure(server, "Validating", hook("pick", client, sideEffects="NoneOnDryRun", matchConditions=[
+        {"name": "not-mine", "expression": "!object.metadata.name.startsWith('mine')"}]))
+    assert create(server, "mine")[0] == 201
+    refused(server, "yours", 400, said)
+    refused(server, "yours", 400, said, query="?dryRun=All")
+    assert [request["dryRun"] for request in hooks.requests("/pick")] == [False, True]
+    configure(server, "Validating", hook("pick", client, objectSelector={"matchLabels": {"watch": "yes"}}))
+    assert create(server, "unlabelled")[0] == 201
+    status, _, _ = server.request("PATCH", CORE + "/unlabelled", {"metadata": {"labels": {"watch": "yes"}}})
+    assert status == 400
+    configure(server, "Validating", hook("pick", client, namespaceSelector={"matchLabels": {"guarded": "yes"}}))
+    assert create(server, "unguarded")[0] == 201
+    server.ok("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"guarded": "yes"}}})
+    refused(server, "guarded", 400, said)
+    configure(server, "Validating", hook("pick", client, matchConditions=[{"name": "odd", "expression": "object.data.x == 'y'"}]))
+    why = "expression 'object.data.x == 'y'' resulted in error: no such key: data"
+    refused(server, "odd", 403, f'configmaps "odd" is forbidden: {why}')
+
+
+def by_service(server, hooks):
+    hooks.on("/service", lambda _: {"allowed": False})
+    client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
+        configure(mapped, "Validating", hook("service", client))
+        refused(mapped, "x", 400, 'admission webhook "service.hooks.example.com" denied the request without explanation')
+
+
+def swapped(request):
+    """Converts boats: what is `sails` in v1 is `rig.sails` in v2."""
+    objects = []
+    for boat in request["objects"]:
+        boat["apiVersion"] = request["desiredAPIVersion"]
+        spec = boat.get("spec", {})
+        if request["desiredAPIVersion"].endswith("v2"):
+            boat["spec"] = {"rig": {"sails": spec.get("sails", 0)}}
+        else:
+            boat["spec"] = {"sails": spec.get("rig", {}).get("sails", 0)}
+        boat["metadata"].setdefault("annotations", {})["converted"] = "yes"
+        boat["metadata"]["generation"] = 99
+        objects.append(boat)
+    return {"convertedObjects": objects, "result": {"status": "Success"}}
+
+
+def boats(client, storage="v1"):
+    def version(name, spec):
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
+        return {"name": name, "served": True, "storage": name == storage, "schema": {"openAPIV3Schema": schema}}
+    number = {"type": "integer"}
+    return {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
+        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [version("v1", {"sails": number}),
+                     version("v2", {"rig": {"type": "object", "properties": {"sails": number}}})],
+        "conversion": {"strategy": "Webhook",
+                       "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}}}
+
+
+def boat(version, name, **spec):
+    return {"apiVersion": "harbor.example.com/" + version, "kind": "Boat", "metadata": {"name": name}, "spec": spec}
+
+
+def converting(server, hooks):
+    v1, v2 = BOATS.format("v1"), BOATS.format("v2")
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    watch = Watch(server, v2 + "?watch=1&resourceVersion=0")
+    made = server.ok("POST", v1, boat("v1", "gig", sails=1))
+    assert made["spec"] == {"sails": 1} and "annotations" not in made["metadata"]
+    found = server.ok("GET", v2 + "/gig")
+    assert found["spec"] == {"rig": {"sails": 1}} and found["metadata"]["annotations"] == {"converted": "yes"}, found
+    assert found["metadata"]["generation"] == 1 and found["metadata"]["uid"] == made["metadata"]["uid"]
+    made = server.ok("POST", v2, boat("v2", "yawl", rig={"sails": 2}))
+    assert made["spec"] == {"rig": {"sails": 2}}, made
+    assert server.ok("GET", v1 + "/yawl")["spec"] == {"sails": 2}
+    eventually(lambda: sum('"rig":{"sails"' in line for line in watch.lines) == 2)
+    for i in range(5):
+        server.ok("POST", v1, boat("v1", f"dinghy-{i}", sails=i))
+    eventually(lambda: len(watch.lines) == 7)
+    changed = server.ok("PATCH", v2 + "/yawl", {"spec": {"rig": {"sails": 3}}})
+    assert (changed["spec"], changed["metadata"]["generation"]) == ({"rig": {"sails": 3}}, 2), changed
+    apply = {"Content-Type": "application/apply-patch+yaml"}
+    server.ok("PATCH", v2 + "/yawl?fieldManager=a&force=true", boat("v2", "yawl", rig={"sails": 4}), headers=apply)
+    assert server.ok("GET", v1 + "/yawl")["spec"] == {"sails": 4}
+    server.ok("PATCH", v1 + "/yawl?fieldManager=b&force=true", boat("v1", "yawl", sails=5), headers=apply)
+    assert server.ok("GET", v2 + "/yawl")["spec"] == {"rig": {"sails": 5}}
+    server.ok("DELETE", v2 + "/yawl")
+    assert len(server.ok("GET", v2)["items"]) == 6
+
+
+def converting_lists(server, hooks):
+    client = hooks.on("/convert", swapped)
+    server.ok("POST", DEFINITIONS, boats(client))
+    for i in range(20):
+        server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i}", sails=i))
+    assert not hooks.requests("/convert"), "storage version: nobody is asked"
+    listed = server.ok("GET", BOATS.format("v2"))["items"]
+    assert len(listed) == 20 and all("rig" in item["spec"] for item in listed)
+    assert [len(request["objects"]) for request in hooks.requests("/convert")] == [20], "one call for a list"
+    # migration: store v2, rewrite everything, forget v1
+    definition = boats(client, storage="v2")["spec"]["versions"]
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
+    for item in server.ok("GET", BOATS.format("v2"))["items"]:
+        server.ok("PUT", BOATS.format("v2") + "/" + item["metadata"]["name"], item)
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com/status", {"status": {"storedVersions": ["v2"]}})
+    asked = len(hooks.requests("/convert"))
+    server.ok("GET", BOATS.format("v2"))
+    assert len(hooks.requests("/convert")) == asked, "what is stored in v2 needs no conversion to v2"
+    definition = [version for version in definition if version["name"] == "v2"]
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
+    assert len(server.ok("GET", BOATS.format("v2"))["items"]) == 20
+
+
+def converting_badly(server, hooks):
+    def change(alter):
+        def convert(request):
+            response = swapped(request)
+            alter(response)
+            return response
+        return convert
+
+    def metadata(key, value):
+        return change(lambda response: response["convertedObjects"][0]["metadata"].update({key: value}))
+    prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat"
+    cases = [
+        (change(lambda r: r.update(uid="x")), None),
+        (change(lambda r: r["convertedObjects"].pop()), prefix + " returned 0 objects, expected 1"),
+        (change(lambda r: r.update(result={"status": "Failure", "message": "sunk"})), prefix + " failed: sunk"),
+        (metadata("name", "other"), prefix + " returned invalid object: must have the same name: gig != other"),
+        (metadata("labels", {"a b": "c"}), None),
+        (change(lambda r: r["convertedObjects"][0].update(apiVersion="harbor.example.com/v1")),
+         prefix + " returned invalid object at index 0: invalid groupVersion "
+                  "(expected harbor.example.com/v2, received harbor.example.com/v1)"),
+    ]
+    # the last one converts well to the storage version: the object is written, and cannot be shown
+    written = [False] * (len(cases) - 1) + [True]
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/bad", swapped)))
+    server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+    server.ok("POST", CORE, {"metadata": {"name": "bystander"}})
+    for (answer, want), is_written in zip(cases, written):
+        hooks.on("/bad", answer)
+        for path in (BOATS.format("v2") + "/gig", BOATS.format("v2")):
+            status, found, _ = server.request("GET", path)
+            assert status == 500 and found["message"].startswith(prefix), found
+            assert want is None or found["message"] == want, found
+        status, found, _ = server.request("POST", BOATS.format("v2"), boat("v2", "new", rig={"sails": 1}))
+        assert status == 500, found
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert (server.request("GET", BOATS.format("v1") + "/new")[0] == 200) == is_written
+    watch = Watch(server, BOATS.format("v2") + "?watch=1&resourceVersion=0")
+    assert watch.ended.wait(10) and '"type":"ERROR"' in watch.lines[0], watch.lines
+    hooks.on("/bad", swapped)
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+
+
+CASES = [validating, mutating, failing, choosing, by_service, converting, converting_lists, converting_badly]
+
+
+def run(args, report):
+    for case in CASES:
+        if args.filter in case.__name__:
+            with Pintle(args.binary) as server, Hooks(server) as hooks:
+                report.case(case.__name__, lambda: case(server, hooks))
