@@ -1,5 +1,6 @@
 //! Health, version, and Go durations (api-machinery 18).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,17 +12,24 @@ use super::respond::text;
 use crate::request::Query;
 
 /// What the server says of its health.
-#[derive(Default)]
 pub struct Health {
     /// Shutdown has begun: not ready any more.
     pub draining: AtomicBool,
+    store: Arc<dyn store::Store>,
 }
 
-const CHECKS: [&str; 3] = ["ping", "log", "storage"];
-
 impl Health {
+    pub fn new(store: Arc<dyn store::Store>) -> Health {
+        Health { draining: AtomicBool::new(false), store }
+    }
+
+    /// A store that takes no writes makes the server not ready; it lives on, since it still reads and may recover.
     fn checks(&self, endpoint: &str) -> Vec<(&'static str, bool)> {
-        let mut checks: Vec<(&'static str, bool)> = CHECKS.iter().map(|name| (*name, true)).collect();
+        let storage = self.store.health();
+        if let Err(error) = &storage {
+            tracing::warn!(%error, "the storage check fails");
+        }
+        let mut checks = vec![("ping", true), ("log", true), ("storage", endpoint == "/livez" || storage.is_ok())];
         if endpoint == "/readyz" {
             checks.push(("informer-sync", true));
             checks.push(("shutdown", !self.draining.load(Ordering::Relaxed)));

@@ -33,6 +33,8 @@ pub struct State {
     pub base: Option<Vec<Entry>>,
     /// Why writes are refused for good, once they are.
     pub poisoned: Option<String>,
+    /// Why the last write could not be made; a later one may.
+    pub full: Option<String>,
 }
 
 impl State {
@@ -44,6 +46,12 @@ impl State {
             Expected::At(revision) => Some(revision),
         };
         if found == wanted { Ok(()) } else { Err(found) }
+    }
+
+    /// The live keys with their revisions.
+    #[cfg(test)]
+    pub fn revisions(&self) -> std::collections::BTreeMap<Bytes, Revision> {
+        self.index.iter().map(|(key, live)| (key.clone(), live.revision)).collect()
     }
 
     /// The index after `change`; what it replaces no longer counts once history up to `at` is forgotten. Of a deleted

@@ -1,7 +1,7 @@
 //! The contract, run on every engine.
 
 use bytes::Bytes;
-use store::{Change, Embedded, Expected, OpenError, Refused, Store, StoreError, Write};
+use store::{Change, Durability, Embedded, Expected, OpenError, Options, Refused, Store, StoreError, Write};
 
 fn put(key: &str, expected: Expected, value: &str) -> Write {
     Write {
@@ -17,9 +17,20 @@ fn delete(key: &str, revision: u64) -> Write {
 
 async fn on_every_engine<F: AsyncFn(&dyn Store)>(check: F) {
     check(&Embedded::in_memory()).await;
-    let directory = tempfile::tempdir().unwrap();
-    check(&Embedded::open(directory.path(), "a test").unwrap()).await;
+    let interval = Durability::Interval(std::time::Duration::from_millis(1));
+    for options in [
+        Options::default(),
+        SMALL,
+        Options { durability: interval, ..SMALL },
+        Options { durability: Durability::None, ..SMALL },
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        check(&Embedded::open(directory.path(), "a test", options).unwrap()).await;
+    }
 }
+
+/// Many files, and a checkpoint with each compaction.
+const SMALL: Options = Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0 };
 
 #[tokio::test]
 async fn writes_are_checked_and_numbered() {
@@ -85,7 +96,7 @@ async fn futures_of<T>(futures: Vec<std::pin::Pin<Box<dyn Future<Output = T> + S
 async fn a_directory_opens_with_everything_in_it() {
     let directory = tempfile::tempdir().unwrap();
     {
-        let store = Embedded::open(directory.path(), "pid 1").unwrap();
+        let store = Embedded::open(directory.path(), "pid 1", SMALL).unwrap();
         for i in 0..50 {
             store.commit(put(&format!("k{i:02}"), Expected::Absent, "old")).await.unwrap();
         }
@@ -93,7 +104,9 @@ async fn a_directory_opens_with_everything_in_it() {
         store.commit(delete("k01", 2)).await.unwrap();
         store.compact(51).await.unwrap();
         store.commit(put("k02", Expected::At(3), "newer")).await.unwrap();
-        let Err(OpenError::Held(_, by)) = Embedded::open(directory.path(), "pid 2") else { panic!("opened twice") };
+        let Err(OpenError::Held(_, by)) = Embedded::open(directory.path(), "pid 2", SMALL) else {
+            panic!("opened twice")
+        };
         assert_eq!(by, "pid 1");
     }
     let store = reopen(directory.path());
@@ -110,7 +123,7 @@ async fn a_directory_opens_with_everything_in_it() {
 /// The committer thread lets go of the directory a moment after the store is dropped.
 fn reopen(path: &std::path::Path) -> Embedded {
     loop {
-        match Embedded::open(path, "pid 3") {
+        match Embedded::open(path, "pid 3", SMALL) {
             Ok(store) => return store,
             Err(OpenError::Held(..)) => std::thread::yield_now(),
             Err(other) => panic!("{other}"),
@@ -122,6 +135,6 @@ fn reopen(path: &std::path::Path) -> Embedded {
 fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("FORMAT"), "pintle 99\n").unwrap();
-    let error = Embedded::open(directory.path(), "").err().unwrap().to_string();
+    let error = Embedded::open(directory.path(), "", SMALL).err().unwrap().to_string();
     assert!(error.contains("has format 99"), "{error}");
 }
