@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::disk::Directory;
+use super::disk::{Directory, Disk as _};
 use super::{OpenError, recovery, upgrade};
 
 /// The format of the data directory that this version writes.
@@ -65,6 +65,11 @@ pub fn read(directory: &Path) -> Result<Option<u32>, OpenError> {
 pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
     match read(directory)? {
+        // of the two names that are made last, a crash has left the second only
+        Some(FORMAT_VERSION) if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() => {
+            let place = Directory(directory.to_owned());
+            place.rename(UNFINISHED, LOG).and_then(|()| place.sync()).map_err(failed)?;
+        }
         Some(FORMAT_VERSION) => {}
         Some(_) => make(directory, |log| upgrade::from_1(directory, log))?,
         None if directory.join("store").exists() || has_content(directory) => {
@@ -98,15 +103,49 @@ pub fn make(directory: &Path, fill: impl FnOnce(&Directory) -> Result<(), OpenEr
     std::fs::create_dir(directory.join(UNFINISHED)).map_err(failed)?;
     fill(&Directory(directory.join(UNFINISHED)))?;
     let place = Directory(directory.to_owned());
-    use super::disk::Disk as _;
-    place.rename(UNFINISHED, LOG).and_then(|()| place.sync()).map_err(failed)?;
-    let text = format!("pintle {FORMAT_VERSION}\n");
-    let write = || -> std::io::Result<()> {
+    let publish = || -> std::io::Result<()> {
         let mut file = place.create("FORMAT.tmp")?;
-        file.append(text.as_bytes())?;
+        file.append(format!("pintle {FORMAT_VERSION}\n").as_bytes())?;
         file.sync()?;
+        place.rename(UNFINISHED, LOG)?;
         place.rename("FORMAT.tmp", "FORMAT")?;
         place.sync()
     };
-    write().map_err(failed)
+    publish().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(names: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        prepare(directory.path()).unwrap();
+        for name in names {
+            let (from, to) = name.split_once(' ').unwrap();
+            std::fs::rename(directory.path().join(from), directory.path().join(to)).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn a_directory_that_was_being_made_is_made() {
+        for left_by_a_crash in [&["FORMAT gone"][..], &["log log.tmp"], &["FORMAT gone", "log log.tmp"]] {
+            let directory = places(left_by_a_crash);
+            prepare(directory.path()).unwrap();
+            assert_eq!(read(directory.path()).unwrap(), Some(FORMAT_VERSION));
+            assert_eq!(recovery::read(&Directory(log_directory(directory.path()))).unwrap().state.head, 0);
+        }
+    }
+
+    #[test]
+    fn a_log_without_its_format_is_damage_when_it_holds_something() {
+        let directory = places(&["FORMAT gone"]);
+        std::fs::write(log_directory(directory.path()).join("00000000000000000009.log"), [0; 100]).unwrap();
+        let error = prepare(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("the file FORMAT is missing"), "{error}");
+        std::fs::write(directory.path().join("FORMAT"), [0xff, 0]).unwrap();
+        let error = prepare(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("does not hold a format"), "{error}");
+    }
 }

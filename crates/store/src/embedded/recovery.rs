@@ -249,8 +249,12 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
         file.truncate(last.length)?;
     }
     file.sync()?;
-    found.stale.iter().try_for_each(|name| disk.remove(name))?;
-    disk.sync()?;
+    if !found.stale.is_empty() {
+        // what stays must be there for good before anything goes
+        disk.sync()?;
+        found.stale.iter().try_for_each(|name| disk.remove(name))?;
+        disk.sync()?;
+    }
     Ok(file)
 }
 

@@ -111,7 +111,7 @@ fn decode(revision: Revision, record: &[u8]) -> Result<Change, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::recovery;
+    use crate::embedded::{format, recovery};
 
     fn encode(change: &Change) -> Vec<u8> {
         let mut record = vec![if change.value.is_some() { PUT } else { 2 }];
@@ -149,7 +149,10 @@ mod tests {
         let missing = from_1(directory.path(), &log).unwrap_err().to_string();
         assert!(missing.contains("revisions between 3 and 5 are missing"), "{missing}");
         fill(&directory.path().join(STORE_1), &[change(4, "b", Some("3"))], 3);
-        from_1(directory.path(), &log).unwrap();
+        std::fs::write(directory.path().join("FORMAT"), "pintle 1\n").unwrap();
+        format::prepare(directory.path()).unwrap();
+        assert_eq!(format::read(directory.path()).unwrap(), Some(2));
+        assert!(!directory.path().join(STORE_1).exists());
         let found = recovery::read(&log).unwrap();
         assert_eq!((found.state.compacted, found.state.head, found.torn), (3, 6, false));
         let tail: Vec<&Change> = found.state.tail.iter().collect();

@@ -68,6 +68,20 @@ fn a_crash_while_a_log_is_opened_loses_nothing() {
 }
 
 #[test]
+fn what_an_opened_log_shows_stays() {
+    for seed in 0..100 {
+        let mut chance = Chance(seed);
+        let mut run = Run::create();
+        run.disk.stop_after(20 + chance.below(60), seed);
+        while run.step(&mut chance).is_ok() {}
+        // the process starts again before the machine stops: it sees what was never synced
+        run.disk.stop_after(usize::MAX, seed);
+        let seen = Run::open(run.disk, run.acknowledged, run.under_way, OPTIONS).unwrap();
+        Run::open(seen.disk.after_crash(&mut chance), seen.acknowledged, vec![], OPTIONS).unwrap();
+    }
+}
+
+#[test]
 fn without_syncs_a_crash_leaves_a_prefix() {
     let options = Options { durability: Durability::None, ..OPTIONS };
     for seed in 0..200 {
