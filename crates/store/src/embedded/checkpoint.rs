@@ -56,8 +56,10 @@ impl Entries {
 /// Whether the files that a checkpoint at `before` makes superfluous are worth its work.
 pub fn is_worthwhile(files: &Files, before: Revision, bytes_min: u64) -> bool {
     let listed = files.lock();
+    let last = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
     let freed: u64 = superfluous(&listed, before).map(|segment| segment.length).sum();
-    bytes_min == 0 || freed >= bytes_min.max(listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length))
+    let worth = bytes_min.max(listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length));
+    before > last && (bytes_min == 0 || freed >= worth)
 }
 
 /// The segments whose every change is at or before `before`.

@@ -131,6 +131,68 @@ fn reopen(path: &std::path::Path) -> Embedded {
     }
 }
 
+/// Writes the same keys over and over, and compacts as a server does.
+async fn churn(store: &Embedded, rounds: u64, history: u64) {
+    const KEYS: usize = 100;
+    let mut at = vec![None; KEYS];
+    for _ in 0..rounds {
+        for (i, at) in at.iter_mut().enumerate() {
+            let expected = at.map_or(Expected::Absent, Expected::At);
+            *at = Some(store.commit(put(&format!("k{i}"), expected, &"x".repeat(300))).await.unwrap());
+        }
+        let head = store.head().await.unwrap();
+        store.compact(head.saturating_sub(history)).await.unwrap();
+    }
+}
+
+fn bytes_in(directory: &std::path::Path) -> u64 {
+    let files = std::fs::read_dir(directory.join("log")).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[tokio::test]
+async fn the_disk_stays_flat() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
+    let store = Embedded::open(directory.path(), "a test", options).unwrap();
+    churn(&store, 100, 200).await;
+    let bytes = bytes_in(directory.path());
+    assert!(bytes < 300_000, "{bytes} bytes for 35,000 of live values, 70,000 of history, and 3,500,000 written");
+    drop(store);
+    let store = reopen(directory.path());
+    let oldest = store.snapshot().await.unwrap();
+    assert_eq!((oldest.entries.len(), store.head().await.unwrap()), (100, 10_000));
+    assert!(oldest.revision > 9_000, "{}", oldest.revision);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_of_one_moment_while_others_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0 };
+    let store = std::sync::Arc::new(Embedded::open(&directory.path().join("data"), "a test", options).unwrap());
+    store.commit(put("first", Expected::Absent, "")).await.unwrap();
+    let (data, writing) = (directory.path().join("data"), store.clone());
+    let writer = tokio::spawn(async move { churn(&writing, 60, 500).await });
+    let mut backups = 0;
+    while !writer.is_finished() || backups == 0 {
+        let before = store.head().await.unwrap();
+        let file = directory.path().join(format!("backup-{backups}"));
+        let summary = store::backup(&data, &file).unwrap();
+        assert!(summary.revision >= before, "{} after {before}", summary.revision);
+        let copy = directory.path().join(format!("copy-{backups}"));
+        assert_eq!(store::restore(&file, &copy).unwrap().revision, summary.revision);
+        let restored = reopen(&copy).snapshot().await.unwrap();
+        // one key is written after the other, so the newest hundred revisions are those of the hundred keys
+        let mut revisions: Vec<u64> = restored.entries.iter().map(|entry| entry.revision).collect();
+        revisions.sort_unstable();
+        let newest = summary.revision.saturating_sub(99).max(2)..=summary.revision;
+        assert_eq!(revisions, [1].into_iter().chain(newest).collect::<Vec<_>>());
+        assert_eq!(store::check(&copy).unwrap().objects, revisions.len());
+        backups += 1;
+    }
+    writer.await.unwrap();
+}
+
 #[test]
 fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
