@@ -143,7 +143,49 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use store::contract::BoxFuture;
+    use store::{Changes, Embedded, Refused, Revision, Snapshot, Store, StoreError, Write};
+
     use super::*;
+
+    /// A store without room.
+    struct Full(Embedded);
+
+    impl Store for Full {
+        fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+            self.0.commit(write)
+        }
+
+        fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.0.snapshot()
+        }
+
+        fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+            self.0.follow(after)
+        }
+
+        fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+            self.0.head()
+        }
+
+        fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+            self.0.compact(before)
+        }
+
+        fn health(&self) -> Result<(), StoreError> {
+            Err(StoreError::Unavailable("no room".to_owned()))
+        }
+    }
+
+    #[test]
+    fn a_store_that_takes_no_writes_is_alive_and_not_ready() {
+        let ask = |health: &Health, endpoint| health.answer(endpoint, &Query::parse("")).status().as_u16();
+        let well = Health::new(Arc::new(Embedded::in_memory()));
+        let full = Health::new(Arc::new(Full(Embedded::in_memory())));
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 200]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&full, endpoint)), [200, 500]);
+        assert_eq!(full.check("storage").status().as_u16(), 500);
+    }
 
     #[test]
     fn durations() {

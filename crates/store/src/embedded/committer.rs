@@ -141,7 +141,7 @@ impl Committer {
 
     /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written beside the committer.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
-        let before = forget(&mut self.shared.lock(), before);
+        let before = self.shared.lock().forget(before);
         let Some(log) = &self.log else {
             drop_superseded(&mut self.shared.lock(), before);
             return drop(reply.send(Ok(())));
@@ -202,20 +202,6 @@ fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Chang
         }
     }
     (changes, accepted)
-}
-
-/// Forgets changes up to `before` and answers what is forgotten now.
-fn forget(state: &mut State, before: Revision) -> Revision {
-    let before = before.min(state.head).max(state.compacted);
-    if before > state.compacted {
-        state.compacted = before;
-        state.base = None;
-    }
-    while state.tail.front().is_some_and(|change| change.revision <= before) {
-        state.tail.pop_front();
-    }
-    state.tail_after = state.tail_after.max(before);
-    before
 }
 
 fn drop_superseded(state: &mut State, before: Revision) {

@@ -41,7 +41,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let mut names = disk.list().map_err(|error| io("", &error))?;
     names.sort();
     let newest = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).next_back();
-    let mut state = State::default();
+    let mut state = State { logged: true, ..State::default() };
     let mut listed = Listed::default();
     if let Some(revision) = newest {
         listed.checkpoint = Some(read_checkpoint(disk, revision, &mut state)?);
