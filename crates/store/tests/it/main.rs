@@ -172,7 +172,8 @@ async fn a_backup_is_of_one_moment_while_others_write() {
     let store = std::sync::Arc::new(Embedded::open(&directory.path().join("data"), "a test", options).unwrap());
     store.commit(put("first", Expected::Absent, "")).await.unwrap();
     let (data, writing) = (directory.path().join("data"), store.clone());
-    let writer = tokio::spawn(async move { churn(&writing, 60, 500).await });
+    let runtime = tokio::runtime::Handle::current();
+    let writer = std::thread::spawn(move || runtime.block_on(churn(&writing, 60, 500)));
     let mut backups = 0;
     while !writer.is_finished() || backups == 0 {
         let before = store.head().await.unwrap();
@@ -190,7 +191,7 @@ async fn a_backup_is_of_one_moment_while_others_write() {
         assert_eq!(store::check(&copy).unwrap().objects, revisions.len());
         backups += 1;
     }
-    writer.await.unwrap();
+    writer.join().unwrap();
 }
 
 #[test]
