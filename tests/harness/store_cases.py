@@ -1,12 +1,14 @@
 """The data directory: damage is told before anything is served, and `pintle store` checks, backs up and restores."""
 import os
 import pathlib
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
 
-from pintle import Pintle
+from pintle import Pintle, eventually
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -100,4 +102,33 @@ def durability_can_be_chosen(args):
     assert status == 2 and "expected sync, interval=DURATION or none" in said, said
 
 
-CASES = [flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]
+def files_that_may_not_grow(args):
+    """No room, as a limit of the process makes it: writes are refused and tell why, all else goes on, until there is room."""
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    with Pintle(args.binary, storage="embedded", before=limited) as server:
+        watch, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
+        while True:
+            status, answer, _ = server.request("POST", MAPS, config_map(f"map-{len(made)}"))
+            if status != 201:
+                break
+            made.append(answer["metadata"]["name"])
+        assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: File too large" in answer["message"], answer
+        status, answer, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed" in answer, answer
+        assert server.request("GET", "/livez")[0] == 200
+        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == set(made)
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        eventually(lambda: server.request("GET", "/readyz")[0] == 200)
+        server.ok("POST", MAPS, config_map("last"))
+        server.before = None
+        assert server.stop() == 0
+        server.start()
+        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*made, "last"}
+        assert len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={watch}&timeoutSeconds=1")[1].splitlines()) == len(made) + 1
+
+
+CASES = [files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]

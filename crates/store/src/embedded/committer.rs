@@ -54,11 +54,15 @@ impl Committer {
                 self.rest();
             }
         }
-        if let Some(log) = &mut self.log
-            && let Err(Failure::Full(why) | Failure::Fatal(why)) = log.close()
-        {
-            self.shared.lock().poisoned = Some(why);
+        if let Some(log) = self.working_log() {
+            // every acknowledged write is where it was promised to be already
+            let _ = log.close();
         }
+    }
+
+    /// The log, unless it has failed for good: a sync that follows a failed one may succeed and mean nothing.
+    fn working_log(&mut self) -> Option<&mut Writer> {
+        self.log.as_mut().filter(|_| self.shared.lock().poisoned.is_none())
     }
 
     /// How often there is something to do beside the jobs.
@@ -73,18 +77,15 @@ impl Committer {
 
     /// Syncs what an interval has left, and sees whether a full disk has room again.
     fn tick(&mut self) {
-        let Some(log) = &mut self.log else { return };
         let full = self.shared.lock().full.is_some();
-        let done = log.sync().and_then(|()| if full { log.tell_synced() } else { log.seal() });
+        let Some(log) = self.working_log() else { return };
+        let done = log.sync().and_then(|()| if full { log.probe() } else { log.seal() });
         note(&self.shared, done.err());
     }
 
     /// Nothing waits: what was written last can be told to be on disk.
     fn rest(&mut self) {
-        if let Some(log) = &mut self.log
-            && self.shared.lock().poisoned.is_none()
-            && let Err(why) = log.seal()
-        {
+        if let Some(Err(why)) = self.working_log().map(Writer::seal) {
             note(&self.shared, Some(why));
         }
     }

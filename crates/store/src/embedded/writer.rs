@@ -1,5 +1,6 @@
 //! The end of the log: the one place that appends to it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::disk::Appending;
@@ -32,12 +33,14 @@ pub struct Writer {
     synced: Revision,
     /// A frame tells that `synced` is synced.
     sealed: bool,
+    /// Bytes of the last write that found no room.
+    refused: usize,
 }
 
 fn failure(what: &str, error: &std::io::Error) -> Failure {
     let text = format!("cannot {what} the log: {error}");
     match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Failure::Full(text),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Failure::Full(text),
         _ => Failure::Fatal(text),
     }
 }
@@ -46,7 +49,7 @@ impl Writer {
     /// Goes on at the end of the last segment, all of which is synced up to `head`.
     pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
-        Writer { files, options, file, salt, length, head, synced: head, sealed: false }
+        Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0 }
     }
 
     #[cfg(test)]
@@ -105,11 +108,23 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
-                let undone = self.file.truncate(self.length);
-                undone.map_err(|worse| Failure::Fatal(format!("cannot undo a write to the log: {worse}")))?;
+                self.undo()?;
+                self.refused = bytes.len();
                 Err(failure("write to", &error))
             }
         }
+    }
+
+    fn undo(&mut self) -> Result<(), Failure> {
+        let undone = self.file.truncate(self.length);
+        undone.map_err(|worse| Failure::Fatal(format!("cannot undo a write to the log: {worse}")))
+    }
+
+    /// Whether there is room for what was refused last.
+    pub fn probe(&mut self) -> Result<(), Failure> {
+        let fits = self.file.append(&vec![0; self.refused]);
+        self.undo()?;
+        fits.map_err(|error| failure("write to", &error))
     }
 
     /// Makes everything durable.
@@ -128,13 +143,8 @@ impl Writer {
         if self.sealed || self.synced < self.head {
             return Ok(());
         }
-        self.tell_synced()
-    }
-
-    /// Appends a frame without records.
-    pub fn tell_synced(&mut self) -> Result<(), Failure> {
         self.write(&Frame::with_capacity(0).finish(self.salt, self.synced))?;
-        self.sealed = self.synced == self.head;
+        self.sealed = true;
         if let Some(last) = self.files.lock().segments.last_mut() {
             last.length = self.length;
         }

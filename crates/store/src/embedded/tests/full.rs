@@ -6,7 +6,7 @@ use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::contract::{Expected, Store as _, StoreError, Write};
 use crate::embedded::writer::Failure;
-use crate::embedded::{Embedded, Options};
+use crate::embedded::{Durability, Embedded, Options};
 
 #[test]
 fn writes_go_on_when_there_is_room_again() {
@@ -38,7 +38,11 @@ fn put(key: &str) -> Write {
 }
 
 async fn store_on(run: &Run) -> Embedded {
-    let options = Options { segment_bytes: 1 << 20, ..OPTIONS };
+    store_with(run, OPTIONS.durability).await
+}
+
+async fn store_with(run: &Run, durability: Durability) -> Embedded {
+    let options = Options { segment_bytes: 1 << 20, durability, ..OPTIONS };
     let (shared, writer) = Embedded::recover(Arc::new(run.disk.clone()), options).unwrap();
     let store = Embedded::start(shared, Some(writer), None);
     store.commit(put("first")).await.unwrap();
@@ -74,4 +78,17 @@ async fn nothing_is_acknowledged_after_a_failed_sync() {
     }
     assert!(store.health().is_err());
     assert_eq!(store.head().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_in_the_background_ends_acknowledging() {
+    let run = Run::create();
+    let store = store_with(&run, Durability::Interval(std::time::Duration::from_millis(1))).await;
+    run.disk.fail_sync();
+    let mut written = 0;
+    while store.commit(put(&written.to_string())).await.is_ok() {
+        written += 1;
+    }
+    assert!(matches!(store.health(), Err(StoreError::Unavailable(why)) if why.contains("the disk is gone")));
+    assert!(store.commit(put("more")).await.is_err());
 }
