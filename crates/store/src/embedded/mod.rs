@@ -79,6 +79,18 @@ pub struct Embedded {
     shared: Arc<Shared>,
     jobs: mpsc::Sender<Job>,
     files: Option<Arc<Files>>,
+    committer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Waits until everything is written and the directory is free.
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // the committer ends when nobody can send it anything any more
+        self.jobs = mpsc::channel(1).0;
+        if let Some(committer) = self.committer.take() {
+            let _ = committer.join();
+        }
+    }
 }
 
 impl Embedded {
@@ -118,11 +130,9 @@ impl Embedded {
             // the directory is ours until everything is written
             drop(lock);
         };
-        std::thread::Builder::new()
-            .name("store".to_owned())
-            .spawn(run)
-            .expect("the operating system gives us a thread at start");
-        Embedded { shared, jobs, files }
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(run);
+        let thread = thread.expect("the operating system gives us a thread at start");
+        Embedded { shared, jobs, files, committer: Some(thread) }
     }
 
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
