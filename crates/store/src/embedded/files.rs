@@ -1,5 +1,6 @@
 //! The files of a log, as writers and readers share them: which there are, and where their frames start.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,11 +61,13 @@ pub struct Files {
     listed: Mutex<Listed>,
     /// A checkpoint is being written.
     checkpointing: AtomicBool,
+    /// Holds the directory until nobody reads or writes its files any more.
+    _lock: Option<File>,
 }
 
 impl Files {
-    pub fn new(disk: Arc<dyn Disk>, listed: Listed) -> Files {
-        Files { disk, listed: Mutex::new(listed), checkpointing: AtomicBool::new(false) }
+    pub fn new(disk: Arc<dyn Disk>, listed: Listed, lock: Option<File>) -> Files {
+        Files { disk, listed: Mutex::new(listed), checkpointing: AtomicBool::new(false), _lock: lock }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Listed> {

@@ -96,7 +96,7 @@ impl Drop for Embedded {
 impl Embedded {
     /// A store that lives and dies with the process.
     pub fn in_memory() -> Embedded {
-        Self::start(Shared::default(), None, None)
+        Self::start(Shared::default(), None)
     }
 
     /// Opens or creates the store in `directory` and takes its lock, which says `holder` to others.
@@ -106,31 +106,27 @@ impl Embedded {
         let lock = format::take_lock(directory, holder)?;
         format::prepare(directory)?;
         let disk = Arc::new(Directory(format::log_directory(directory)));
-        let (shared, writer) = Self::recover(disk, options).map_err(|error| open_error(directory, error))?;
-        Ok(Self::start(shared, Some(writer), Some(lock)))
+        let (shared, writer) =
+            Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
+        Ok(Self::start(shared, Some(writer)))
     }
 
     /// Reads a log and makes it ready to go on.
-    fn recover(disk: Arc<dyn Disk>, options: Options) -> Result<(Shared, Writer), StoreError> {
+    fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<(Shared, Writer), StoreError> {
         let found = recovery::read(&*disk)?;
         let repaired = recovery::repair(&*disk, &found);
         let file = repaired.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let head = found.state.head;
-        let files = Arc::new(Files::new(disk, found.listed));
+        let files = Arc::new(Files::new(disk, found.listed, lock));
         Ok((Shared::new(found.state), Writer::new(files, options, file, head)))
     }
 
-    fn start(shared: Shared, log: Option<Writer>, lock: Option<File>) -> Embedded {
+    fn start(shared: Shared, log: Option<Writer>) -> Embedded {
         let shared = Arc::new(shared);
         let files = log.as_ref().map(|log| log.files.clone());
         let (jobs, receiver) = mpsc::channel(QUEUE_MAX);
         let committer = Committer { shared: shared.clone(), log };
-        let run = move || {
-            committer.run(receiver);
-            // the directory is ours until everything is written
-            drop(lock);
-        };
-        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(run);
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
         Embedded { shared, jobs, files, committer: Some(thread) }
     }

@@ -93,7 +93,7 @@ fn without_syncs_a_crash_leaves_a_prefix() {
         }
         let synced = run.writer.synced() as usize;
         let (shared, _) =
-            crate::embedded::Embedded::recover(std::sync::Arc::new(run.disk.after_crash(&mut chance)), options)
+            crate::embedded::Embedded::recover(std::sync::Arc::new(run.disk.after_crash(&mut chance)), options, None)
                 .unwrap();
         let head = shared.head() as usize;
         assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");

@@ -40,7 +40,7 @@ impl Run {
         under_way: Vec<Change>,
         options: Options,
     ) -> Result<Run, StoreError> {
-        let (shared, writer) = Embedded::recover(Arc::new(disk.clone()), options)?;
+        let (shared, writer) = Embedded::recover(Arc::new(disk.clone()), options, None)?;
         let mut run = Run { disk, shared, writer, acknowledged, under_way };
         run.settle();
         run.compare();
