@@ -18,8 +18,9 @@ READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 class Pintle:
     """`with Pintle(binary) as server:` gives a server whose data is thrown away at the end."""
 
-    def __init__(self, binary, *flags, storage="memory", data_dir=None):
-        self.binary, self.flags, self.storage = binary, flags, storage
+    def __init__(self, binary, *flags, storage="memory", data_dir=None, before=None):
+        """`before` runs in the new process before it becomes the server."""
+        self.binary, self.flags, self.storage, self.before = binary, flags, storage, before
         self.own = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
@@ -40,7 +41,8 @@ class Pintle:
         command = [self.binary, "serve", "--storage", self.storage, "--data-dir", str(self.dir), "--secure-port", str(self.port),
                    "--token-auth-file", str(self.tokens), *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                                        preexec_fn=self.before)
         line = self.process.stdout.readline()
         match = READY.search(line)
         if not match:

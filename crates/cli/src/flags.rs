@@ -20,6 +20,43 @@ pub enum Command {
     /// Without options: data in .pintle/, certificates made on first start, HTTPS on 127.0.0.1:6443, and a kubeconfig
     /// for the administrator in .pintle/admin.kubeconfig.
     Serve(Box<Serve>),
+    /// Check, back up or restore the embedded store of a data directory.
+    ///
+    /// Check and backup work beside a running server; nothing in the directory is changed.
+    #[command(subcommand)]
+    Store(Store),
+}
+
+#[derive(Subcommand)]
+pub enum Store {
+    /// Read every byte of the store and tell what is there, or what is damaged.
+    Check {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write all objects, as they are at one moment, to a new file.
+    Backup {
+        #[command(flatten)]
+        place: Place,
+
+        /// The file to make.
+        file: PathBuf,
+    },
+    /// Fill a new data directory from a backup; its server makes new certificates.
+    Restore {
+        #[command(flatten)]
+        place: Place,
+
+        /// The backup.
+        file: PathBuf,
+    },
+}
+
+#[derive(Args)]
+pub struct Place {
+    /// The data directory.
+    #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR")]
+    pub data_dir: PathBuf,
 }
 
 /// Where objects are kept.
@@ -49,6 +86,11 @@ pub struct Serve {
     /// Where objects are kept.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]
     pub storage: Storage,
+
+    /// When a write is acknowledged: sync when it is on disk; interval=DURATION at once, and on disk after that time; none
+    /// at once, and on disk when the operating system likes. With interval and none, a crash of the machine loses writes.
+    #[arg(long, value_name = "WHEN", default_value = "sync", value_parser = durability, help_heading = "Storage")]
+    pub durability: store::Durability,
 
     /// The etcd servers (scheme://host:port), comma separated; with --storage etcd.
     #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
@@ -168,4 +210,32 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
         return Ok(std::time::Duration::from_secs(seconds));
     }
     server::parse_duration(text)
+}
+
+fn durability(text: &str) -> Result<store::Durability, String> {
+    match text.split_once('=') {
+        None if text == "sync" => Ok(store::Durability::Sync),
+        None if text == "none" => Ok(store::Durability::None),
+        Some(("interval", every)) => match duration(every)? {
+            every if every.is_zero() => Err("an interval is longer than that; use sync".to_owned()),
+            every => Ok(store::Durability::Interval(every)),
+        },
+        _ => Err("expected sync, interval=DURATION or none".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durabilities() {
+        let every = std::time::Duration::from_millis(100);
+        assert_eq!(durability("sync"), Ok(store::Durability::Sync));
+        assert_eq!(durability("none"), Ok(store::Durability::None));
+        assert_eq!(durability("interval=100ms"), Ok(store::Durability::Interval(every)));
+        for wrong in ["", "often", "interval", "interval=", "interval=0s", "sync=1s"] {
+            assert!(durability(wrong).is_err(), "{wrong}");
+        }
+    }
 }

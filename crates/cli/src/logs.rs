@@ -1,5 +1,7 @@
 //! Logs on standard error: text by default, JSON by flag.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -13,7 +15,11 @@ pub fn start(verbosity: u8, format: LogFormat) {
         4 | 5 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
     // a second subscriber in one process is not worth failing for
     let _ = match format {
         LogFormat::Text => builder.finish().try_init(),

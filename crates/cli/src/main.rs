@@ -6,6 +6,7 @@ mod flags;
 mod kubeconfig;
 mod logs;
 mod serve;
+mod store_tasks;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let arguments = flags::Arguments::parse();
     let result = match arguments.command {
         flags::Command::Serve(flags) => serve::run(&flags),
+        flags::Command::Store(task) => store_tasks::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

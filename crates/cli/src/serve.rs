@@ -124,7 +124,8 @@ fn open_store(flags: &Serve) -> Result<Arc<dyn store::Store>, String> {
         Storage::Embedded => {
             let address = SocketAddr::new(flags.bind_address, flags.secure_port);
             let holder = format!("pintle with process id {} ({})", std::process::id(), url(address));
-            let store = store::Embedded::open(&flags.data_dir, &holder).map_err(|error| error.to_string())?;
+            let options = store::Options { durability: flags.durability, ..store::Options::default() };
+            let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
             Ok(Arc::new(store))
         }
         Storage::Etcd => Err(format!(

@@ -105,4 +105,9 @@ pub trait Store: Send + Sync {
 
     /// Forgets what was overwritten or deleted at or before `before`.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Why writes are refused at the moment, if they are; reads and followers go on.
+    fn health(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

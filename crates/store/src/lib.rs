@@ -7,4 +7,4 @@ pub mod contract;
 mod embedded;
 
 pub use contract::{Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
-pub use embedded::{Embedded, FORMAT_VERSION, OpenError};
+pub use embedded::{Durability, Embedded, FORMAT_VERSION, OpenError, Options, Summary, backup, check, restore};

@@ -52,7 +52,7 @@ impl Edge {
         Edge {
             discovery: Discovery::new(registry.clone()),
             openapi: OpenApi::new(registry),
-            health: Health::default(),
+            health: Health::new(context.objects.store().clone()),
             context,
             stop,
             request_timeout,

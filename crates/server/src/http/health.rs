@@ -1,5 +1,6 @@
 //! Health, version, and Go durations (api-machinery 18).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,17 +12,24 @@ use super::respond::text;
 use crate::request::Query;
 
 /// What the server says of its health.
-#[derive(Default)]
 pub struct Health {
     /// Shutdown has begun: not ready any more.
     pub draining: AtomicBool,
+    store: Arc<dyn store::Store>,
 }
 
-const CHECKS: [&str; 3] = ["ping", "log", "storage"];
-
 impl Health {
+    pub fn new(store: Arc<dyn store::Store>) -> Health {
+        Health { draining: AtomicBool::new(false), store }
+    }
+
+    /// A store that takes no writes makes the server not ready; it lives on, since it still reads and may recover.
     fn checks(&self, endpoint: &str) -> Vec<(&'static str, bool)> {
-        let mut checks: Vec<(&'static str, bool)> = CHECKS.iter().map(|name| (*name, true)).collect();
+        let storage = self.store.health();
+        if let Err(error) = &storage {
+            tracing::warn!(%error, "the storage check fails");
+        }
+        let mut checks = vec![("ping", true), ("log", true), ("storage", endpoint == "/livez" || storage.is_ok())];
         if endpoint == "/readyz" {
             checks.push(("informer-sync", true));
             checks.push(("shutdown", !self.draining.load(Ordering::Relaxed)));
@@ -135,7 +143,49 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use store::contract::BoxFuture;
+    use store::{Changes, Embedded, Refused, Revision, Snapshot, Store, StoreError, Write};
+
     use super::*;
+
+    /// A store without room.
+    struct Full(Embedded);
+
+    impl Store for Full {
+        fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+            self.0.commit(write)
+        }
+
+        fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.0.snapshot()
+        }
+
+        fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+            self.0.follow(after)
+        }
+
+        fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+            self.0.head()
+        }
+
+        fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+            self.0.compact(before)
+        }
+
+        fn health(&self) -> Result<(), StoreError> {
+            Err(StoreError::Unavailable("no room".to_owned()))
+        }
+    }
+
+    #[test]
+    fn a_store_that_takes_no_writes_is_alive_and_not_ready() {
+        let ask = |health: &Health, endpoint| health.answer(endpoint, &Query::parse("")).status().as_u16();
+        let well = Health::new(Arc::new(Embedded::in_memory()));
+        let full = Health::new(Arc::new(Full(Embedded::in_memory())));
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 200]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&full, endpoint)), [200, 500]);
+        assert_eq!(full.check("storage").status().as_u16(), 500);
+    }
 
     #[test]
     fn durations() {

@@ -1,13 +1,21 @@
 //! The one thread that writes.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokio::sync::{mpsc, oneshot};
 
-use super::log::Log;
+use super::checkpoint;
+use super::options::Durability;
 use super::state::{Shared, State};
+use super::writer::{Failure, Writer};
 use crate::contract::{Change, Refused, Revision, StoreError, Write};
 
 /// Writes that share one fdatasync.
 const GROUP_MAX: usize = 1024;
+/// How often a disk without room is tried again.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// Work for the committer, and where the answer goes.
 pub enum Job {
@@ -16,69 +24,165 @@ pub enum Job {
 }
 
 type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refused>);
+type Waiting = Vec<(Write, oneshot::Sender<Result<Revision, Refused>>)>;
 
-/// Serves jobs until every sender is gone.
-pub fn run(mut jobs: mpsc::Receiver<Job>, shared: &Shared, log: Option<&Log>) {
-    let mut group = Vec::with_capacity(GROUP_MAX);
-    while jobs.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+/// The committer: where it writes, if anywhere but to memory.
+pub struct Committer {
+    pub shared: Arc<Shared>,
+    pub log: Option<Writer>,
+}
+
+impl Committer {
+    /// Serves jobs until every sender is gone.
+    pub fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut group = Vec::with_capacity(GROUP_MAX);
+        let mut clock = Clock::new();
+        loop {
+            let every = self.every();
+            let open = match every {
+                None => jobs.blocking_recv_many(&mut group, GROUP_MAX) > 0,
+                Some(every) => clock.receive(&mut jobs, &mut group, every),
+            };
+            if !open {
+                break;
+            }
+            self.serve(&mut group);
+            if every.is_some() && clock.rang() {
+                self.tick();
+            }
+            if jobs.is_empty() {
+                self.rest();
+            }
+        }
+        if let Some(log) = self.working_log() {
+            // every acknowledged write is where it was promised to be already
+            let _ = log.close();
+        }
+    }
+
+    /// The log, unless it has failed for good: a sync that follows a failed one may succeed and mean nothing.
+    fn working_log(&mut self) -> Option<&mut Writer> {
+        self.log.as_mut().filter(|_| self.shared.lock().poisoned.is_none())
+    }
+
+    /// How often there is something to do beside the jobs.
+    fn every(&self) -> Option<Duration> {
+        let durability = self.log.as_ref().map(|log| log.options().durability);
+        match durability {
+            Some(_) if self.shared.lock().full.is_some() => Some(RETRY),
+            Some(Durability::Interval(every)) => Some(every),
+            _ => None,
+        }
+    }
+
+    /// Syncs what an interval has left, and sees whether a full disk has room again.
+    fn tick(&mut self) {
+        let full = self.shared.lock().full.is_some();
+        let Some(log) = self.working_log() else { return };
+        let done = log.sync().and_then(|()| if full { log.probe() } else { log.seal() });
+        note(&self.shared, done.err());
+    }
+
+    /// Nothing waits: what was written last can be told to be on disk.
+    fn rest(&mut self) {
+        if let Some(Err(why)) = self.working_log().map(Writer::seal) {
+            note(&self.shared, Some(why));
+        }
+    }
+
+    fn serve(&mut self, group: &mut Vec<Job>) {
         let mut writes = vec![];
         for job in group.drain(..) {
             match job {
                 Job::Write { write, reply } => writes.push((write, reply)),
-                Job::Compact { before, reply } => drop(reply.send(compact(shared, log, before))),
+                Job::Compact { before, reply } => self.compact(before, reply),
             }
         }
         if !writes.is_empty() {
-            commit(shared, log, writes);
+            self.commit(writes);
         }
     }
-    if let Some(log) = log {
-        log.close();
+
+    fn commit(&mut self, mut waiting: Waiting) {
+        let mut replies: Vec<Reply> = Vec::with_capacity(waiting.len());
+        // Writes to one key in one group build on each other, so each round takes the first write of every key.
+        while !waiting.is_empty() {
+            let (round, later) = first_of_each_key(waiting);
+            waiting = later;
+            replies.extend(self.commit_round(round));
+        }
+        for (reply, answer) in replies {
+            let _ = reply.send(answer);
+        }
+    }
+
+    fn commit_round(&mut self, round: Waiting) -> Vec<Reply> {
+        let mut replies = Vec::with_capacity(round.len());
+        let (changes, accepted) = accept(&self.shared.lock(), round, &mut replies);
+        if changes.is_empty() {
+            return replies;
+        }
+        if let Some(log) = &mut self.log {
+            let appended = log.append(&changes);
+            note(&self.shared, appended.clone().err());
+            if let Err(Failure::Full(why) | Failure::Fatal(why)) = appended {
+                let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
+                replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
+                return replies;
+            }
+        }
+        let mut state = self.shared.lock();
+        changes.into_iter().for_each(|change| state.apply(change));
+        let head = state.head;
+        drop(state);
+        self.shared.newest.send_replace(head);
+        replies.extend(accepted.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
+        replies
+    }
+
+    /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written beside the committer.
+    fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
+        let before = self.shared.lock().forget(before);
+        let Some(log) = &self.log else {
+            drop_superseded(&mut self.shared.lock(), before);
+            return drop(reply.send(Ok(())));
+        };
+        let (files, shared) = (log.files.clone(), self.shared.clone());
+        let turn = files.begin_checkpoint();
+        let Some(turn) = turn.filter(|_| checkpoint::is_worthwhile(&files, before, log.options().checkpoint_bytes))
+        else {
+            return drop(reply.send(Ok(())));
+        };
+        let work = move || {
+            let superseded =
+                shared.lock().superseded.iter().take_while(|(at, _)| *at <= before).copied().collect::<Vec<_>>();
+            let gone: HashSet<Revision> = superseded.iter().map(|(_, record)| *record).collect();
+            let written = checkpoint::write(&turn.0, before, &gone);
+            if written.is_ok() {
+                // the committer only adds at the other end
+                shared.lock().superseded.drain(..superseded.len());
+            }
+            drop(turn);
+            let _ = reply.send(written);
+        };
+        // without a thread there is no checkpoint this time
+        let _ = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(work);
     }
 }
 
-fn commit(shared: &Shared, log: Option<&Log>, writes: Vec<(Write, oneshot::Sender<Result<Revision, Refused>>)>) {
-    let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
-    let mut waiting = writes;
-    // Writes to one key in one group build on each other, so each round takes the first write of every key.
-    while !waiting.is_empty() {
-        let (round, later) = first_of_each_key(waiting);
-        waiting = later;
-        replies.extend(commit_round(shared, log, round));
-    }
-    for (reply, answer) in replies {
-        let _ = reply.send(answer);
+/// Keeps in mind whether the last append went well.
+fn note(shared: &Shared, failed: Option<Failure>) {
+    let mut state = shared.lock();
+    match failed {
+        None => state.full = None,
+        Some(Failure::Full(why)) => state.full = Some(why),
+        Some(Failure::Fatal(why)) => state.poisoned = Some(why),
     }
 }
-
-type Waiting = Vec<(Write, oneshot::Sender<Result<Revision, Refused>>)>;
 
 fn first_of_each_key(writes: Waiting) -> (Waiting, Waiting) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     writes.into_iter().partition(|(write, _)| seen.insert(write.key.clone()))
-}
-
-fn commit_round(shared: &Shared, log: Option<&Log>, round: Waiting) -> Vec<Reply> {
-    let mut replies = Vec::with_capacity(round.len());
-    let (changes, accepted) = accept(&shared.lock(), round, &mut replies);
-    if changes.is_empty() {
-        return replies;
-    }
-    if let Some(log) = log
-        && let Err(why) = log.append(&changes)
-    {
-        shared.lock().poisoned = Some(why.clone());
-        let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
-        replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
-        return replies;
-    }
-    let mut state = shared.lock();
-    changes.into_iter().for_each(|change| state.apply(change));
-    let head = state.head;
-    drop(state);
-    shared.newest.send_replace(head);
-    replies.extend(accepted.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
-    replies
 }
 
 type Accepted = Vec<(oneshot::Sender<Result<Revision, Refused>>, Revision)>;
@@ -101,20 +205,50 @@ fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Chang
     (changes, accepted)
 }
 
-fn compact(shared: &Shared, log: Option<&Log>, before: Revision) -> Result<(), StoreError> {
-    let mut state = shared.lock();
-    let before = before.min(state.head);
-    if before <= state.compacted {
-        return Ok(());
-    }
+fn drop_superseded(state: &mut State, before: Revision) {
     let count = state.superseded.iter().take_while(|(at, _)| *at <= before).count();
-    let gone: Vec<Revision> = state.superseded.drain(..count).map(|(_, record)| record).collect();
-    state.compacted = before;
-    state.base = None;
-    while state.tail.front().is_some_and(|change| change.revision <= before) {
-        state.tail.pop_front();
+    state.superseded.drain(..count);
+}
+
+/// Rings at intervals while jobs come in.
+struct Clock {
+    runtime: Option<tokio::runtime::Runtime>,
+    interval: Option<tokio::time::Interval>,
+    rang: bool,
+}
+
+impl Clock {
+    fn new() -> Clock {
+        Clock { runtime: None, interval: None, rang: false }
     }
-    state.tail_after = state.tail_after.max(before);
-    drop(state);
-    log.map_or(Ok(()), |log| log.forget(before, &gone))
+
+    /// Receives jobs, or nothing when it rings; false when every sender is gone.
+    fn receive(&mut self, jobs: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>, every: Duration) -> bool {
+        let make = || tokio::runtime::Builder::new_current_thread().enable_time().build();
+        if self.runtime.is_none() {
+            self.runtime = make().ok();
+        }
+        // without a runtime there are no rings: every job counts as one
+        let Some(runtime) = &self.runtime else {
+            self.rang = true;
+            return jobs.blocking_recv_many(group, GROUP_MAX) > 0;
+        };
+        runtime.block_on(async {
+            let same = self.interval.take().filter(|interval| interval.period() == every);
+            let mut interval = same.unwrap_or_else(|| tokio::time::interval(every));
+            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let mut open = true;
+            tokio::select! {
+                biased;
+                _ = interval.tick() => self.rang = true,
+                count = jobs.recv_many(group, GROUP_MAX) => open = count > 0,
+            }
+            self.interval = Some(interval);
+            open
+        })
+    }
+
+    fn rang(&mut self) -> bool {
+        std::mem::take(&mut self.rang)
+    }
 }

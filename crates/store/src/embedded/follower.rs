@@ -1,10 +1,10 @@
-//! Readers of changes: from memory where the tail still has them, from the log otherwise.
+//! Readers of changes: from memory where the tail still has them, from the files of the log otherwise.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::log::Log;
+use super::files::Files;
 use super::state::Shared;
 use crate::contract::{BoxFuture, Change, Changes, Revision, StoreError};
 
@@ -13,20 +13,20 @@ const BATCH_MAX: usize = 1024;
 
 pub struct Follower {
     shared: Arc<Shared>,
-    log: Option<Arc<Log>>,
+    files: Option<Arc<Files>>,
     newest: watch::Receiver<Revision>,
     /// The last change that was handed out.
     after: Revision,
 }
 
 impl Follower {
-    pub fn new(shared: Arc<Shared>, log: Option<Arc<Log>>, after: Revision) -> Result<Follower, StoreError> {
+    pub fn new(shared: Arc<Shared>, files: Option<Arc<Files>>, after: Revision) -> Result<Follower, StoreError> {
         let compacted = shared.lock().compacted;
         if after < compacted {
             return Err(StoreError::Compacted(compacted));
         }
         let newest = shared.newest.subscribe();
-        Ok(Follower { shared, log, newest, after })
+        Ok(Follower { shared, files, newest, after })
     }
 
     /// What is there after `after`; empty if nothing is.
@@ -41,8 +41,8 @@ impl Follower {
         }
         let compacted = state.compacted;
         drop(state);
-        match &self.log {
-            Some(log) if self.after >= compacted => log.read_after(self.after, BATCH_MAX),
+        match &self.files {
+            Some(files) if self.after >= compacted => files.read_after(self.after, BATCH_MAX),
             _ => Err(StoreError::Compacted(compacted)),
         }
     }

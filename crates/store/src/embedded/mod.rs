@@ -1,26 +1,44 @@
-//! The embedded engine: one committer thread, a log of changes, all live values in memory.
+//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/design/store.md).
 //!
-//! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log in
-//! one batch with one fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps
-//! everything in memory. After a failed append nothing is acknowledged any more.
+//! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log with one
+//! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
+//! After a failed fdatasync nothing is acknowledged any more.
+//!
+//! Files, from the disk up: `disk`, `frame` (bytes), `files` (which there are), `writer`, `recovery`, `checkpoint`,
+//! `format` (the directory) and `upgrade`, `offline` (check, backup, restore); `state`, `committer`, `follower` above.
 
+mod checkpoint;
 mod committer;
+mod disk;
+mod files;
 mod follower;
-mod log;
+mod format;
+mod frame;
+mod offline;
+mod options;
+mod recovery;
 mod state;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+mod writer;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::contract::{BoxFuture, Changes, Refused, Revision, Snapshot, Store, StoreError, Write};
-use committer::Job;
-use log::Log;
+use committer::{Committer, Job};
+use disk::{Directory, Disk};
+use files::Files;
 use state::Shared;
+use writer::Writer;
 
-/// The format of the data directory that this version writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub use format::FORMAT_VERSION;
+pub use offline::{Summary, backup, check, restore};
+pub use options::{Durability, Options};
 
 /// Writes that may wait for the committer before callers have to.
 const QUEUE_MAX: usize = 4096;
@@ -34,6 +52,8 @@ pub enum OpenError {
     NewerFormat(PathBuf, u32),
     Damaged(PathBuf, String),
     Io(PathBuf, String),
+    /// A backup can't be written or read.
+    Backup(PathBuf, String),
 }
 
 impl std::fmt::Display for OpenError {
@@ -47,6 +67,7 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Damaged(path, why) => write!(f, "data directory {} is damaged: {why}", path.display()),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
+            Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
         }
     }
 }
@@ -57,7 +78,19 @@ impl std::error::Error for OpenError {}
 pub struct Embedded {
     shared: Arc<Shared>,
     jobs: mpsc::Sender<Job>,
-    log: Option<Arc<Log>>,
+    files: Option<Arc<Files>>,
+    committer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Waits until everything is written and the directory is free.
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // the committer ends when nobody can send it anything any more
+        self.jobs = mpsc::channel(1).0;
+        if let Some(committer) = self.committer.take() {
+            let _ = committer.join();
+        }
+    }
 }
 
 impl Embedded {
@@ -67,21 +100,35 @@ impl Embedded {
     }
 
     /// Opens or creates the store in `directory` and takes its lock, which says `holder` to others.
-    pub fn open(directory: &Path, holder: &str) -> Result<Embedded, OpenError> {
-        let (log, shared) = Log::open(directory, holder)?;
-        Ok(Self::start(shared, Some(log)))
+    pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
+        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
+        std::fs::create_dir_all(directory).map_err(io)?;
+        let lock = format::take_lock(directory, holder)?;
+        format::prepare(directory)?;
+        let disk = Arc::new(Directory(format::log_directory(directory)));
+        let (shared, writer) =
+            Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
+        Ok(Self::start(shared, Some(writer)))
     }
 
-    fn start(shared: Shared, log: Option<Log>) -> Embedded {
+    /// Reads a log and makes it ready to go on.
+    fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<(Shared, Writer), StoreError> {
+        let found = recovery::read(&*disk)?;
+        let repaired = recovery::repair(&*disk, &found);
+        let file = repaired.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let head = found.state.head;
+        let files = Arc::new(Files::new(disk, found.listed, lock));
+        Ok((Shared::new(found.state), Writer::new(files, options, file, head)))
+    }
+
+    fn start(shared: Shared, log: Option<Writer>) -> Embedded {
         let shared = Arc::new(shared);
-        let log = log.map(Arc::new);
+        let files = log.as_ref().map(|log| log.files.clone());
         let (jobs, receiver) = mpsc::channel(QUEUE_MAX);
-        let (for_thread, log_for_thread) = (shared.clone(), log.clone());
-        std::thread::Builder::new()
-            .name("store".to_owned())
-            .spawn(move || committer::run(receiver, &for_thread, log_for_thread.as_deref()))
-            .expect("the operating system gives us a thread at start");
-        Embedded { shared, jobs, log }
+        let committer = Committer { shared: shared.clone(), log };
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
+        let thread = thread.expect("the operating system gives us a thread at start");
+        Embedded { shared, jobs, files, committer: Some(thread) }
     }
 
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
@@ -102,7 +149,7 @@ impl Store for Embedded {
     }
 
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
-        let follower = follower::Follower::new(self.shared.clone(), self.log.clone(), after);
+        let follower = follower::Follower::new(self.shared.clone(), self.files.clone(), after);
         Box::pin(async move { follower.map(|f| Box::new(f) as Box<dyn Changes>) })
     }
 
@@ -112,5 +159,21 @@ impl Store for Embedded {
 
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.submit(|reply| Job::Compact { before, reply }).await? })
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        let state = self.shared.lock();
+        match state.poisoned.as_ref().or(state.full.as_ref()) {
+            Some(why) => Err(StoreError::Unavailable(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn open_error(directory: &Path, error: StoreError) -> OpenError {
+    match error {
+        StoreError::Damaged(why) => OpenError::Damaged(directory.to_owned(), why),
+        StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
+        StoreError::Compacted(_) => OpenError::Io(directory.to_owned(), error.to_string()),
     }
 }

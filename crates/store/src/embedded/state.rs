@@ -10,6 +10,8 @@ use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
 
 /// Changes kept in memory for followers; older ones are read from the log.
 const TAIL_MAX: usize = 8192;
+/// Bytes of their values, if there is a log.
+const TAIL_BYTES_MAX: usize = 32 << 20;
 
 /// The live value of a key.
 #[derive(Clone)]
@@ -24,6 +26,9 @@ pub struct State {
     /// Every change after `tail_after`, oldest first.
     pub tail: VecDeque<Change>,
     pub tail_after: Revision,
+    pub tail_bytes: usize,
+    /// What the tail has let go can be read from the log.
+    pub logged: bool,
     pub head: Revision,
     /// History up to here is forgotten.
     pub compacted: Revision,
@@ -33,6 +38,8 @@ pub struct State {
     pub base: Option<Vec<Entry>>,
     /// Why writes are refused for good, once they are.
     pub poisoned: Option<String>,
+    /// Why the last write could not be made; a later one may.
+    pub full: Option<String>,
 }
 
 impl State {
@@ -44,6 +51,12 @@ impl State {
             Expected::At(revision) => Some(revision),
         };
         if found == wanted { Ok(()) } else { Err(found) }
+    }
+
+    /// The live keys with their revisions.
+    #[cfg(test)]
+    pub fn revisions(&self) -> std::collections::BTreeMap<Bytes, Revision> {
+        self.index.iter().map(|(key, live)| (key.clone(), live.revision)).collect()
     }
 
     /// The index after `change`; what it replaces no longer counts once history up to `at` is forgotten. Of a deleted
@@ -81,13 +94,37 @@ impl State {
         let revision = change.revision;
         self.index_change(&change, revision);
         self.head = revision;
+        self.tail_bytes += bytes_of(&change);
         self.tail.push_back(change);
-        if self.tail.len() > TAIL_MAX
-            && let Some(first) = self.tail.pop_front()
-        {
+        while self.tail.len() > TAIL_MAX || (self.logged && self.tail_bytes > TAIL_BYTES_MAX && self.tail.len() > 1) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(first) = self.tail.pop_front() {
+            self.tail_bytes -= bytes_of(&first);
             self.tail_after = first.revision;
         }
     }
+
+    /// Forgets changes up to `before` and answers what is forgotten now.
+    pub fn forget(&mut self, before: Revision) -> Revision {
+        let before = before.min(self.head).max(self.compacted);
+        if before > self.compacted {
+            self.compacted = before;
+            self.base = None;
+        }
+        while self.tail.front().is_some_and(|change| change.revision <= before) {
+            self.drop_oldest();
+        }
+        self.tail_after = self.tail_after.max(before);
+        before
+    }
+}
+
+fn bytes_of(change: &Change) -> usize {
+    change.value.as_ref().map_or(0, Bytes::len)
 }
 
 /// The state, shared by the committer and its readers.
@@ -126,5 +163,22 @@ impl Shared {
         drop(state);
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         Snapshot { revision, entries }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_bounded_where_a_log_has_the_rest() {
+        let value = Bytes::from(vec![0; 1 << 20]);
+        for (logged, kept) in [(true, 32), (false, 100)] {
+            let mut state = State { logged, ..State::default() };
+            (1..=100)
+                .for_each(|revision| state.apply(Change { revision, key: "a".into(), value: Some(value.clone()) }));
+            assert_eq!((state.tail.len(), state.tail_after), (kept, 100 - kept as Revision));
+            assert_eq!((state.forget(95), state.tail.len(), state.tail_bytes), (95, 5, 5 << 20));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The contract, run on every engine.
 
 use bytes::Bytes;
-use store::{Change, Embedded, Expected, OpenError, Refused, Store, StoreError, Write};
+use store::{Change, Durability, Embedded, Expected, OpenError, Options, Refused, Store, StoreError, Write};
 
 fn put(key: &str, expected: Expected, value: &str) -> Write {
     Write {
@@ -17,9 +17,20 @@ fn delete(key: &str, revision: u64) -> Write {
 
 async fn on_every_engine<F: AsyncFn(&dyn Store)>(check: F) {
     check(&Embedded::in_memory()).await;
-    let directory = tempfile::tempdir().unwrap();
-    check(&Embedded::open(directory.path(), "a test").unwrap()).await;
+    let interval = Durability::Interval(std::time::Duration::from_millis(1));
+    for options in [
+        Options::default(),
+        SMALL,
+        Options { durability: interval, ..SMALL },
+        Options { durability: Durability::None, ..SMALL },
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        check(&Embedded::open(directory.path(), "a test", options).unwrap()).await;
+    }
 }
+
+/// Many files, and a checkpoint with each compaction.
+const SMALL: Options = Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0 };
 
 #[tokio::test]
 async fn writes_are_checked_and_numbered() {
@@ -85,7 +96,7 @@ async fn futures_of<T>(futures: Vec<std::pin::Pin<Box<dyn Future<Output = T> + S
 async fn a_directory_opens_with_everything_in_it() {
     let directory = tempfile::tempdir().unwrap();
     {
-        let store = Embedded::open(directory.path(), "pid 1").unwrap();
+        let store = Embedded::open(directory.path(), "pid 1", SMALL).unwrap();
         for i in 0..50 {
             store.commit(put(&format!("k{i:02}"), Expected::Absent, "old")).await.unwrap();
         }
@@ -93,7 +104,9 @@ async fn a_directory_opens_with_everything_in_it() {
         store.commit(delete("k01", 2)).await.unwrap();
         store.compact(51).await.unwrap();
         store.commit(put("k02", Expected::At(3), "newer")).await.unwrap();
-        let Err(OpenError::Held(_, by)) = Embedded::open(directory.path(), "pid 2") else { panic!("opened twice") };
+        let Err(OpenError::Held(_, by)) = Embedded::open(directory.path(), "pid 2", SMALL) else {
+            panic!("opened twice")
+        };
         assert_eq!(by, "pid 1");
     }
     let store = reopen(directory.path());
@@ -107,21 +120,78 @@ async fn a_directory_opens_with_everything_in_it() {
     assert_eq!((latest.revision, latest.entries.len()), (53, 49));
 }
 
-/// The committer thread lets go of the directory a moment after the store is dropped.
+/// Nobody holds the directory of a store that was dropped.
 fn reopen(path: &std::path::Path) -> Embedded {
-    loop {
-        match Embedded::open(path, "pid 3") {
-            Ok(store) => return store,
-            Err(OpenError::Held(..)) => std::thread::yield_now(),
-            Err(other) => panic!("{other}"),
+    Embedded::open(path, "pid 3", SMALL).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Writes the same keys over and over, and compacts as a server does.
+async fn churn(store: &Embedded, rounds: u64, history: u64) {
+    const KEYS: usize = 100;
+    let mut at = vec![None; KEYS];
+    for _ in 0..rounds {
+        for (i, at) in at.iter_mut().enumerate() {
+            let expected = at.map_or(Expected::Absent, Expected::At);
+            *at = Some(store.commit(put(&format!("k{i}"), expected, &"x".repeat(300))).await.unwrap());
         }
+        let head = store.head().await.unwrap();
+        store.compact(head.saturating_sub(history)).await.unwrap();
     }
+}
+
+fn bytes_in(directory: &std::path::Path) -> u64 {
+    let files = std::fs::read_dir(directory.join("log")).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[tokio::test]
+async fn the_disk_stays_flat() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
+    let store = Embedded::open(directory.path(), "a test", options).unwrap();
+    churn(&store, 100, 200).await;
+    let bytes = bytes_in(directory.path());
+    assert!(bytes < 300_000, "{bytes} bytes for 35,000 of live values, 70,000 of history, and 3,500,000 written");
+    drop(store);
+    let store = reopen(directory.path());
+    let oldest = store.snapshot().await.unwrap();
+    assert_eq!((oldest.entries.len(), store.head().await.unwrap()), (100, 10_000));
+    assert!(oldest.revision > 9_000, "{}", oldest.revision);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_of_one_moment_while_others_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0 };
+    let store = std::sync::Arc::new(Embedded::open(&directory.path().join("data"), "a test", options).unwrap());
+    store.commit(put("first", Expected::Absent, "")).await.unwrap();
+    let (data, writing) = (directory.path().join("data"), store.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let writer = std::thread::spawn(move || runtime.block_on(churn(&writing, 60, 500)));
+    let mut backups = 0;
+    while !writer.is_finished() || backups == 0 {
+        let before = store.head().await.unwrap();
+        let file = directory.path().join(format!("backup-{backups}"));
+        let summary = store::backup(&data, &file).unwrap();
+        assert!(summary.revision >= before, "{} after {before}", summary.revision);
+        let copy = directory.path().join(format!("copy-{backups}"));
+        assert_eq!(store::restore(&file, &copy).unwrap().revision, summary.revision);
+        let restored = reopen(&copy).snapshot().await.unwrap();
+        // one key is written after the other, so the newest hundred revisions are those of the hundred keys
+        let mut revisions: Vec<u64> = restored.entries.iter().map(|entry| entry.revision).collect();
+        revisions.sort_unstable();
+        let newest = summary.revision.saturating_sub(99).max(2)..=summary.revision;
+        assert_eq!(revisions, [1].into_iter().chain(newest).collect::<Vec<_>>());
+        assert_eq!(store::check(&copy).unwrap().objects, revisions.len());
+        backups += 1;
+    }
+    writer.join().unwrap();
 }
 
 #[test]
 fn a_newer_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("FORMAT"), "pintle 99\n").unwrap();
-    let error = Embedded::open(directory.path(), "").err().unwrap().to_string();
+    let error = Embedded::open(directory.path(), "", SMALL).err().unwrap().to_string();
     assert!(error.contains("has format 99"), "{error}");
 }

@@ -1,0 +1,139 @@
+//! Checkpoints: the live keys at a revision in one file, so that older files can go. Written beside the writers.
+
+use std::collections::HashSet;
+
+use super::disk::{Appending, Disk};
+use super::files::{Checkpoint, Files, Listed, checkpoint_name, damaged};
+use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
+use super::recovery::each_entry;
+use crate::contract::{Change, Revision, StoreError};
+
+/// Bytes of the records of one frame.
+const FRAME_BYTES: usize = 256 << 10;
+const TEMPORARY: &str = "checkpoint.tmp";
+
+fn unavailable(error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("cannot write a checkpoint: {error}"))
+}
+
+/// Writes entries by rising revision. It counts for nothing until it has been finished and renamed.
+pub struct Entries {
+    file: Box<dyn Appending>,
+    header: Header,
+    frame: Frame,
+    length: u64,
+}
+
+impl Entries {
+    pub fn create(disk: &dyn Disk, name: &str, revision: Revision) -> std::io::Result<Entries> {
+        let mut file = disk.create(name)?;
+        let header = Header::new(revision);
+        file.append(&header.encode())?;
+        Ok(Entries { file, header, frame: Frame::with_capacity(FRAME_BYTES), length: FILE_HEADER as u64 })
+    }
+
+    pub fn push(&mut self, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
+        self.frame.push(Kind::Put, revision, key, value);
+        if self.frame.len() >= FRAME_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let frame = std::mem::replace(&mut self.frame, Frame::with_capacity(FRAME_BYTES));
+        let bytes = frame.finish(self.header.salt, self.header.first);
+        self.length += bytes.len() as u64;
+        self.file.append(&bytes)
+    }
+
+    /// Ends and syncs the file and answers its bytes.
+    pub fn finish(mut self) -> std::io::Result<u64> {
+        self.frame.push(Kind::End, self.header.first, &[], &[]);
+        self.flush()?;
+        self.file.sync()?;
+        Ok(self.length)
+    }
+}
+
+/// Whether the files that a checkpoint at `before` makes superfluous are worth its work.
+pub fn is_worthwhile(files: &Files, before: Revision, bytes_min: u64) -> bool {
+    let listed = files.lock();
+    let last = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+    let freed: u64 = superfluous(&listed, before).map(|segment| segment.length).sum();
+    let worth = bytes_min.max(listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length));
+    before > last && (bytes_min == 0 || freed >= worth)
+}
+
+/// The segments whose every change is at or before `before`.
+fn superfluous(listed: &Listed, before: Revision) -> impl Iterator<Item = &super::files::Segment> {
+    let pairs = listed.segments.iter().zip(listed.segments.iter().skip(1));
+    pairs.take_while(move |(_, next)| next.first <= before + 1).map(|(segment, _)| segment)
+}
+
+/// Writes the live keys at `before`, which are all records up to there but those in `gone`, and removes the files that it
+/// replaces.
+pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Result<(), StoreError> {
+    let disk = &*files.disk;
+    let listed = files.lock().clone();
+    let mut entries = Entries::create(disk, TEMPORARY, before).map_err(|error| unavailable(&error))?;
+    let mut keep = |change: &Change| match &change.value {
+        Some(value) if !gone.contains(&change.revision) => {
+            entries.push(change.revision, &change.key, value).map_err(|error| unavailable(&error))
+        }
+        _ => Ok(()),
+    };
+    if let Some(old) = &listed.checkpoint {
+        let header = frame::header(disk, &old.name)?.ok_or_else(|| damaged(&old.name, 0))?;
+        each_entry(disk, &old.name, header, |change| keep(&change))?;
+    }
+    for segment in listed.segments.iter().filter(|segment| segment.first <= before) {
+        let old = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+        each_change(
+            disk,
+            segment,
+            |change| {
+                if (old + 1..=before).contains(&change.revision) { keep(&change) } else { Ok(()) }
+            },
+        )?;
+    }
+    let length = entries.finish().map_err(|error| unavailable(&error))?;
+    publish(files, Checkpoint { name: checkpoint_name(before), revision: before, length })
+}
+
+fn each_change(
+    disk: &dyn Disk,
+    segment: &super::files::Segment,
+    mut take: impl FnMut(Change) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut reader = Reader::new(disk, &segment.name, segment.salt, FILE_HEADER as u64);
+    while reader.offset() < segment.length {
+        let frame = match reader.next() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(()),
+            Err(Stop::Broken(at)) => return Err(damaged(&segment.name, at)),
+            Err(Stop::Io(error)) => return Err(StoreError::Unavailable(format!("log/{}: {error}", segment.name))),
+        };
+        for record in frame.records {
+            let value = match record.kind {
+                Kind::Put => Some(record.value),
+                Kind::Delete => None,
+                Kind::Roll | Kind::End => continue,
+            };
+            take(Change { revision: record.revision, key: record.key, value })?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a finished checkpoint in place of what it replaces: first there for good, then the others go.
+fn publish(files: &Files, checkpoint: Checkpoint) -> Result<(), StoreError> {
+    let disk = &*files.disk;
+    disk.rename(TEMPORARY, &checkpoint.name).and_then(|()| disk.sync()).map_err(|error| unavailable(&error))?;
+    let mut old = vec![];
+    {
+        let mut listed = files.lock();
+        let count = superfluous(&listed, checkpoint.revision).count();
+        old.extend(listed.segments.drain(..count).map(|segment| segment.name));
+        old.extend(listed.checkpoint.replace(checkpoint).map(|checkpoint| checkpoint.name));
+    }
+    let removed = old.iter().try_for_each(|name| disk.remove(name)).and_then(|()| disk.sync());
+    removed.map_err(|error| StoreError::Unavailable(format!("cannot remove old files of the log: {error}")))
+}

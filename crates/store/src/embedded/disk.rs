@@ -1,0 +1,96 @@
+//! All that the engine asks of a disk: a directory of files that grow at their end. Tests put a simulated one in its place.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+/// One directory. What is not synced may be lost in a crash, in part and in any order.
+pub trait Disk: Send + Sync {
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Up to `length` bytes from `offset`; fewer only at the end of the file.
+    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+
+    /// A new file, or one that is emptied.
+    fn create(&self, name: &str) -> io::Result<Box<dyn Appending>>;
+
+    /// A file that is there.
+    fn open(&self, name: &str) -> io::Result<Box<dyn Appending>>;
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes creations, renames and removals durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file that is written at its end.
+pub trait Appending: Send {
+    /// Appends all of `bytes`; after an error, any part of them may be there.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes everything that was appended durable.
+    fn sync(&mut self) -> io::Result<()>;
+
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+}
+
+/// A directory of the file system.
+pub struct Directory(pub PathBuf);
+
+impl Disk for Directory {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = vec![];
+        for entry in std::fs::read_dir(&self.0)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        Ok(names)
+    }
+
+    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let file = File::open(self.0.join(name))?;
+        let there = file.metadata()?.len().saturating_sub(offset);
+        let mut bytes = vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Appending>> {
+        // what is stored may be secret
+        let file = File::options().append(true).create(true).mode(0o600).open(self.0.join(name))?;
+        file.set_len(0)?;
+        Ok(Box::new(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Appending>> {
+        Ok(Box::new(File::options().append(true).open(self.0.join(name))?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.0.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()
+    }
+}
+
+impl Appending for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}

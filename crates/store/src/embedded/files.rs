@@ -1,0 +1,153 @@
+//! The files of a log, as writers and readers share them: which there are, and where their frames start.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::disk::Disk;
+use super::frame::{FILE_HEADER, Kind, Reader, Stop};
+use crate::contract::{Change, Revision, StoreError};
+
+/// A file of changes.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub name: String,
+    pub salt: u64,
+    /// The first revision it may hold.
+    pub first: Revision,
+    /// Bytes that are whole frames.
+    pub length: u64,
+    /// The first revision of each frame, and where it starts.
+    pub frames: Vec<(Revision, u64)>,
+}
+
+impl Segment {
+    pub fn new(first: Revision, salt: u64) -> Segment {
+        Segment { name: segment_name(first), salt, first, length: FILE_HEADER as u64, frames: vec![] }
+    }
+}
+
+pub fn segment_name(first: Revision) -> String {
+    format!("{first:020}.log")
+}
+
+pub fn checkpoint_name(revision: Revision) -> String {
+    format!("{revision:020}.checkpoint")
+}
+
+/// The revision in a name with this ending.
+pub fn revision_in(name: &str, ending: &str) -> Option<Revision> {
+    let digits = name.strip_suffix(ending)?;
+    (digits.len() == 20).then(|| digits.parse().ok()).flatten()
+}
+
+/// The live keys at one revision.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    pub name: String,
+    pub revision: Revision,
+    pub length: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    pub checkpoint: Option<Checkpoint>,
+    /// Oldest first; the last one is written to.
+    pub segments: Vec<Segment>,
+}
+
+pub struct Files {
+    pub disk: Arc<dyn Disk>,
+    listed: Mutex<Listed>,
+    /// A checkpoint is being written.
+    checkpointing: AtomicBool,
+    /// Holds the directory until nobody reads or writes its files any more.
+    _lock: Option<File>,
+}
+
+impl Files {
+    pub fn new(disk: Arc<dyn Disk>, listed: Listed, lock: Option<File>) -> Files {
+        Files { disk, listed: Mutex::new(listed), checkpointing: AtomicBool::new(false), _lock: lock }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to write a checkpoint, until it is dropped; none while another is written.
+    pub fn begin_checkpoint(self: &Arc<Self>) -> Option<Turn> {
+        (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| Turn(self.clone()))
+    }
+
+    /// Changes after `after`, oldest first, from the frame that holds the first one up to about `count` of them.
+    pub fn read_after(&self, after: Revision, count: usize) -> Result<Vec<Change>, StoreError> {
+        let mut changes = vec![];
+        while changes.len() < count {
+            let next = changes.last().map_or(after, |change: &Change| change.revision) + 1;
+            let Some((segment, offset)) = self.frame_of(next) else { break };
+            let before = changes.len();
+            self.read_segment(&segment, offset, next, count, &mut changes)?;
+            if changes.len() == before {
+                break;
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The segment of a revision, without its index, and the offset of its frame.
+    fn frame_of(&self, revision: Revision) -> Option<(Segment, u64)> {
+        let listed = self.lock();
+        let of = |segment: &&Segment| segment.frames.first().is_some_and(|(first, _)| *first <= revision);
+        let segment = listed.segments.iter().rfind(of)?;
+        let index = segment.frames.partition_point(|(first, _)| *first <= revision);
+        let (_, offset) = segment.frames.get(index.checked_sub(1)?)?;
+        Some((Segment { frames: vec![], name: segment.name.clone(), ..*segment }, *offset))
+    }
+
+    fn read_segment(
+        &self,
+        segment: &Segment,
+        offset: u64,
+        next: Revision,
+        count: usize,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), StoreError> {
+        let mut reader = Reader::new(&*self.disk, &segment.name, segment.salt, offset);
+        while changes.len() < count && reader.offset() < segment.length {
+            let frame = match reader.next() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(Stop::Broken(at)) => return Err(damaged(&segment.name, at)),
+                Err(Stop::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::Compacted(next));
+                }
+                Err(Stop::Io(error)) => return Err(StoreError::Unavailable(format!("{}: {error}", segment.name))),
+            };
+            for record in frame.records {
+                let value = match record.kind {
+                    Kind::Put => Some(record.value),
+                    Kind::Delete => None,
+                    Kind::Roll | Kind::End => continue,
+                };
+                if record.revision >= next {
+                    changes.push(Change { revision: record.revision, key: record.key, value });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a reader says who finds no whole frame where one must be.
+pub fn damaged(name: &str, offset: u64) -> StoreError {
+    StoreError::Damaged(format!("what stands at byte {offset} of log/{name} is not what was written"))
+}
+
+/// See [`Files::begin_checkpoint`].
+pub struct Turn(pub Arc<Files>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.checkpointing.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,247 @@
+//! The bytes of a log file: a header, then frames of records, each with a checksum (docs/design/store.md, "Format").
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use bytes::Bytes;
+
+use super::disk::Disk;
+use crate::contract::{Revision, StoreError};
+
+const FILE_MAGIC: &[u8; 8] = b"pintlog2";
+const FRAME_MAGIC: &[u8; 4] = b"PNTL";
+/// Bytes of a file header: magic, salt, first revision, checksum.
+pub const FILE_HEADER: usize = 28;
+/// Bytes of a frame header: magic, length of the records, checksum of all that follows, revision that was synced,
+/// checksum of length and revision.
+pub const FRAME_HEADER: usize = 24;
+/// Bytes of a record before its key and value: kind, revision, their lengths.
+const RECORD_HEADER: usize = 17;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Put = 1,
+    Delete = 2,
+    /// The log goes on in the file that starts with the record's revision.
+    Roll = 3,
+    /// A checkpoint is complete; the key is empty, the revision is the checkpoint's.
+    End = 4,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Kind> {
+        [Kind::Put, Kind::Delete, Kind::Roll, Kind::End].into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub kind: Kind,
+    pub revision: Revision,
+    pub key: Bytes,
+    pub value: Bytes,
+}
+
+/// The header of a file: a salt that no client knows, so that no value can look like a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub salt: u64,
+    pub first: Revision,
+}
+
+impl Header {
+    pub fn new(first: Revision) -> Header {
+        Header { salt: std::hash::RandomState::new().build_hasher().finish(), first }
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = FILE_MAGIC.to_vec();
+        bytes.extend(self.salt.to_be_bytes());
+        bytes.extend(self.first.to_be_bytes());
+        bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
+        bytes
+    }
+
+    /// The header at the start of a file, if it is whole.
+    pub fn decode(bytes: &[u8]) -> Option<Header> {
+        let (body, checksum) = bytes.get(..FILE_HEADER)?.split_last_chunk::<4>()?;
+        let whole = body.starts_with(FILE_MAGIC) && crc32c::crc32c(body) == u32::from_be_bytes(*checksum);
+        whole.then(|| Header { salt: u64_at(body, 8), first: u64_at(body, 16) })
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// A frame that is being filled; one without records only tells what was synced.
+pub struct Frame {
+    bytes: Vec<u8>,
+}
+
+impl Frame {
+    pub fn with_capacity(bytes: usize) -> Frame {
+        let mut frame = Vec::with_capacity(FRAME_HEADER + bytes);
+        frame.resize(FRAME_HEADER, 0);
+        Frame { bytes: frame }
+    }
+
+    pub fn push(&mut self, kind: Kind, revision: Revision, key: &[u8], value: &[u8]) {
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes();
+        self.bytes.push(kind as u8);
+        self.bytes.extend(revision.to_be_bytes());
+        self.bytes.extend(length(key));
+        self.bytes.extend(length(value));
+        self.bytes.extend(key);
+        self.bytes.extend(value);
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The frame as it is written, into a file with this salt; `synced` is on disk already.
+    pub fn finish(mut self, salt: u64, synced: Revision) -> Vec<u8> {
+        let length = u32::try_from(self.bytes.len() - FRAME_HEADER).unwrap_or(u32::MAX);
+        self.bytes[..4].copy_from_slice(FRAME_MAGIC);
+        self.bytes[4..8].copy_from_slice(&length.to_be_bytes());
+        self.bytes[12..20].copy_from_slice(&synced.to_be_bytes());
+        let header = header_checksum(salt, &self.bytes);
+        self.bytes[20..24].copy_from_slice(&header.to_be_bytes());
+        let checksum = checksum(salt, &self.bytes);
+        self.bytes[8..12].copy_from_slice(&checksum.to_be_bytes());
+        self.bytes
+    }
+}
+
+/// Of the length and the synced revision, so that neither is believed when it is wrong.
+fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
+    let seed = crc32c::crc32c(&salt.to_be_bytes());
+    crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])
+}
+
+/// Of everything after the checksum.
+fn checksum(salt: u64, frame: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&salt.to_be_bytes()), &frame[12..])
+}
+
+/// A frame that was read and is whole.
+#[derive(Debug)]
+pub struct Whole {
+    pub offset: u64,
+    pub synced: Revision,
+    pub records: Vec<Record>,
+}
+
+/// Why reading stopped.
+#[derive(Debug)]
+pub enum Stop {
+    /// What stands at this offset is no whole frame.
+    Broken(u64),
+    Io(std::io::Error),
+}
+
+/// Reads the frames of a file in order.
+pub struct Reader<'a> {
+    disk: &'a dyn Disk,
+    name: &'a str,
+    salt: u64,
+    /// Where `buffer` starts in the file.
+    at: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(disk: &'a dyn Disk, name: &'a str, salt: u64, offset: u64) -> Reader<'a> {
+        Reader { disk, name, salt, at: offset, buffer: vec![], used: 0 }
+    }
+
+    /// Where the next frame starts.
+    pub fn offset(&self) -> u64 {
+        self.at + self.used as u64
+    }
+
+    /// The next `length` bytes, fewer at the end of the file.
+    fn peek(&mut self, length: usize) -> std::io::Result<&[u8]> {
+        if self.buffer.len() - self.used < length {
+            self.at = self.offset();
+            self.buffer = self.disk.read_at(self.name, self.at, length.max(READ_BYTES))?;
+            self.used = 0;
+        }
+        let end = self.buffer.len().min(self.used + length);
+        Ok(&self.buffer[self.used..end])
+    }
+
+    /// The next frame; none at the end of the file.
+    pub fn next(&mut self) -> Result<Option<Whole>, Stop> {
+        let (offset, salt) = (self.offset(), self.salt);
+        let broken = || Stop::Broken(offset);
+        let header = self.peek(FRAME_HEADER).map_err(Stop::Io)?;
+        if header.is_empty() {
+            return Ok(None);
+        }
+        let header_is_whole = header.len() == FRAME_HEADER
+            && header.starts_with(FRAME_MAGIC)
+            && header_checksum(salt, header) == u32_at(header, 20);
+        if !header_is_whole {
+            return Err(broken());
+        }
+        let length = FRAME_HEADER + u32_at(header, 4) as usize;
+        let frame = self.peek(length).map_err(Stop::Io)?;
+        if frame.len() < length || checksum(salt, frame) != u32_at(frame, 8) {
+            return Err(broken());
+        }
+        let records = records(&frame[FRAME_HEADER..]).ok_or_else(broken)?;
+        let synced = u64_at(frame, 12);
+        self.used += length;
+        Ok(Some(Whole { offset, synced, records }))
+    }
+
+    /// The newest revision that any frame header after `offset` proves to have been synced; none if there is no header.
+    /// The frames themselves may be damaged too.
+    pub fn proven(&mut self, offset: u64) -> std::io::Result<Option<Revision>> {
+        let (mut at, mut proven) = (offset, None);
+        loop {
+            let bytes = self.disk.read_at(self.name, at, READ_BYTES)?;
+            for (i, window) in bytes.windows(FRAME_HEADER).enumerate() {
+                let is_header = window.starts_with(FRAME_MAGIC)
+                    && header_checksum(self.salt, window) == u32_at(window, 20)
+                    && at + i as u64 > offset;
+                if is_header {
+                    proven = proven.max(Some(u64_at(window, 12)));
+                }
+            }
+            if bytes.len() < READ_BYTES {
+                return Ok(proven);
+            }
+            // the last bytes may be the start of a header
+            at += (bytes.len() - FRAME_HEADER) as u64;
+        }
+    }
+}
+
+fn records(mut bytes: &[u8]) -> Option<Vec<Record>> {
+    let mut records = vec![];
+    while !bytes.is_empty() {
+        let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
+        let (key, rest) = rest.split_at_checked(u32_at(header, 9) as usize)?;
+        let (value, rest) = rest.split_at_checked(u32_at(header, 13) as usize)?;
+        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        records.push(Record { kind: Kind::of(header[0])?, revision: u64_at(header, 1), key, value });
+        bytes = rest;
+    }
+    Some(records)
+}
+
+/// The header of a file; none if it is not whole.
+pub fn header(disk: &dyn Disk, name: &str) -> Result<Option<Header>, StoreError> {
+    let bytes = disk.read_at(name, 0, FILE_HEADER).map_err(|e| StoreError::Unavailable(format!("{name}: {e}")))?;
+    Ok(Header::decode(&bytes))
+}

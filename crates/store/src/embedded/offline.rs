@@ -1,0 +1,129 @@
+//! What can be done with a data directory beside the server: check it, back it up, restore it.
+//!
+//! Files of a log only grow, or are replaced whole, so check and backup read them while a server writes.
+
+use std::path::Path;
+
+use super::checkpoint::Entries;
+use super::disk::{Directory, Disk as _};
+use super::files::{checkpoint_name, segment_name};
+use super::frame::{self, Header};
+use super::recovery::{self, Found, each_entry};
+use super::{FORMAT_VERSION, OpenError, format, open_error};
+use crate::contract::{Revision, StoreError};
+
+/// How often a log is read again whose files go away while it is read: a server has just replaced them.
+const ATTEMPTS_MAX: usize = 10;
+
+/// What a data directory or a backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub objects: usize,
+    pub revision: Revision,
+    /// History goes back to this revision.
+    pub compacted: Revision,
+    /// The log ends in a write that was under way when its server crashed, or is so now.
+    pub torn: bool,
+}
+
+impl Summary {
+    fn of(found: &Found) -> Summary {
+        let state = &found.state;
+        let (objects, revision, compacted) = (state.index.len(), state.head, state.compacted);
+        Summary { objects, revision, compacted, torn: found.torn }
+    }
+}
+
+fn read(directory: &Path) -> Result<Found, OpenError> {
+    match format::read(directory)? {
+        Some(FORMAT_VERSION) => {}
+        Some(older) => {
+            let why = format!("it has format {older}, which the next start of a server upgrades");
+            return Err(OpenError::Io(directory.to_owned(), why));
+        }
+        None => return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned())),
+    }
+    let log = Directory(format::log_directory(directory));
+    let mut attempt = 1;
+    loop {
+        match recovery::read(&log) {
+            Ok(found) => return Ok(found),
+            Err(_) if attempt < ATTEMPTS_MAX => attempt += 1,
+            Err(error) => return Err(open_error(directory, error)),
+        }
+    }
+}
+
+/// Reads every byte of the store in `directory`, with or without a server at work, and changes nothing.
+pub fn check(directory: &Path) -> Result<Summary, OpenError> {
+    read(directory).map(|found| Summary::of(&found))
+}
+
+/// Writes all live keys of the store in `directory` to a new file, as they are at one revision that is not older than
+/// this call. A server may be at work.
+pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
+    let (place, name) = place_of(file)?;
+    if file.exists() {
+        return Err(OpenError::Backup(file.to_owned(), "the file is there already".to_owned()));
+    }
+    let found = read(directory)?;
+    let mut live = found.state.live();
+    live.sort_by_key(|entry| entry.revision);
+    let temporary = format!("{name}.tmp");
+    let write = || -> std::io::Result<()> {
+        let mut entries = Entries::create(&place, &temporary, found.state.head)?;
+        live.iter().try_for_each(|entry| entries.push(entry.revision, &entry.key, &entry.value))?;
+        entries.finish()?;
+        place.rename(&temporary, &name)?;
+        place.sync()
+    };
+    write().map_err(|error| OpenError::Backup(file.to_owned(), error.to_string()))?;
+    Ok(Summary::of(&found))
+}
+
+/// Fills a new data directory from a backup; every byte of it is checked before. Revisions go on where they were.
+pub fn restore(file: &Path, directory: &Path) -> Result<Summary, OpenError> {
+    let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
+    let (place, name) = place_of(file)?;
+    let foreign = |error: StoreError| match error {
+        StoreError::Damaged(_) => OpenError::Backup(file.to_owned(), "it is damaged".to_owned()),
+        other => OpenError::Backup(file.to_owned(), other.to_string()),
+    };
+    let header = frame::header(&place, &name).map_err(foreign)?;
+    let header = header.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no backup".to_owned()))?;
+    let mut objects = 0;
+    each_entry(&place, &name, header, |_| {
+        objects += 1;
+        Ok(())
+    })
+    .map_err(foreign)?;
+    std::fs::create_dir_all(directory).map_err(io)?;
+    let _lock = format::take_lock(directory, "pintle store restore")?;
+    if format::read(directory)?.is_some() || format::log_directory(directory).exists() {
+        return Err(OpenError::Io(directory.to_owned(), "there is a store already".to_owned()));
+    }
+    let revision = header.first;
+    format::make(directory, |log| {
+        let copied = std::fs::copy(file, log.0.join(checkpoint_name(revision)));
+        copied.and_then(|_| fill(log, revision)).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
+    })?;
+    Ok(Summary { objects, revision, compacted: revision, torn: false })
+}
+
+/// The rest of a log that starts with a checkpoint.
+fn fill(log: &Directory, revision: Revision) -> std::io::Result<()> {
+    log.open(&checkpoint_name(revision))?.sync()?;
+    let header = Header::new(revision + 1);
+    let mut file = log.create(&segment_name(header.first))?;
+    file.append(&header.encode())?;
+    file.sync()?;
+    log.sync()
+}
+
+/// The directory of a file, and its name there.
+fn place_of(file: &Path) -> Result<(Directory, String), OpenError> {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no name of a file".to_owned()))?;
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((Directory(parent.to_owned()), name))
+}

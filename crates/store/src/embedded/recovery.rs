@@ -1,0 +1,267 @@
+//! Reading a log back: the newest checkpoint, then every change after it. What a crash may have left is told from
+//! damage as docs/design/store.md says under "Recovery".
+
+use super::disk::{Appending, Disk};
+use super::files::{Checkpoint, Listed, Segment, checkpoint_name, damaged, revision_in, segment_name};
+use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
+use super::state::State;
+use crate::contract::{Change, Revision, StoreError};
+
+/// What a log holds, and what is to be done before it can go on.
+pub struct Found {
+    pub listed: Listed,
+    pub state: State,
+    /// Files that no longer count.
+    pub stale: Vec<String>,
+    /// The last segment holds more bytes than it has whole frames: a write that was under way.
+    pub torn: bool,
+}
+
+fn io(name: &str, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("log/{name}: {error}"))
+}
+
+fn missing(after: Revision, before: Revision) -> StoreError {
+    StoreError::Damaged(format!("revisions between {after} and {before} are missing"))
+}
+
+fn is_missing(name: &str) -> StoreError {
+    StoreError::Damaged(format!("log/{name} is missing"))
+}
+
+fn stopped(name: &str, stop: Stop) -> StoreError {
+    match stop {
+        Stop::Broken(at) => damaged(name, at),
+        Stop::Io(error) => io(name, &error),
+    }
+}
+
+/// Reads everything; changes nothing.
+pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
+    let mut names = disk.list().map_err(|error| io("", &error))?;
+    names.sort();
+    let newest = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).next_back();
+    let mut state = State { logged: true, ..State::default() };
+    let mut listed = Listed::default();
+    if let Some(revision) = newest {
+        listed.checkpoint = Some(read_checkpoint(disk, revision, &mut state)?);
+    }
+    state.base = Some(state.live());
+    let firsts: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".log")).collect();
+    // a segment counts from the one that holds the first change after the checkpoint
+    let start = firsts.iter().rposition(|first| *first <= state.compacted + 1);
+    let start = match (start, firsts.first()) {
+        // that one was being made, so the one before is the last
+        (Some(start), _) if start > 0 && start + 1 == firsts.len() && is_unmade(disk, firsts[start])? => start - 1,
+        (Some(start), _) => start,
+        (None, Some(first)) => return Err(missing(state.compacted, *first)),
+        (None, None) => return Err(is_missing(&segment_name(state.compacted + 1))),
+    };
+    let mut segments = Segments { disk, state, listed, stale: vec![], torn: false, raw: 0, proven: 0, rolled: None };
+    segments.read_all(&firsts[start..])?;
+    let Segments { state, listed, mut stale, torn, .. } = segments;
+    let counts = |name: &String| {
+        listed.segments.iter().any(|segment| segment.name == *name)
+            || listed.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.name == *name)
+    };
+    let ours = |name: &&String| name.ends_with(".log") || name.ends_with(".checkpoint") || name.ends_with(".tmp");
+    stale.extend(names.iter().filter(ours).filter(|name| !counts(name)).cloned());
+    stale.sort();
+    stale.dedup();
+    Ok(Found { listed, state, stale, torn })
+}
+
+fn is_unmade(disk: &dyn Disk, first: Revision) -> Result<bool, StoreError> {
+    let name = segment_name(first);
+    let bytes = disk.read_at(&name, 0, FILE_HEADER + 1).map_err(|error| io(&name, &error))?;
+    Ok(bytes.len() <= FILE_HEADER && Header::decode(&bytes).is_none())
+}
+
+fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Result<Checkpoint, StoreError> {
+    let name = checkpoint_name(revision);
+    let header = frame::header(disk, &name)?.filter(|header| header.first == revision);
+    let header = header.ok_or_else(|| damaged(&name, 0))?;
+    (state.compacted, state.tail_after, state.head) = (revision, revision, revision);
+    let length = each_entry(disk, &name, header, |change| {
+        state.replay(change);
+        Ok(())
+    })?;
+    Ok(Checkpoint { name, revision, length })
+}
+
+/// Calls `take` for each entry of a checkpoint, by rising revision, and answers the checkpoint's bytes.
+pub fn each_entry(
+    disk: &dyn Disk,
+    name: &str,
+    header: Header,
+    mut take: impl FnMut(Change) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
+    let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
+    let mut ended = false;
+    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
+        for record in frame.records {
+            match record.kind {
+                Kind::Put if !ended => {
+                    take(Change { revision: record.revision, key: record.key, value: Some(record.value) })?;
+                }
+                Kind::End if !ended && record.revision == header.first => ended = true,
+                _ => return Err(damaged(name, frame.offset)),
+            }
+        }
+    }
+    if ended { Ok(reader.offset()) } else { Err(damaged(name, reader.offset())) }
+}
+
+/// The segments, as they are read one after the other.
+struct Segments<'a> {
+    disk: &'a dyn Disk,
+    state: State,
+    listed: Listed,
+    stale: Vec<String>,
+    torn: bool,
+    /// The last revision that was read.
+    raw: Revision,
+    /// Revisions up to here are known to have been synced.
+    proven: Revision,
+    /// The last file says that the log goes on at this revision.
+    rolled: Option<Revision>,
+}
+
+impl Segments<'_> {
+    fn read_all(&mut self, firsts: &[Revision]) -> Result<(), StoreError> {
+        self.raw = firsts.first().map_or(0, |first| first - 1);
+        for (i, first) in firsts.iter().enumerate() {
+            let later = &firsts[i + 1..];
+            if i > 0 && self.rolled != Some(*first) {
+                // the file before does not say that the log goes on here: the file was being made
+                self.read_unannounced(*first, later)?;
+                return Ok(());
+            }
+            self.rolled = None;
+            let whole = self.read_one(*first, later)?;
+            if !whole {
+                self.stale.extend(later.iter().map(|first| segment_name(*first)));
+                break;
+            }
+        }
+        match self.rolled {
+            Some(next) => Err(is_missing(&segment_name(next))),
+            None if self.proven > self.state.head => Err(missing(self.state.head, self.proven + 1)),
+            None => Ok(()),
+        }
+    }
+
+    /// A file that the one before does not tell of holds nothing, if a crash left it.
+    fn read_unannounced(&mut self, first: Revision, later: &[Revision]) -> Result<(), StoreError> {
+        if let Some(next) = self.rolled {
+            return Err(is_missing(&segment_name(next)));
+        }
+        let name = segment_name(first);
+        let bytes = self.disk.read_at(&name, 0, FILE_HEADER + 1).map_err(|error| io(&name, &error))?;
+        if !later.is_empty() || bytes.len() > FILE_HEADER {
+            return Err(missing(self.raw, first));
+        }
+        self.stale.push(name);
+        Ok(())
+    }
+
+    /// Reads a segment; false if it ends in a write that was under way.
+    fn read_one(&mut self, first: Revision, later: &[Revision]) -> Result<bool, StoreError> {
+        let name = segment_name(first);
+        let header = frame::header(self.disk, &name)?.filter(|header| header.first == first);
+        let header = header.ok_or_else(|| damaged(&name, 0))?;
+        let mut segment = Segment::new(first, header.salt);
+        let disk = self.disk;
+        let mut reader = Reader::new(disk, &name, header.salt, FILE_HEADER as u64);
+        let torn = loop {
+            match reader.next() {
+                Ok(Some(frame)) => {
+                    self.take(frame, &mut segment)?;
+                    segment.length = reader.offset();
+                }
+                Ok(None) => break false,
+                Err(Stop::Broken(at)) => {
+                    if self.was_synced(&mut reader, at, later).map_err(|error| io(&name, &error))? {
+                        return Err(damaged(&name, at));
+                    }
+                    break true;
+                }
+                Err(Stop::Io(error)) => return Err(io(&name, &error)),
+            }
+        };
+        self.torn = torn;
+        self.listed.segments.push(segment);
+        Ok(!torn)
+    }
+
+    fn take(&mut self, frame: Whole, segment: &mut Segment) -> Result<(), StoreError> {
+        self.proven = self.proven.max(frame.synced);
+        for (i, record) in frame.records.into_iter().enumerate() {
+            let next = self.raw + 1;
+            let value = match record.kind {
+                _ if self.rolled.is_some() => return Err(damaged(&segment.name, frame.offset)),
+                Kind::Roll if record.revision == next => {
+                    self.rolled = Some(next);
+                    continue;
+                }
+                Kind::Put if record.revision == next => Some(record.value),
+                Kind::Delete if record.revision == next => None,
+                Kind::End => return Err(damaged(&segment.name, frame.offset)),
+                _ => return Err(missing(self.raw, record.revision)),
+            };
+            if i == 0 {
+                segment.frames.push((next, frame.offset));
+            }
+            self.raw = next;
+            if next > self.state.compacted {
+                self.state.apply(Change { revision: next, key: record.key, value });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anything proves that the broken frame at `at` had been synced: it tells so, or it is of a later file,
+    /// which is written to only when the one before is complete.
+    fn was_synced(&self, reader: &mut Reader<'_>, at: u64, later: &[Revision]) -> std::io::Result<bool> {
+        let proven = reader.proven(at)?.unwrap_or_default().max(self.proven);
+        if proven > self.raw || self.rolled.is_some() {
+            return Ok(true);
+        }
+        for first in later {
+            let name = segment_name(*first);
+            let bytes = self.disk.read_at(&name, 0, FILE_HEADER)?;
+            if let Some(header) = Header::decode(&bytes)
+                && Reader::new(self.disk, &name, header.salt, 0).proven(0)?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Makes the log ready to go on: what was under way is cut off, what no longer counts is removed, and what was read is on
+/// disk. Answers the file to write to.
+pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appending>> {
+    let last = found.listed.segments.last().ok_or(std::io::ErrorKind::NotFound)?;
+    let mut file = disk.open(&last.name)?;
+    if found.torn {
+        file.truncate(last.length)?;
+    }
+    file.sync()?;
+    if !found.stale.is_empty() {
+        // what stays must be there for good before anything goes
+        disk.sync()?;
+        found.stale.iter().try_for_each(|name| disk.remove(name))?;
+        disk.sync()?;
+    }
+    Ok(file)
+}
+
+/// The files of a log that holds nothing yet.
+pub fn create(disk: &dyn Disk) -> std::io::Result<()> {
+    let mut file = disk.create(&segment_name(1))?;
+    file.append(&Header::new(1).encode())?;
+    file.sync()?;
+    disk.sync()
+}

@@ -1,0 +1,102 @@
+//! Crashes: every acknowledged change is there afterwards, in order, and nothing else but what was under way.
+
+use super::model::{OPTIONS, Run};
+use super::sim::Chance;
+use crate::embedded::options::{Durability, Options};
+
+/// Steps of one life of a log.
+const STEPS: usize = 40;
+
+/// Works until the machine stops in its change number `left`, and opens what the disk holds then. False if it did not get
+/// that far.
+fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
+    let mut chance = Chance(seed);
+    run.disk.stop_after(left, seed ^ 1);
+    for _ in 0..STEPS {
+        if run.step(&mut chance).is_err() {
+            assert!(run.disk.has_stopped());
+            let after = run.disk.after_crash(&mut chance);
+            let reopened = Run::open(after, run.acknowledged, run.under_way, OPTIONS);
+            return (reopened.unwrap_or_else(|error| panic!("seed {seed}, change {left}: {error}")), true);
+        }
+    }
+    (run, false)
+}
+
+#[test]
+fn a_crash_in_any_change_loses_nothing() {
+    for seed in 0..12 {
+        let crashes = (0..).take_while(|left| crash(Run::create(), *left, seed).1).count();
+        assert!(crashes > STEPS, "only {crashes} changes");
+    }
+}
+
+#[test]
+fn a_log_lives_through_crash_after_crash() {
+    for seed in 0..40 {
+        let mut chance = Chance(seed);
+        let mut run = Run::create();
+        for life in 0..25 {
+            let (survivor, crashed) = crash(run, chance.below(120), seed * 1000 + life);
+            run = match crashed {
+                true => survivor,
+                false => {
+                    let after = survivor.disk.after_crash(&mut chance);
+                    Run::open(after, survivor.acknowledged, vec![], OPTIONS).unwrap()
+                }
+            };
+        }
+        assert!(run.acknowledged.len() > 200, "{} changes", run.acknowledged.len());
+    }
+}
+
+#[test]
+fn a_crash_while_a_log_is_opened_loses_nothing() {
+    for seed in 0..60 {
+        let mut chance = Chance(seed);
+        let (run, _) = crash(Run::create(), 30 + chance.below(60), seed);
+        for left in 0.. {
+            run.disk.stop_after(left, seed);
+            let opened = Run::open(run.disk.clone(), run.acknowledged.clone(), vec![], OPTIONS).is_ok();
+            let after = run.disk.after_crash(&mut chance);
+            Run::open(after, run.acknowledged.clone(), vec![], OPTIONS).unwrap();
+            if opened {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_opened_log_shows_stays() {
+    for seed in 0..100 {
+        let mut chance = Chance(seed);
+        let mut run = Run::create();
+        run.disk.stop_after(20 + chance.below(60), seed);
+        while run.step(&mut chance).is_ok() {}
+        // the process starts again before the machine stops: it sees what was never synced
+        run.disk.stop_after(usize::MAX, seed);
+        let seen = Run::open(run.disk, run.acknowledged, run.under_way, OPTIONS).unwrap();
+        Run::open(seen.disk.after_crash(&mut chance), seen.acknowledged, vec![], OPTIONS).unwrap();
+    }
+}
+
+#[test]
+fn without_syncs_a_crash_leaves_a_prefix() {
+    let options = Options { durability: Durability::None, ..OPTIONS };
+    for seed in 0..200 {
+        let mut chance = Chance(seed);
+        let run = Run::create();
+        let mut run = Run::open(run.disk, vec![], vec![], options).unwrap();
+        for _ in 0..STEPS {
+            run.step(&mut chance).unwrap();
+        }
+        let synced = run.writer.synced() as usize;
+        let (shared, _) =
+            crate::embedded::Embedded::recover(std::sync::Arc::new(run.disk.after_crash(&mut chance)), options, None)
+                .unwrap();
+        let head = shared.head() as usize;
+        assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
+        assert_eq!(shared.lock().revisions(), super::model::live(&run.acknowledged[..head]));
+    }
+}

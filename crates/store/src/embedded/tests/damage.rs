@@ -1,0 +1,76 @@
+//! Damage: any flipped bit of any file is told, or changes nothing of what is read.
+
+use super::model::{OPTIONS, Run};
+use super::sim::{Chance, Sim};
+use crate::contract::StoreError;
+
+/// A log of a checkpoint and several files that need it, closed as a server closes it.
+fn log(seed: u64) -> Run {
+    let mut chance = Chance(seed);
+    let mut run = Run::create();
+    let has_all = |run: &Run| {
+        let listed = run.writer.files.lock();
+        listed.segments.len() > 2 && listed.segments[0].first > 1
+    };
+    while !has_all(&run) {
+        run.step(&mut chance).unwrap();
+    }
+    run.write(&mut chance).unwrap();
+    run.writer.close().unwrap();
+    run
+}
+
+/// Opens a changed log: what is read is what was written, or the error names a file of the log.
+fn told(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
+    match Run::open(Sim::holding(contents), run.acknowledged.clone(), vec![], OPTIONS) {
+        Ok(_) => false,
+        Err(StoreError::Damaged(why)) => {
+            assert!(why.contains("log/") || why.contains("revisions between"), "{why}");
+            true
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_told_or_does_no_harm() {
+    for seed in 0..3 {
+        let run = log(seed);
+        let whole = run.disk.contents();
+        let mut chance = Chance(seed);
+        let mut harmless = 0;
+        for file in 0..whole.len() {
+            for byte in 0..whole[file].1.len() {
+                let mut contents = whole.clone();
+                contents[file].1[byte] ^= 1 << chance.below(8);
+                harmless += usize::from(!told(&run, &contents));
+            }
+        }
+        // only the last frame, which tells that the one before it is on disk
+        assert!(harmless <= super::super::frame::FRAME_HEADER, "{harmless} flipped bits were not noticed");
+    }
+}
+
+#[test]
+fn a_missing_file_is_told() {
+    let run = log(7);
+    let whole = run.disk.contents();
+    for file in 0..whole.len() {
+        let mut contents = whole.clone();
+        let (name, _) = contents.remove(file);
+        assert!(told(&run, &contents), "{name} is not missed");
+    }
+    assert!(told(&run, &[]), "an empty log");
+}
+
+#[test]
+fn a_log_that_ends_too_early_is_told() {
+    let run = log(11);
+    let whole = run.disk.contents();
+    for (file, (name, bytes)) in whole.iter().enumerate() {
+        let mut contents = whole.clone();
+        contents[file].1.truncate(bytes.len() / 2);
+        let last = name.ends_with(".log") && file + 1 == whole.len();
+        assert!(last || told(&run, &contents), "half of {name} is enough");
+    }
+}

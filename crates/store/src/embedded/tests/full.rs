@@ -1,0 +1,94 @@
+//! A disk without room refuses writes and loses nothing; a disk that cannot sync is not written to again.
+
+use std::sync::Arc;
+
+use super::model::{OPTIONS, Run};
+use super::sim::Chance;
+use crate::contract::{Expected, Store as _, StoreError, Write};
+use crate::embedded::writer::Failure;
+use crate::embedded::{Durability, Embedded, Options};
+
+#[test]
+fn writes_go_on_when_there_is_room_again() {
+    for seed in 0..50 {
+        let mut chance = Chance(seed);
+        let mut run = Run::create();
+        let mut refused = 0;
+        for _ in 0..20 {
+            let used: usize = run.disk.contents().iter().map(|(_, bytes)| bytes.len()).sum();
+            run.disk.set_room(Some(used + chance.below(4000)));
+            for _ in 0..5 {
+                match run.step(&mut chance) {
+                    Ok(()) => {}
+                    Err(Failure::Full(_)) => refused += 1,
+                    Err(Failure::Fatal(why)) => panic!("seed {seed}: {why}"),
+                }
+                run.under_way.clear();
+            }
+            run.disk.set_room(None);
+            run.write(&mut chance).unwrap();
+        }
+        assert!(refused > 0);
+        Run::open(run.disk.after_crash(&mut chance), run.acknowledged, vec![], OPTIONS).unwrap();
+    }
+}
+
+fn put(key: &str) -> Write {
+    Write { key: key.to_owned().into(), expected: Expected::Absent, value: Some("value".into()) }
+}
+
+async fn store_on(run: &Run) -> Embedded {
+    store_with(run, OPTIONS.durability).await
+}
+
+async fn store_with(run: &Run, durability: Durability) -> Embedded {
+    let options = Options { segment_bytes: 1 << 20, durability, ..OPTIONS };
+    let (shared, writer) = Embedded::recover(Arc::new(run.disk.clone()), options, None).unwrap();
+    let store = Embedded::start(shared, Some(writer));
+    store.commit(put("first")).await.unwrap();
+    store
+}
+
+#[tokio::test]
+async fn a_store_tells_that_it_is_full_until_it_is_not() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    assert_eq!(store.health(), Ok(()));
+    run.disk.set_room(Some(0));
+    let refused = store.commit(put("second")).await.unwrap_err();
+    assert!(format!("{refused:?}").contains("cannot write to the log"), "{refused:?}");
+    assert!(matches!(store.health(), Err(StoreError::Unavailable(_))));
+    assert_eq!(store.snapshot().await.unwrap().entries.len(), 0, "the snapshot of the start is still to be had");
+    assert_eq!(store.snapshot().await.unwrap().entries.len(), 1, "reads go on");
+    run.disk.set_room(None);
+    while store.health().is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.commit(put("second")).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_after_a_failed_sync() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    run.disk.fail_sync();
+    for key in ["second", "third"] {
+        let refused = format!("{:?}", store.commit(put(key)).await.unwrap_err());
+        assert!(refused.contains("cannot sync the log: the disk is gone"), "{refused}");
+    }
+    assert!(store.health().is_err());
+    assert_eq!(store.head().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_in_the_background_ends_acknowledging() {
+    let run = Run::create();
+    let store = store_with(&run, Durability::Interval(std::time::Duration::from_millis(1))).await;
+    run.disk.fail_sync();
+    let mut written = 0;
+    while store.commit(put(&written.to_string())).await.is_ok() {
+        written += 1;
+    }
+    assert!(matches!(store.health(), Err(StoreError::Unavailable(why)) if why.contains("the disk is gone")));
+    assert!(store.commit(put("more")).await.is_err());
+}

@@ -1,0 +1,187 @@
+//! The end of the log: the one place that appends to it.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use super::disk::Appending;
+use super::files::{Files, Segment};
+use super::frame::{FILE_HEADER, Frame, Header, Kind};
+use super::options::{Durability, Options};
+use crate::contract::{Change, Revision};
+
+/// Bytes of the records of one frame, unless a single record is larger.
+const FRAME_BYTES_MAX: usize = 4 << 20;
+
+/// Why changes were not appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no room; the log is as before, and a later attempt may succeed.
+    Full(String),
+    /// What is on disk is not known any more: nothing may be acknowledged until the store is opened again.
+    Fatal(String),
+}
+
+pub struct Writer {
+    pub files: Arc<Files>,
+    options: Options,
+    file: Box<dyn Appending>,
+    salt: u64,
+    /// Bytes of the file that are whole frames.
+    length: u64,
+    head: Revision,
+    /// Everything up to here is on disk.
+    synced: Revision,
+    /// A frame tells that `synced` is synced.
+    sealed: bool,
+    /// Bytes of the last write that found no room.
+    refused: usize,
+}
+
+fn failure(what: &str, error: &std::io::Error) -> Failure {
+    let text = format!("cannot {what} the log: {error}");
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Failure::Full(text),
+        _ => Failure::Fatal(text),
+    }
+}
+
+impl Writer {
+    /// Goes on at the end of the last segment, all of which is synced up to `head`.
+    pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
+        let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
+        Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0 }
+    }
+
+    #[cfg(test)]
+    pub fn synced(&self) -> Revision {
+        self.synced
+    }
+
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Appends changes, which follow the last one without a gap. They are on disk when this returns, if durability is
+    /// `sync`.
+    pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
+        if self.length > self.options.segment_bytes {
+            self.roll()?;
+        }
+        let mut rest = changes;
+        let mut frames = vec![];
+        let mut bytes = vec![];
+        while let Some(first) = rest.first() {
+            let mut frame = Frame::with_capacity(rest.iter().map(size).sum::<usize>().min(FRAME_BYTES_MAX));
+            let mut count = 0;
+            while let Some(change) =
+                rest.get(count).filter(|next| count == 0 || frame.len() + size(next) < FRAME_BYTES_MAX)
+            {
+                let kind = if change.value.is_some() { Kind::Put } else { Kind::Delete };
+                frame.push(kind, change.revision, &change.key, change.value.as_deref().unwrap_or_default());
+                count += 1;
+            }
+            frames.push((first.revision, self.length + bytes.len() as u64));
+            bytes.extend(frame.finish(self.salt, self.synced));
+            rest = &rest[count..];
+        }
+        self.write(&bytes)?;
+        if self.options.durability == Durability::Sync {
+            self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+        }
+        self.head = changes.last().map_or(self.head, |last| last.revision);
+        if self.options.durability == Durability::Sync {
+            self.synced = self.head;
+        }
+        self.sealed = false;
+        if let Some(last) = self.files.lock().segments.last_mut() {
+            last.frames.extend(frames);
+            last.length = self.length;
+        }
+        Ok(())
+    }
+
+    /// Appends bytes, or leaves the file as it was.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self.file.append(bytes) {
+            Ok(()) => {
+                self.length += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.undo()?;
+                self.refused = bytes.len();
+                Err(failure("write to", &error))
+            }
+        }
+    }
+
+    fn undo(&mut self) -> Result<(), Failure> {
+        let undone = self.file.truncate(self.length);
+        undone.map_err(|worse| Failure::Fatal(format!("cannot undo a write to the log: {worse}")))
+    }
+
+    /// Whether there is room for what was refused last.
+    pub fn probe(&mut self) -> Result<(), Failure> {
+        let fits = self.file.append(&vec![0; self.refused]);
+        self.undo()?;
+        fits.map_err(|error| failure("write to", &error))
+    }
+
+    /// Makes everything durable.
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        if self.synced < self.head {
+            self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+            self.synced = self.head;
+            self.sealed = false;
+        }
+        Ok(())
+    }
+
+    /// Tells, after the last frame, that it is on disk: whoever finds that frame broken knows that it is damaged and was
+    /// not merely cut off. Waits for no disk.
+    pub fn seal(&mut self) -> Result<(), Failure> {
+        if self.sealed || self.synced < self.head {
+            return Ok(());
+        }
+        self.write(&Frame::with_capacity(0).finish(self.salt, self.synced))?;
+        self.sealed = true;
+        if let Some(last) = self.files.lock().segments.last_mut() {
+            last.length = self.length;
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new file. The old one says so, when the new one is there for good.
+    fn roll(&mut self) -> Result<(), Failure> {
+        self.sync()?;
+        let header = Header::new(self.head + 1);
+        let segment = Segment::new(header.first, header.salt);
+        let disk = self.files.disk.clone();
+        let made = || -> std::io::Result<Box<dyn Appending>> {
+            let mut file = disk.create(&segment.name)?;
+            file.append(&header.encode())?;
+            file.sync()?;
+            disk.sync()?;
+            Ok(file)
+        };
+        let file = made().map_err(|error| failure("start a file of", &error))?;
+        let mut roll = Frame::with_capacity(0);
+        roll.push(Kind::Roll, header.first, &[], &[]);
+        self.write(&roll.finish(self.salt, self.synced))?;
+        self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+        (self.file, self.salt, self.length) = (file, header.salt, FILE_HEADER as u64);
+        self.files.lock().segments.push(segment);
+        Ok(())
+    }
+
+    /// Syncs and seals what is there.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        self.sync()?;
+        self.seal()?;
+        self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))
+    }
+}
+
+fn size(change: &Change) -> usize {
+    17 + change.key.len() + change.value.as_ref().map_or(0, |value| value.len())
+}

@@ -1,0 +1,134 @@
+"""The data directory: damage is told before anything is served, and `pintle store` checks, backs up and restores."""
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+
+from pintle import Pintle, eventually
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x" * 500}}
+
+
+def pintle(args, *words):
+    done = subprocess.run([args.binary, *map(str, words)], capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+def filled(args):
+    """A server that has been stopped, and its one file of changes."""
+    server = Pintle(args.binary, storage="embedded")
+    with server:
+        server.own = False
+        for number in range(20):
+            server.ok("POST", MAPS, config_map(f"map-{number}"))
+    (segment,) = (server.dir / "log").iterdir()
+    return server, segment
+
+
+def flipped_bits_are_told(args):
+    server, segment = filled(args)
+    whole = segment.read_bytes()
+    for at in (0, 100, len(whole) // 2, len(whole) - 300):
+        segment.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+        damaged = segment.read_bytes()
+        for words in (("serve", "--secure-port", "0"), ("store", "check"), ("store", "backup", server.dir / "backup")):
+            status, said = pintle(args, *words, "--data-dir", server.dir)
+            assert status == 1 and len(said.splitlines()) == 1, (at, said)
+            assert f"data directory {server.dir} is damaged: what stands at byte" in said and segment.name in said, (at, said)
+        assert segment.read_bytes() == damaged, "the damaged file was changed"
+        assert not (server.dir / "backup").exists()
+    segment.write_bytes(whole)
+    status, said = pintle(args, "store", "check", "--data-dir", server.dir)
+    assert status == 0 and "is whole: " in said, said
+    segment.unlink()
+    status, said = pintle(args, "serve", "--secure-port", "0", "--data-dir", server.dir)
+    assert status == 1 and f"log/{segment.name} is missing" in said, said
+    shutil.rmtree(server.dir)
+
+
+def files_are_private(args):
+    server, segment = filled(args)
+    assert stat.S_IMODE(os.stat(segment).st_mode) == 0o600
+    shutil.rmtree(server.dir)
+
+
+def backup_beside_a_server(args):
+    place = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
+    backup = place / "backup"
+    with Pintle(args.binary, storage="embedded") as server:
+        server.ok("POST", MAPS, config_map("kept"))
+        version = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+        status, said = pintle(args, "store", "backup", backup, "--data-dir", server.dir)
+        assert status == 0 and f"objects at revision {version}" in said, said
+        assert stat.S_IMODE(os.stat(backup).st_mode) == 0o600
+        kept = server.ok("GET", MAPS + "/kept")
+        server.ok("DELETE", MAPS + "/kept")
+        status, said = pintle(args, "store", "backup", backup, "--data-dir", server.dir)
+        assert status == 1 and "the file is there already" in said, said
+        status, said = pintle(args, "store", "restore", backup, "--data-dir", server.dir)
+        assert status == 1 and "is in use by pintle with process id" in said, said
+    status, said = pintle(args, "store", "restore", backup, "--data-dir", place / "data")
+    assert status == 0, said
+    with Pintle(args.binary, storage="embedded", data_dir=place / "data") as server:
+        assert server.ok("GET", MAPS + "/kept") == kept
+        made = server.ok("POST", MAPS, config_map("new"))
+        assert int(made["metadata"]["resourceVersion"]) > version
+        status, answer, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={version - 1}&timeoutSeconds=5")
+        assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410, answer
+    status, said = pintle(args, "store", "restore", backup, "--data-dir", place / "data")
+    assert status == 1 and "there is a store already" in said, said
+    backup.write_bytes(backup.read_bytes()[:-10])
+    status, said = pintle(args, "store", "restore", backup, "--data-dir", place / "other")
+    assert status == 1 and f"backup {backup}: it is damaged" in said and not (place / "other" / "FORMAT").exists(), said
+    shutil.rmtree(place)
+
+
+def durability_can_be_chosen(args):
+    for durability in ("interval=50ms", "none"):
+        with Pintle(args.binary, "--durability", durability, storage="embedded") as server:
+            server.ok("POST", MAPS, config_map("kept"))
+            assert server.stop() == 0
+            server.start()
+            server.ok("GET", MAPS + "/kept")
+    status, said = pintle(args, "serve", "--durability", "often")
+    assert status == 2 and "expected sync, interval=DURATION or none" in said, said
+
+
+def files_that_may_not_grow(args):
+    """No room, as a limit of the process makes it: writes are refused and tell why, all else goes on, until there is room."""
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    with Pintle(args.binary, storage="embedded", before=limited) as server:
+        watch, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
+        while True:
+            status, answer, _ = server.request("POST", MAPS, config_map(f"map-{len(made)}"))
+            if status != 201:
+                break
+            made.append(answer["metadata"]["name"])
+        assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: File too large" in answer["message"], answer
+        status, answer, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed" in answer, answer
+        assert server.request("GET", "/livez")[0] == 200
+        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == set(made)
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        eventually(lambda: server.request("GET", "/readyz")[0] == 200)
+        server.ok("POST", MAPS, config_map("last"))
+        server.before = None
+        assert server.stop() == 0
+        server.start()
+        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*made, "last"}
+        assert len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={watch}&timeoutSeconds=1")[1].splitlines()) == len(made) + 1
+
+
+CASES = [files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]
