@@ -41,8 +41,14 @@ def python(source, out):
     return [str(out / "venv/bin/python"), str(source / "main.py")]
 
 
+def rust(source, out):
+    subprocess.run(["cargo", "build", "--quiet", "--locked"], cwd=source, check=True,
+                   env={**os.environ, "CARGO_TARGET_DIR": str(out)})
+    return [str(out / "debug" / "client")]
+
+
 # how a program is made: a function of its directory and one for what is built, which answers the command
-PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python}
+PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python, "kube-rs": rust}
 
 
 def run(args, report):
