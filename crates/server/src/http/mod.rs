@@ -8,6 +8,7 @@ mod negotiate;
 mod respond;
 mod table;
 mod watch;
+mod websocket;
 
 pub use chain::Edge;
 pub use health::parse_duration;
