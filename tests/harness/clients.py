@@ -21,7 +21,7 @@ from pintle import Pintle
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "tests" / "clients"
 TARGET = ROOT / "target" / "clients"
-SECONDS = 240
+SECONDS = 180
 TOGETHER = 2
 ASKED = {"restart": signal.SIGTERM, "kill": signal.SIGKILL}
 
@@ -41,8 +41,39 @@ def python(source, out):
     return [str(out / "venv/bin/python"), str(source / "main.py")]
 
 
+def node(source, out):
+    """A copy of the program beside exactly the modules that package-lock.json names."""
+    have = out / "node_modules" / ".package-lock.json"
+    locked = source / "package-lock.json"
+    fresh = have.exists() and (out / locked.name).exists() and (out / locked.name).read_text() == locked.read_text()
+    shutil.copytree(source, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
+    if not fresh:
+        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=out, check=True)
+    return ["node", str(out / "main.js")]
+
+
+def rust(source, out):
+    subprocess.run(["cargo", "build", "--quiet", "--locked"], cwd=source, check=True,
+                   env={**os.environ, "CARGO_TARGET_DIR": str(out)})
+    return [str(out / "debug" / "client")]
+
+
+def java(source, out):
+    """What pom.xml names, copied beside the classes; compiled without any further plugin of Maven."""
+    wanted, have, lib = source / "pom.xml", out / "pom.xml", out / "lib"
+    if not have.exists() or have.read_text() != wanted.read_text():
+        shutil.rmtree(lib, ignore_errors=True)
+        subprocess.run(["mvn", "--quiet", "--batch-mode", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"],
+                       cwd=source, check=True)
+        shutil.copy(wanted, have)
+    sources = [str(file) for file in sorted(source.glob("src/*.java"))]
+    subprocess.run(["javac", "-cp", f"{lib}/*", "-d", str(out / "classes"), *sources], check=True)
+    return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{out}/classes:{lib}/*", "Main"]
+
+
 # how a program is made: a function of its directory and one for what is built, which answers the command
-PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python}
+PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python, "client-node": node,
+            "fabric8": java, "kube-rs": rust}
 
 
 def run(args, report):

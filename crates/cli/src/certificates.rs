@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -101,6 +103,27 @@ fn signed(mut params: CertificateParams, usage: ExtendedKeyUsagePurpose, by: &Pa
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
+/// A P-256 key as `EC PRIVATE KEY` (RFC 5915): Java clients take a `PRIVATE KEY` for one of RSA.
+fn sec1(key: &KeyPair) -> Option<String> {
+    // the head of ECPrivateKey inside PKCS #8: version 1, then 32 octets of the secret
+    const HEAD: [u8; 5] = [0x02, 0x01, 0x01, 0x04, 0x20];
+    // parameters [0]: the object identifier of P-256; publicKey [1]: a bit string of 65 octets
+    const CURVE: [u8; 17] = *b"\xa0\x0a\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\xa1\x44\x03\x42\x00";
+    let wrapped = key.serialized_der();
+    let start = wrapped.windows(HEAD.len()).position(|part| part == HEAD)? + HEAD.len();
+    let secret = wrapped.get(start..start + 32)?;
+    let der = [&[0x30, 0x77], HEAD.as_slice(), secret, &CURVE, key.public_key_raw()].concat();
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
+    Some(format!("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n", lines.join("\n")))
+}
+
+fn admin(by: &Pair) -> Result<Pair, rcgen::Error> {
+    let made = signed(params("kubernetes-admin", Some("system:masters"))?, ExtendedKeyUsagePurpose::ClientAuth, by)?;
+    let key = sec1(&KeyPair::from_pem(&made.key)?).ok_or(rcgen::Error::CouldNotParseKeyPair)?;
+    Ok(Pair { key, ..made })
+}
+
 fn serving(address: IpAddr, by: &Pair) -> Result<Pair, rcgen::Error> {
     let mut params = params("pintle", None)?;
     for name in ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] {
@@ -134,15 +157,21 @@ pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, S
         false => format!("serving-{}", address.to_string().replace(':', "-")),
     };
     let serving = load_or(&name, &|| serving(address, &authority))?;
-    let admin = load_or("admin", &|| {
-        signed(params("kubernetes-admin", Some("system:masters"))?, ExtendedKeyUsagePurpose::ClientAuth, &authority)
-    })?;
+    let admin = load_or("admin", &|| admin(&authority))?;
     Ok(Certificates { authority: authority.certificate, serving, admin })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_the_same_in_its_other_form() {
+        let key = KeyPair::generate().unwrap();
+        let other = KeyPair::from_pem(&sec1(&key).unwrap()).unwrap();
+        assert_eq!(key.public_key_raw(), other.public_key_raw());
+        assert!(!sec1(&key).unwrap().contains("BEGIN PRIVATE KEY"));
+    }
 
     #[test]
     fn certificates_are_made_once() {

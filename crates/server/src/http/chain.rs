@@ -16,6 +16,7 @@ use super::health::Health;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use super::watch::Stream;
+use super::websocket;
 use crate::authentication::{ClientCertificate, Credentials};
 use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
@@ -86,7 +87,7 @@ impl Edge {
     }
 
     async fn answer(self: Arc<Self>, certificate: &ClientCertificate, request: http::Request<Incoming>) -> Answer {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
         let reply = reply(&info, &parts.headers);
         let watching = info.verb == Verb::Watch;
@@ -106,7 +107,11 @@ impl Edge {
         let edge = self.clone();
         let handled = edge.handle(authorized, &parts.headers, body, &reply);
         if watching {
-            return handled.await;
+            let response = handled.await;
+            return match response.status() == StatusCode::OK && websocket::is_asked(&parts.headers) {
+                true => websocket::upgrade(response, &parts.headers, parts.extensions.remove()),
+                false => response,
+            };
         }
         match tokio::time::timeout(timeout, handled).await {
             Ok(response) => response,

@@ -9,6 +9,7 @@ mod respond;
 mod table;
 mod tls;
 mod watch;
+mod websocket;
 
 pub use chain::Edge;
 pub use health::parse_duration;

@@ -1,0 +1,136 @@
+//! A watch over a WebSocket (RFC 6455, api-machinery 13): the pieces of its body, an event a message.
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::{HeaderMap, Response, StatusCode, Uri};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::body::{Body, NextPiece};
+use super::respond::{self, set};
+
+type Answer = Response<Body>;
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether a request asks for a WebSocket.
+pub fn is_asked(headers: &HeaderMap) -> bool {
+    text(headers, "connection").to_ascii_lowercase().contains("upgrade")
+        && text(headers, "upgrade").eq_ignore_ascii_case("websocket")
+}
+
+/// The answer to a watch that asked for a WebSocket: 101 in place of its 200, or why there is none.
+pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>) -> Answer {
+    let (parts, body) = watch.into_parts();
+    let (Body::Stream(next), Some(connection)) = (body, connection) else {
+        return respond::text(400, "websocket protocol error");
+    };
+    let key = text(headers, "sec-websocket-key");
+    if key.is_empty() {
+        return respond::text(400, "mismatch challenge/response");
+    }
+    if text(headers, "sec-websocket-version") != "13" {
+        let mut response = respond::text(400, "missing or bad WebSocket Version");
+        set(response.headers_mut(), "sec-websocket-version", "13");
+        return response;
+    }
+    if !has_origin(headers) {
+        return respond::text(403, "");
+    }
+    let kind = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let form = if kind.contains("protobuf") { Form::Binary } else { Form::Text };
+    crate::task::spawn("websocket", async move {
+        if let Ok(connection) = connection.await {
+            let stream = WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
+            // the client may go at any time: there is nobody left to tell
+            let _ = serve(stream, next, form).await;
+        }
+    });
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    set(response.headers_mut(), "connection", "Upgrade");
+    set(response.headers_mut(), "upgrade", "websocket");
+    set(response.headers_mut(), "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
+    if let Some(protocol) = text(headers, "sec-websocket-protocol").split(',').next().filter(|name| !name.is_empty()) {
+        set(response.headers_mut(), "sec-websocket-protocol", protocol.trim());
+    }
+    response
+}
+
+/// A browser says where its page is from, and so must everybody.
+fn has_origin(headers: &HeaderMap) -> bool {
+    let origin = text(headers, "origin");
+    origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
+}
+
+/// How events are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Lines of JSON.
+    Text,
+    /// Protobuf with its length in front.
+    Binary,
+}
+
+/// Sends until the watch ends, the client closes or the connection breaks; pings are answered on the way.
+async fn serve(
+    mut stream: WebSocketStream<TokioIo<Upgraded>>,
+    mut next: NextPiece,
+    form: Form,
+) -> Result<(), Error> {
+    loop {
+        tokio::select! {
+            said = stream.next() => match said {
+                Some(Ok(message)) if !message.is_close() => {}
+                _ => return stream.close(None).await,
+            },
+            piece = &mut next => match piece {
+                Some((bytes, pieces)) => {
+                    for message in messages(&bytes, form) {
+                        stream.feed(message).await?;
+                    }
+                    stream.flush().await?;
+                    next = pieces.next();
+                }
+                None => break,
+            },
+        }
+    }
+    stream.close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })).await
+}
+
+/// The events of a piece.
+fn messages(piece: &Bytes, form: Form) -> Vec<Message> {
+    if form == Form::Text {
+        let lines = piece.split_inclusive(|byte| *byte == b'\n');
+        return lines.filter_map(|line| Some(Message::text(std::str::from_utf8(line).ok()?))).collect();
+    }
+    let mut found = vec![];
+    let mut rest: &[u8] = piece;
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let (message, behind) = behind.split_at(behind.len().min(u32::from_be_bytes(*length) as usize));
+        found.push(Message::binary(piece.slice_ref(message)));
+        rest = behind;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_holds_one_event() {
+        let text = messages(&Bytes::from_static(b"{1}\n{2}\n"), Form::Text);
+        assert_eq!(text, [Message::text("{1}\n"), Message::text("{2}\n")]);
+        let binary = messages(&Bytes::from_static(b"\0\0\0\x02ab\0\0\0\x01c"), Form::Binary);
+        assert_eq!(binary, [Message::binary(Bytes::from_static(b"ab")), Message::binary(Bytes::from_static(b"c"))]);
+    }
+}
