@@ -71,9 +71,10 @@ def java(source, out):
     return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{out}/classes:{lib}/*", "Main"]
 
 
-# how a program is made: a function of its directory and one for what is built, which answers the command
-PROGRAMS = {"client-go": go, "controller-runtime": go, "python": python, "client-node": node,
-            "fabric8": java, "kube-rs": rust}
+# how a program is made: a function of its directory and one for what is built, which answers the
+# command; that which takes longest to build comes first
+PROGRAMS = {"kube-rs": rust, "client-go": go, "controller-runtime": go, "python": python, "client-node": node,
+            "fabric8": java}
 
 
 def run(args, report):

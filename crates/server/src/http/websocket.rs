@@ -16,6 +16,8 @@ type Answer = Response<Body>;
 
 /// What every server appends to the client's key (RFC 6455, 1.3).
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// What a sub-protocol that carries a bearer token begins with (api-machinery 13).
+const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
 const FINAL: u8 = 0x80;
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
@@ -70,10 +72,16 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
     set(response.headers_mut(), "sec-websocket-accept", &accept(key));
-    if let Some(protocol) = text(headers, "sec-websocket-protocol").split(',').next().filter(|name| !name.is_empty()) {
-        set(response.headers_mut(), "sec-websocket-protocol", protocol.trim());
+    if let Some(protocol) = protocol(headers) {
+        set(response.headers_mut(), "sec-websocket-protocol", protocol);
     }
     response
+}
+
+/// The first sub-protocol that is offered and is no token.
+fn protocol(headers: &HeaderMap) -> Option<&str> {
+    let mut offered = text(headers, "sec-websocket-protocol").split(',').map(str::trim);
+    offered.find(|name| !name.is_empty() && !name.starts_with(TOKEN))
 }
 
 /// A browser says where its page is from, and so must everybody.
@@ -186,6 +194,39 @@ mod tests {
     #[test]
     fn the_key_of_the_rfc_is_accepted_as_it_says() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    /// What a handshake with these headers beside the usual ones is answered.
+    fn answered(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
+        let key = [
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("sec-websocket-version", "13"),
+            ("origin", "https://a"),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in key.iter().chain(changed) {
+            set(&mut headers, name, value);
+        }
+        let watch = Response::new(Body::Stream(Box::pin(async { None })));
+        let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))));
+        (response.status().as_u16(), response.headers().get("sec-websocket-protocol").cloned())
+    }
+
+    #[tokio::test]
+    async fn a_handshake_is_checked() {
+        assert_eq!(answered(&[]), (101, None));
+        let protocol = http::HeaderValue::from_static("one");
+        for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
+            assert_eq!(answered(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
+        }
+        for (name, value, code) in [
+            ("sec-websocket-key", "", 400),
+            ("sec-websocket-version", "8", 400),
+            ("origin", "", 403),
+            ("origin", "null", 403),
+        ] {
+            assert_eq!(answered(&[(name, value)]), (code, None), "{name}: {value}");
+        }
     }
 
     #[test]
