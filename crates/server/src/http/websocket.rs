@@ -16,6 +16,9 @@ use super::respond::{self, set};
 
 type Answer = Response<Body>;
 
+/// What a sub-protocol that carries a bearer token begins with (api-machinery 13).
+const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
+
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -58,10 +61,16 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
     set(response.headers_mut(), "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
-    if let Some(protocol) = text(headers, "sec-websocket-protocol").split(',').next().filter(|name| !name.is_empty()) {
-        set(response.headers_mut(), "sec-websocket-protocol", protocol.trim());
+    if let Some(protocol) = protocol(headers) {
+        set(response.headers_mut(), "sec-websocket-protocol", protocol);
     }
     response
+}
+
+/// The first sub-protocol that is offered and is no token.
+fn protocol(headers: &HeaderMap) -> Option<&str> {
+    let mut offered = text(headers, "sec-websocket-protocol").split(',').map(str::trim);
+    offered.find(|name| !name.is_empty() && !name.starts_with(TOKEN))
 }
 
 /// A browser says where its page is from, and so must everybody.
@@ -80,11 +89,7 @@ enum Form {
 }
 
 /// Sends until the watch ends, the client closes or the connection breaks; pings are answered on the way.
-async fn serve(
-    mut stream: WebSocketStream<TokioIo<Upgraded>>,
-    mut next: NextPiece,
-    form: Form,
-) -> Result<(), Error> {
+async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPiece, form: Form) -> Result<(), Error> {
     loop {
         tokio::select! {
             said = stream.next() => match said {
@@ -125,6 +130,39 @@ fn messages(piece: &Bytes, form: Form) -> Vec<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a handshake with these headers beside the usual ones is answered.
+    fn answered(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
+        let key = [
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("sec-websocket-version", "13"),
+            ("origin", "https://a"),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in key.iter().chain(changed) {
+            set(&mut headers, name, value);
+        }
+        let watch = Response::new(Body::Stream(Box::pin(async { None })));
+        let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))));
+        (response.status().as_u16(), response.headers().get("sec-websocket-protocol").cloned())
+    }
+
+    #[tokio::test]
+    async fn a_handshake_is_checked() {
+        assert_eq!(answered(&[]), (101, None));
+        let protocol = http::HeaderValue::from_static("one");
+        for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
+            assert_eq!(answered(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
+        }
+        for (name, value, code) in [
+            ("sec-websocket-key", "", 400),
+            ("sec-websocket-version", "8", 400),
+            ("origin", "", 403),
+            ("origin", "null", 403),
+        ] {
+            assert_eq!(answered(&[(name, value)]), (code, None), "{name}: {value}");
+        }
+    }
 
     #[test]
     fn a_message_holds_one_event() {
