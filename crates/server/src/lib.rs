@@ -139,8 +139,8 @@ async fn open(
         admission.observe(key, event);
         if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
             let live = event.kind != EventKind::Deleted;
-            let definition = live.then(|| event.object.body.to_value(event.revision));
-            serve_definition(&registry, objects, &client, key, definition.as_ref());
+            let definition = live.then(|| &event.object.body.bytes);
+            serve_definition(&registry, objects, &client, key, definition);
         }
         // last, since controllers look at what the others have made of the event
         derived.observe(key, event);
@@ -154,7 +154,7 @@ fn serve_definition(
     objects: &Objects,
     client: &Arc<webhook::Client>,
     key: &Key,
-    definition: Option<&machinery::Value>,
+    definition: Option<&bytes::Bytes>,
 ) {
     let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
     let resource = definition.and_then(|definition| from_definition(definition, objects, client));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use machinery::value::{decode, write_json, write_json_string};
+use machinery::value::{decode, skim, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 use store::Revision;
 
@@ -161,6 +161,34 @@ fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
     hole
 }
 
+/// An object as [`Body::encode`] left it, of which only metadata is looked at; `None` if it is written otherwise.
+fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
+    const KEY: &[u8] = b"resourceVersion";
+    let top = skim::members(bytes, 0)?;
+    let metadata = top.iter().find(|member| member.key == b"metadata")?;
+    let members = skim::members(bytes, metadata.value.start)?;
+    if !members.windows(2).all(|pair| pair[0].key < pair[1].key) || members.iter().any(|member| member.key == KEY) {
+        return None;
+    }
+    let hole = members.iter().find(|member| member.key > KEY).map_or(metadata.value.end - 1, |member| member.at);
+    let mut known = Map::new();
+    for member in members.iter().filter(|member| member.key != b"managedFields") {
+        known.insert(std::str::from_utf8(member.key).ok()?, decode(&bytes[member.value.clone()]).ok()?);
+    }
+    let meta = Meta::of(&[("metadata", Value::Object(known))].into());
+    Some((meta, Body { bytes: bytes.clone(), hole }))
+}
+
+/// Any object, encoded anew where it is not written as it should be.
+fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
+    let value = decode(bytes).ok()?;
+    let mut body = Body::encode(&value);
+    if body.bytes == bytes {
+        body.bytes = bytes.clone();
+    }
+    Some((Meta::of(&value), body))
+}
+
 /// The form of an object in one version: `None` where the stored bytes are that form.
 pub type Rendition = Option<Arc<Body>>;
 
@@ -183,16 +211,8 @@ impl Stored {
 
     /// From the bytes of the store. `None` if they are no object with metadata.
     pub fn parse(revision: Revision, bytes: &Bytes) -> Option<Stored> {
-        let value = decode(bytes).ok()?;
-        let meta = Meta::of(&value);
-        if meta.name.is_empty() {
-            return None;
-        }
-        let mut body = Body::encode(&value);
-        if body.bytes == bytes {
-            body.bytes = bytes.clone();
-        }
-        Some(Stored::new(revision, body, meta))
+        let (meta, body) = skimmed(bytes).or_else(|| decoded(bytes))?;
+        (!meta.name.is_empty()).then(|| Stored::new(revision, body, meta))
     }
 
     /// The same content under a later revision: what a DELETED event shows.
@@ -231,6 +251,25 @@ impl Stored {
 mod tests {
     use super::*;
     use machinery::json;
+
+    #[test]
+    fn what_was_encoded_is_read_without_decoding_it() {
+        let cases = [
+            json!({"metadata": {"name": "x"}}),
+            json!({"kind": "A", "metadata": {"name": "x", "uid": "u", "labels": {"a": "b"}, "finalizers": ["f"]}}),
+            json!({"metadata": {"deletionTimestamp": "t", "managedFields": [{"x": {}}], "name": "x", "selfLink": ""}}),
+            json!({"metadata": {"name": "é\n\"", "ownerReferences": [{"uid": "o"}]}, "spec": {"metadata": 1}}),
+        ];
+        for value in cases {
+            let bytes = Body::encode(&value).bytes;
+            let ((meta, body), (want, whole)) = (skimmed(&bytes).unwrap(), decoded(&bytes).unwrap());
+            assert_eq!(format!("{meta:?}"), format!("{want:?}"));
+            assert_eq!((body.bytes, body.hole), (whole.bytes, whole.hole), "{}", value.to_json());
+        }
+        for other in [r#"{"metadata":{"name":"x","resourceVersion":"1"}}"#, r#"{"metadata": {"name":"x"}}"#, "{}"] {
+            assert!(skimmed(&Bytes::from(other)).is_none(), "{other}");
+        }
+    }
 
     #[test]
     fn the_version_is_spliced_in() {

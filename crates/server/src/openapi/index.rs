@@ -145,7 +145,7 @@ fn digest(member: &Member) -> [u8; 32] {
     ]);
     let mut bytes = Vec::with_capacity(4096);
     machinery::value::write_json(&identity, &mut bytes);
-    machinery::value::write_json(&version.openapi, &mut bytes);
+    bytes.extend_from_slice(&version.encoded);
     Sha256::digest(&bytes).into()
 }
 

@@ -233,7 +233,7 @@ mod tests {
         let objects = runtime.block_on(Objects::open(store, Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
-            let resource = from_definition(&definition(schema), &objects, &Default::default());
+            let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
         let shipped = builtin::resource(&builtin::SHIPPED[0], &objects);

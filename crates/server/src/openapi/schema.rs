@@ -35,16 +35,17 @@ fn is_true(node: &Value, key: &str) -> bool {
 /// The schema of the objects of a resource.
 pub fn object(member: &Member, dialect: Dialect) -> Value {
     let version = &member.version;
-    let preserve = version.preserve_unknown_fields || is_true(&version.openapi, PRESERVE);
+    let openapi = version.openapi();
+    let preserve = version.preserve_unknown_fields || is_true(&openapi, PRESERVE);
     let known = if member.resource.is_custom() {
-        version.openapi.as_object().is_some() && version.program().schema.is_structural()
+        openapi.as_object().is_some() && version.program().schema.is_structural()
     } else {
         true
     };
     let mut root = if !known || (dialect == Dialect::V2 && preserve) {
         json!({"type": "object"})
     } else {
-        typed(&version.openapi, dialect)
+        typed(&openapi, dialect)
     };
     mark(&mut root, member, &member.resource.kind);
     root

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use machinery::value::skim;
 use machinery::{Text, Value};
 
 use super::version::{Column, ScalePaths, Version};
@@ -31,8 +33,43 @@ pub fn condition(definition: &Value, kind: &str) -> bool {
     conditions.iter().any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == "True")
 }
 
-/// The resource that a definition serves; `None` while its names are not accepted.
-pub fn from_definition(definition: &Value, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
+/// A definition without its schemas, which are large and rarely asked for.
+struct Outline {
+    definition: Value,
+    schemas: Vec<Bytes>,
+}
+
+const SCHEMA: &str = "openAPIV3Schema";
+
+impl Outline {
+    /// From the stored form. Schemas are copied out of it, so that they don't hold all of it.
+    fn of(stored: &Bytes) -> Outline {
+        if let Some((definition, places)) = skim::outline(stored, &[SCHEMA, "managedFields"]) {
+            let schemas = places.into_iter().map(|place| Bytes::copy_from_slice(&stored[place])).collect();
+            return Outline { definition, schemas };
+        }
+        let mut definition = machinery::value::decode(stored).unwrap_or_default();
+        let versions =
+            definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+        let mut schemas = vec![];
+        for schema in versions.into_iter().flatten().filter_map(|version| version.get_mut("schema")?.get_mut(SCHEMA)) {
+            let number = Value::Int(schemas.len() as i64);
+            schemas.push(std::mem::replace(schema, number).to_json().into());
+        }
+        Outline { definition, schemas }
+    }
+
+    /// The schema of a version; null if it has none.
+    fn schema(&self, version: &Value) -> Bytes {
+        let number = version.at(&["schema", SCHEMA]).and_then(Value::as_int).and_then(|i| usize::try_from(i).ok());
+        number.and_then(|i| self.schemas.get(i)).cloned().unwrap_or(Bytes::from_static(b"null"))
+    }
+}
+
+/// The resource that a definition in its stored form serves; `None` while its names are not accepted.
+pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
+    let outline = Outline::of(stored);
+    let definition = &outline.definition;
     let established = condition(definition, "Established");
     if !established && !condition(definition, "NamesAccepted") {
         return None;
@@ -45,7 +82,7 @@ pub fn from_definition(definition: &Value, objects: &Objects, client: &Arc<Clien
     let preserve = flag(spec, "preserveUnknownFields");
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let versions = listed.iter().map(|v| Arc::new(version(v, listed, &group, &kind, preserve))).collect();
+    let versions = listed.iter().map(|v| Arc::new(version(&outline, v, listed, &group, &kind, preserve))).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
@@ -65,17 +102,20 @@ pub fn from_definition(definition: &Value, objects: &Objects, client: &Arc<Clien
         rules: Rules::Custom,
         broken: schema::definition::has_bad_bundle(definition),
         established,
+        settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
         terminating: terminating(definition, deleting),
-        fingerprint: fingerprint(definition),
+        fingerprint: fingerprint(&outline),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),
     })
 }
 
 /// The parts of a definition that are served: its spec and accepted names, and that it is the same definition.
-fn fingerprint(definition: &Value) -> String {
+fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     let part = |path: &[&str]| definition.at(path).map(Value::to_json).unwrap_or_default();
     let (spec, names) = (part(&["spec"]), part(&["status", "acceptedNames"]));
-    crate::digest::short(format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).as_bytes())
+    let mut all = format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).into_bytes();
+    schemas.iter().for_each(|schema| all.extend_from_slice(schema));
+    crate::digest::short(&all)
 }
 
 /// Creating is refused while instances are to be deleted (corrections crd 9: not any more once they are).
@@ -87,9 +127,8 @@ fn terminating(definition: &Value, deleting: bool) -> bool {
     }
 }
 
-fn version(value: &Value, all: &[Value], group: &Text, kind: &Text, preserve: bool) -> Version {
-    let openapi = value.at(&["schema", "openAPIV3Schema"]).cloned().unwrap_or_default();
-    let mut version = Version::new(text(value, &["name"]), openapi);
+fn version(outline: &Outline, value: &Value, all: &[Value], group: &Text, kind: &Text, preserve: bool) -> Version {
+    let mut version = Version::encoded(text(value, &["name"]), outline.schema(value));
     version.served = flag(value, "served");
     version.preserve_unknown_fields = preserve;
     version.deprecation = deprecation(value, all, group, kind);

@@ -47,6 +47,8 @@ pub struct Resource {
     pub broken: bool,
     /// Discovery shows it.
     pub established: bool,
+    /// Nothing is left to decide about its definition.
+    pub settled: bool,
     /// Its definition is being deleted: nothing can be created.
     pub terminating: bool,
     pub collection: Arc<Collection>,

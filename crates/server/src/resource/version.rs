@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use machinery::{Text, Value};
 use schema::apply::TypeSchema;
 use schema::{CompileOptions, Schema};
@@ -34,8 +35,8 @@ pub struct Version {
     pub served: bool,
     /// The text of the warning that each answer carries.
     pub deprecation: Option<Text>,
-    /// `openAPIV3Schema`, or null.
-    pub openapi: Value,
+    /// `openAPIV3Schema`, or null, as JSON: most schemas are never asked for.
+    pub encoded: Bytes,
     pub preserve_unknown_fields: bool,
     pub columns: Vec<Column>,
     /// Paths without the leading dot.
@@ -48,13 +49,18 @@ pub struct Version {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Version {
-    pub fn new(name: Text, openapi: Value) -> Version {
+    pub fn new(name: Text, openapi: &Value) -> Version {
+        Version::encoded(name, openapi.to_json().into())
+    }
+
+    /// With a schema in JSON.
+    pub fn encoded(name: Text, encoded: Bytes) -> Version {
         Version {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             name,
             served: true,
             deprecation: None,
-            openapi,
+            encoded,
             preserve_unknown_fields: false,
             columns: vec![],
             selectable: vec![],
@@ -64,14 +70,20 @@ impl Version {
         }
     }
 
+    /// `openAPIV3Schema`, or null.
+    pub fn openapi(&self) -> Value {
+        machinery::value::decode(&self.encoded).unwrap_or_default()
+    }
+
     /// The compiled schema, made when it is first needed.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
+            let openapi = self.openapi();
             let options =
                 CompileOptions { preserve_unknown_fields: self.preserve_unknown_fields, scale: self.scale.clone() };
-            let schema = Schema::compile(&self.openapi, &options);
-            let deduced = self.preserve_unknown_fields || !schema.is_structural() || self.openapi.is_null();
-            let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(&self.openapi) };
+            let schema = Schema::compile(&openapi, &options);
+            let deduced = self.preserve_unknown_fields || !schema.is_structural() || openapi.is_null();
+            let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(&openapi) };
             Program { schema, types }
         })
     }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use machinery::value::skim;
 use machinery::{Status, Text, Value};
 use schema::definition::{self, CLEANUP_FINALIZER, Condition};
 
@@ -50,7 +51,8 @@ impl Names {
         if let Some((_, names)) = lock().get(name).filter(|(revision, _)| *revision == stored.revision) {
             return names.clone();
         }
-        let whole = stored.body.to_value(0);
+        let outline = skim::outline(&stored.body.bytes, &["openAPIV3Schema", "managedFields"]);
+        let whole = outline.map_or_else(|| stored.body.to_value(0), |(whole, _)| whole);
         let mut names = Value::object();
         for path in [["spec", "group"], ["spec", "names"], ["status", "acceptedNames"]] {
             if let Some(part) = whole.at(&path) {
@@ -91,12 +93,15 @@ pub async fn after_delete(context: &Context, request: &Request) {
     }
 }
 
-/// Settles every definition: after a start.
+/// Settles what the last server left unsettled: after a start. What is served has been settled.
 pub async fn settle_all(context: &Context) {
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
     for (name, _) in root {
-        settle(context, &name).await;
+        let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
+        if context.registry.get(group, plural).is_none_or(|served| !served.settled) {
+            settle(context, &name).await;
+        }
     }
 }
 

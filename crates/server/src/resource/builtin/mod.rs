@@ -312,7 +312,7 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
 pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
     let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
     let stored_in = Text::new_static(shipped.storage_group());
-    let mut version = Version::new(Text::new_static(shipped.version), shipped.type_schema());
+    let mut version = Version::new(Text::new_static(shipped.version), &shipped.type_schema());
     version.status = shipped.status;
     Resource {
         collection: objects.collection(&stored_in, &plural),
@@ -330,6 +330,7 @@ pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
         rules: Rules::Shipped(shipped),
         broken: false,
         established: true,
+        settled: true,
         terminating: false,
         fingerprint: String::new(),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),
