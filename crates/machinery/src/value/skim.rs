@@ -115,19 +115,27 @@ fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The document without the values of members of some names, wherever they are: those become their number in the list of
-/// places that is answered too.
-pub fn outline(bytes: &[u8], left_out: &[&str]) -> Option<(Value, Vec<Range<usize>>)> {
+/// What an outline leaves out, by the names of members, wherever they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Omitted<'a> {
+    /// Its values become their numbers in the list of places.
+    pub placed: &'a str,
+    /// Its values become null.
+    pub dropped: &'a str,
+}
+
+/// The document without some values, and where the placed ones stand.
+pub fn outline(bytes: &[u8], omitted: Omitted<'_>) -> Option<(Value, Vec<Range<usize>>)> {
     let mut places = vec![];
     let end = skip(bytes, 0)?;
-    let value = partial(bytes, 0..end, left_out, &mut places, DEPTH_MAX)?;
+    let value = partial(bytes, 0..end, omitted, &mut places, DEPTH_MAX)?;
     (end == bytes.len()).then_some((value, places))
 }
 
 fn partial(
     bytes: &[u8],
     place: Range<usize>,
-    left_out: &[&str],
+    omitted: Omitted<'_>,
     places: &mut Vec<Range<usize>>,
     depth: usize,
 ) -> Option<Value> {
@@ -136,11 +144,13 @@ fn partial(
         b'{' => {
             let mut map = Map::new();
             for member in members(bytes, place.start)? {
-                let value = if left_out.iter().any(|name| name.as_bytes() == member.key) {
+                let value = if omitted.placed.as_bytes() == member.key {
                     places.push(member.value);
                     Value::Int(places.len() as i64 - 1)
+                } else if omitted.dropped.as_bytes() == member.key {
+                    Value::Null
                 } else {
-                    partial(bytes, member.value, left_out, places, deeper)?
+                    partial(bytes, member.value, omitted, places, deeper)?
                 };
                 map.insert(std::str::from_utf8(member.key).ok().filter(|key| !key.contains('\\'))?, value);
             }
@@ -149,7 +159,7 @@ fn partial(
         b'[' => {
             let items = items(bytes, place.start)?;
             let items: Option<Vec<Value>> =
-                items.into_iter().map(|place| partial(bytes, place, left_out, places, deeper)).collect();
+                items.into_iter().map(|place| partial(bytes, place, omitted, places, deeper)).collect();
             items.map(Value::Array)
         }
         _ => decode(&bytes[place]).ok(),
@@ -177,19 +187,19 @@ mod tests {
     #[test]
     fn what_is_not_expected_is_left_to_the_decoder() {
         for odd in ["", "{", "{\"a\" :1}", "{\"a\":1", "{\"a\":}", "{\"a\":1,}", "[1", "{a:1}", "{\"a\"}", "{}x"] {
-            assert!(outline(odd.as_bytes(), &[]).is_none(), "{odd}");
+            assert!(outline(odd.as_bytes(), Omitted::default()).is_none(), "{odd}");
         }
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
-        assert!(outline(deep.as_bytes(), &[]).is_none());
+        assert!(outline(deep.as_bytes(), Omitted::default()).is_none());
     }
 
     #[test]
     fn outlines_leave_out_what_is_named() {
-        let whole = json!({"a": {"big": {"x": [1, 2]}}, "list": [{"big": "text", "y": 1.5}, "é\n"], "z": true});
+        let whole = json!({"a": {"big": {"x": [1, 2]}}, "c": {"d": 1}, "list": [{"big": "text", "y": 1.5}, "é\n"]});
         let bytes = whole.to_json();
-        assert_eq!(outline(bytes.as_bytes(), &[]), Some((whole, vec![])));
-        let (found, places) = outline(bytes.as_bytes(), &["big"]).unwrap();
-        assert_eq!(found, json!({"a": {"big": 0}, "list": [{"big": 1, "y": 1.5}, "é\n"], "z": true}));
+        assert_eq!(outline(bytes.as_bytes(), Omitted::default()), Some((whole, vec![])));
+        let (found, places) = outline(bytes.as_bytes(), Omitted { placed: "big", dropped: "c" }).unwrap();
+        assert_eq!(found, json!({"a": {"big": 0}, "c": null, "list": [{"big": 1, "y": 1.5}, "é\n"]}));
         let left: Vec<&str> = places.into_iter().map(|place| &bytes[place]).collect();
         assert_eq!(left, [r#"{"x":[1,2]}"#, r#""text""#]);
     }

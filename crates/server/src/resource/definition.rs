@@ -40,11 +40,12 @@ struct Outline {
 }
 
 const SCHEMA: &str = "openAPIV3Schema";
+const OMITTED: skim::Omitted<'static> = skim::Omitted { placed: SCHEMA, dropped: "managedFields" };
 
 impl Outline {
     /// From the stored form. Schemas are copied out of it, so that they don't hold all of it.
     fn of(stored: &Bytes) -> Outline {
-        if let Some((definition, places)) = skim::outline(stored, &[SCHEMA, "managedFields"]) {
+        if let Some((definition, places)) = skim::outline(stored, OMITTED) {
             let schemas = places.into_iter().map(|place| Bytes::copy_from_slice(&stored[place])).collect();
             return Outline { definition, schemas };
         }

@@ -51,7 +51,8 @@ impl Names {
         if let Some((_, names)) = lock().get(name).filter(|(revision, _)| *revision == stored.revision) {
             return names.clone();
         }
-        let outline = skim::outline(&stored.body.bytes, &["openAPIV3Schema", "managedFields"]);
+        let outline =
+            skim::outline(&stored.body.bytes, skim::Omitted { placed: "openAPIV3Schema", dropped: "managedFields" });
         let whole = outline.map_or_else(|| stored.body.to_value(0), |(whole, _)| whole);
         let mut names = Value::object();
         for path in [["spec", "group"], ["spec", "names"], ["status", "acceptedNames"]] {
