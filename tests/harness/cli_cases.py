@@ -1,5 +1,6 @@
 """The command line and the life of the process: start, restart, refusal, drain."""
 import base64
+import concurrent.futures
 import http.client
 import json
 import os
@@ -348,10 +349,33 @@ def controllers(args):
         assert found(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
 
 
+def quotas(args):
+    core, hard = "/api/v1/namespaces/default", {"count/configmaps": "3", "secrets": "1", "cpu": "2"}
+    with Pintle(args.binary) as server:
+        def create(name):
+            return server.request("POST", core + "/configmaps", {"metadata": {"name": name}})
+
+        def status():
+            return server.ok("GET", core + "/resourcequotas/q").get("status")
+        server.ok("POST", core + "/configmaps", {"metadata": {"name": "before"}})
+        server.ok("POST", core + "/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        eventually(lambda: status() == {"hard": hard, "used": {"count/configmaps": "1", "secrets": "0", "cpu": "0"}})
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            made = sorted(answer[0] for answer in pool.map(create, [f"c{i}" for i in range(8)]))
+        assert made == [201, 201] + [403] * 6, made
+        server.ok("DELETE", core + "/configmaps/before")
+        eventually(lambda: status()["used"]["count/configmaps"] == "2")
+        assert create("again")[0] == 201
+        assert "exceeded quota: q, requested: count/configmaps=1" in create("more")[1]["message"]
+        server.ok("PATCH", core + "/resourcequotas/q", {"spec": {"hard": {"count/configmaps": None}}})
+        eventually(lambda: status()["used"] == {"secrets": "0", "cpu": "0"})
+        assert create("more")[0] == 201
+
+
 def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
-             account_tokens, account_flags, refused_before_the_body, roles_are_reconciled, controllers,
+             account_tokens, account_flags, refused_before_the_body, roles_are_reconciled, controllers, quotas,
              bench_against_another, *bad_input.CASES, *store_cases.CASES]
     for case in cases:
         if args.filter in case.__name__:

@@ -58,6 +58,10 @@ pub const VERIFIED_TOKENS_MAX: usize = 4096;
 pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 /// Seconds until an object that could not be put into its namespace is tried again.
 pub const KEEPER_RETRY_SECONDS: u64 = 5;
+/// What passes between a change and the look at the usage of quotas.
+pub const QUOTA_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// What passes between looks at the usage of all quotas, as upstream has it.
+pub const QUOTA_RESYNC: std::time::Duration = std::time::Duration::from_secs(300);
 /// Objects that the garbage collector works on at once.
 pub const GARBAGE_PARALLEL: usize = 64;
 /// Seconds between attempts of a controller that fails: doubled up to this many.

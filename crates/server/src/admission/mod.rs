@@ -17,7 +17,7 @@ use std::sync::Arc;
 use machinery::{Status, Text, Value};
 
 pub use attributes::{Attributes, Operation};
-pub use quota::Charge;
+pub use quota::{Charge, counted_as, is_scoped};
 
 use crate::authorization::Rbac;
 use crate::objects::{Event, Key, Objects, Stored};

@@ -7,6 +7,7 @@ mod expiry;
 mod garbage;
 mod keeper;
 mod namespaces;
+mod quotas;
 mod switch;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct Derived {
     owners: Option<Arc<garbage::Graph>>,
     expiry: Option<Arc<expiry::Expiry>>,
     aggregation: Option<Arc<aggregation::Aggregation>>,
+    quotas: Option<Arc<quotas::Quotas>>,
     keepers: Vec<Arc<keeper::Keeper>>,
 }
 
@@ -42,6 +44,7 @@ impl Derived {
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
             expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
+            quotas: controllers.run(switch::QUOTAS).then(Default::default),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
@@ -51,6 +54,7 @@ impl Derived {
         self.owners.iter().for_each(|owners| owners.observe(key, event));
         self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
         self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
+        self.quotas.iter().for_each(|quotas| quotas.observe(key, event));
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
     }
 }
@@ -68,6 +72,9 @@ pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<b
     }
     if let Some(aggregation) = &derived.aggregation {
         crate::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
+    }
+    if let Some(quotas) = &derived.quotas {
+        crate::task::spawn("quota usage", quotas.clone().run(context(), stop()));
     }
     for keeper in &derived.keepers {
         crate::task::spawn("keeper", keeper.clone().run(context(), stop()));

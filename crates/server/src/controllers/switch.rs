@@ -12,15 +12,17 @@ struct Known {
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
 pub const NAMESPACE: &str = "namespace-controller";
+pub const QUOTAS: &str = "resourcequota-controller";
 pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
 /// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
 /// kube-apiserver alone leaves it.
-static KNOWN: [Known; 5] = [
+static KNOWN: [Known; 6] = [
     Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
     Known { name: NAMESPACE, alias: "namespace", by_default: true },
+    Known { name: QUOTAS, alias: "resourcequota", by_default: true },
     Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
     Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
 ];

@@ -1,0 +1,156 @@
+//! The usage of ResourceQuotas, determined anew (api-machinery 24.3): admission only counts up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use machinery::{Map, Status, Text, Value};
+use tokio::sync::{Notify, watch};
+
+use crate::admission::{counted_as, is_scoped};
+use crate::limits;
+use crate::objects::{Event, EventKind, Key, Stored};
+use crate::resource::Resource;
+use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+
+const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
+
+/// Namespaces whose usage is to be determined.
+#[derive(Default)]
+pub struct Quotas {
+    pending: Mutex<BTreeSet<Text>>,
+    /// Namespaces with quotas: deletions elsewhere are nobody's business.
+    limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
+    changed: Notify,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Quotas {
+    /// Hears of every change of an object, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        let Some((namespace, name)) = key.path.split_once('/') else { return };
+        let gone = event.kind == EventKind::Deleted;
+        let mut limited = lock(&self.limited);
+        if key.group.is_empty() && key.plural == "resourcequotas" {
+            let names = limited.entry(namespace.into()).or_default();
+            if gone {
+                names.remove(name)
+            } else {
+                names.insert(name.into())
+            };
+            if names.is_empty() {
+                limited.remove(namespace);
+            }
+        } else if !gone || !limited.contains_key(namespace) {
+            return;
+        }
+        drop(limited);
+        lock(&self.pending).insert(namespace.into());
+        self.changed.notify_one();
+    }
+
+    fn look_at_everything(&self) {
+        let limited: Vec<Text> = lock(&self.limited).keys().cloned().collect();
+        lock(&self.pending).extend(limited);
+    }
+
+    /// Determines usage until `stop` becomes true: a moment after changes, and now and then of everything.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        let mut everything = tokio::time::interval(limits::QUOTA_RESYNC);
+        loop {
+            tokio::select! {
+                () = self.changed.notified() => {}
+                _ = everything.tick() => self.look_at_everything(),
+                () = super::stopped(&mut stop) => return,
+            }
+            // one look for many deletions, and for the writes that admission has counted already
+            tokio::select! {
+                () = tokio::time::sleep(limits::QUOTA_GRACE) => {}
+                () = super::stopped(&mut stop) => return,
+            }
+            let pending = std::mem::take(&mut *lock(&self.pending));
+            for namespace in pending {
+                if let Err(status) = settle(&context, &namespace).await {
+                    tracing::warn!(%namespace, error = %status, "the usage of a quota is not written");
+                }
+            }
+        }
+    }
+}
+
+/// Writes the status of every quota of a namespace that is not as it should be.
+async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
+    let Some(quotas) = context.registry.get("", "resourcequotas") else { return Ok(()) };
+    let counts = Counts { context, namespace };
+    for stored in inside(&quotas, namespace) {
+        let quota = stored.body.to_value(0);
+        let status = counts.status(&quota);
+        if quota.get("status") == Some(&status) {
+            continue;
+        }
+        let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
+        let request = verbs::controller_request(USER, &quotas, &http::Method::PATCH, &path);
+        let request = Request { subresource: Subresource::Status, ..request };
+        // the version says that this is about what was read; who comes late is told by the next event
+        let version = Value::from(stored.revision.to_string());
+        let patch: Value =
+            [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();
+        let document = Document { bytes: patch.to_json().into(), format: Format::Json };
+        match verbs::patch(context, &request, PatchKind::Merge, &document).await {
+            Err(status) if matches!(status.code, 404 | 409) => {}
+            result => drop(result?),
+        }
+    }
+    Ok(())
+}
+
+/// A merge patch that makes one status of another: what is no longer there is null.
+fn replacing(quota: &Value, mut status: Value) -> Value {
+    for part in ["hard", "used"] {
+        let old = quota.at(&["status", part]).and_then(Value::as_object);
+        for key in old.into_iter().flat_map(Map::keys) {
+            if status.at(&[part, key]).is_none() {
+                status.set_at(&[part, key], Value::Null);
+            }
+        }
+    }
+    status
+}
+
+fn inside(resource: &Resource, namespace: &str) -> Vec<Arc<Stored>> {
+    let prefix = Text::from(format!("{namespace}/"));
+    let (root, _) = resource.collection.latest();
+    root.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&*prefix)).map(|(_, s)| s.clone()).collect()
+}
+
+/// The objects of a namespace.
+struct Counts<'a> {
+    context: &'a Context,
+    namespace: &'a Text,
+}
+
+impl Counts<'_> {
+    /// What the status of a quota should be: nothing is used of what no object here has.
+    fn status(&self, quota: &Value) -> Value {
+        let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
+        let scoped = is_scoped(quota);
+        let mut used = Map::new();
+        for key in hard.as_object().into_iter().flat_map(Map::keys) {
+            let count = if scoped { 0 } else { self.count(key) };
+            used.insert(key.clone(), Value::from(count.to_string()));
+        }
+        [("hard", hard), ("used", Value::Object(used))].into()
+    }
+
+    fn count(&self, key: &str) -> usize {
+        let counted = key.strip_prefix("count/").unwrap_or(key);
+        let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
+        if !counted_as(group, plural).iter().any(|name| name == key) {
+            return 0;
+        }
+        let resource = self.context.registry.get(group, plural).filter(|resource| resource.namespaced);
+        resource.map_or(0, |resource| inside(&resource, self.namespace).len())
+    }
+}
