@@ -80,11 +80,7 @@ enum Form {
 }
 
 /// Sends until the watch ends, the client closes or the connection breaks; pings are answered on the way.
-async fn serve(
-    mut stream: WebSocketStream<TokioIo<Upgraded>>,
-    mut next: NextPiece,
-    form: Form,
-) -> Result<(), Error> {
+async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPiece, form: Form) -> Result<(), Error> {
     loop {
         tokio::select! {
             said = stream.next() => match said {
