@@ -156,6 +156,15 @@ impl Source {
         &self.text
     }
 
+    /// Line and column, both from 1; none for what has no place.
+    pub fn place(&self, offset: Offset) -> Option<(usize, usize)> {
+        if offset == NOWHERE {
+            return None;
+        }
+        let (line, column) = self.location(offset);
+        Some((line, column as usize + 1))
+    }
+
     /// Line (from 1) and column (from 0).
     fn location(&self, offset: Offset) -> (usize, u32) {
         let line = self.lines.partition_point(|&start| start <= offset);

@@ -28,6 +28,8 @@ pub struct Checked {
     pub ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
+    /// Problems were not told: what can't be resolved fails when it is evaluated.
+    pub(crate) lenient: bool,
 }
 
 impl Checked {
@@ -56,7 +58,7 @@ impl Checked {
     pub fn uses(&self, name: &str) -> bool {
         let mut found = false;
         self.ast.root.walk(|expr| {
-            found |= matches!(&expr.kind, Kind::Ident(ident) if ident == name)
+            found |= matches!(&expr.kind, Kind::Ident(ident) if ident.trim_start_matches('.') == name)
                 && *self.reference(expr.id) == Reference::Variable;
         });
         found
@@ -71,9 +73,26 @@ struct Checker<'e> {
     scope: Vec<(Text, Type)>,
     issues: Vec<Issue>,
     offsets: Vec<Offset>,
+    lenient: bool,
 }
 
-pub(crate) fn check(env: &Environment, mut ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
+pub(crate) fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
+    let (checked, mut issues) = resolve(env, ast, false);
+    if issues.is_empty() && env.homogeneous_literals {
+        crate::validate::aggregates(&checked, &env.scope, &mut issues);
+    }
+    if issues.is_empty() && env.checked_literals {
+        crate::validate::literals(&checked, &mut issues);
+    }
+    if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
+}
+
+/// Resolves what can be resolved and leaves the rest to the evaluation.
+pub(crate) fn unchecked(env: &Environment, ast: Ast) -> Checked {
+    resolve(env, ast, true).0
+}
+
+fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {
         env,
@@ -83,19 +102,13 @@ pub(crate) fn check(env: &Environment, mut ast: Ast) -> Result<Checked, (Source,
         scope: vec![],
         issues: vec![],
         offsets: std::mem::take(&mut ast.offsets),
+        lenient,
     };
     checker.expr(&mut ast.root);
-    let Checker { types, references, solver, mut issues, offsets, .. } = checker;
+    let Checker { types, references, solver, issues, offsets, .. } = checker;
     let types = types.into_iter().map(|t| solver.substitute(&t, true)).collect();
     ast.offsets = offsets;
-    let checked = Checked { ast, types, references };
-    if issues.is_empty() && env.homogeneous_literals {
-        crate::validate::aggregates(&checked, &env.scope, &mut issues);
-    }
-    if issues.is_empty() && env.checked_literals {
-        crate::validate::literals(&checked, &mut issues);
-    }
-    if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
+    (Checked { ast, types, references, lenient }, issues)
 }
 
 /// The name of `a.b.c`, if it is one.
@@ -112,44 +125,11 @@ fn qualified_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Types that can be named.
-pub(crate) fn named_type(name: &str) -> Option<Type> {
-    Some(match name {
-        "bool" => Type::Bool,
-        "bytes" => Type::Bytes,
-        "double" => Type::Double,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "string" => Type::String,
-        "null_type" => Type::Null,
-        "list" => Type::list(Type::Dyn),
-        "map" => Type::map(Type::Dyn, Type::Dyn),
-        "type" => Type::Type(None),
-        "google.protobuf.Timestamp" => Type::Timestamp,
-        "google.protobuf.Duration" => Type::Duration,
-        "optional_type" => Type::optional(Type::Dyn),
-        "net.IP"
-        | "net.CIDR"
-        | "kubernetes.Quantity"
-        | "kubernetes.URL"
-        | "kubernetes.Semver"
-        | "kubernetes.NamedFormat" => {
-            const NAMES: [&str; 6] = [
-                "net.IP",
-                "net.CIDR",
-                "kubernetes.Quantity",
-                "kubernetes.URL",
-                "kubernetes.Semver",
-                "kubernetes.NamedFormat",
-            ];
-            Type::parse(NAMES.into_iter().find(|n| *n == name)?)
-        }
-        _ => return None,
-    })
-}
-
 impl Checker<'_> {
     fn issue(&mut self, id: Id, message: String) {
+        if self.lenient {
+            return;
+        }
         let offset = self.offsets.get(id as usize).copied().unwrap_or(crate::ast::NOWHERE);
         self.issues.push(Issue::new(offset, message));
     }
@@ -185,15 +165,37 @@ impl Checker<'_> {
         self.issue(id, message);
     }
 
-    fn lookup(&self, name: &str) -> Option<(Type, Reference)> {
-        let name = name.strip_prefix('.').unwrap_or(name);
-        if let Some((_, t)) = self.scope.iter().rev().find(|(n, _)| n == name) {
-            return Some((t.clone(), Reference::Variable));
+    fn is_local(&self, name: &str) -> bool {
+        self.scope.iter().any(|(local, _)| local == name)
+    }
+
+    /// What a name stands for, and its full name. A leading dot means that the name is full and no local variable;
+    /// otherwise the name is looked for in the container and all that are around it.
+    fn lookup(&self, name: &str) -> Option<(Text, Type, Reference)> {
+        if let Some(full) = name.strip_prefix('.') {
+            let (t, reference) = self.global(full)?;
+            let hidden = self.is_local(full);
+            return Some((Text::new(if hidden { name } else { full }), t, reference));
         }
+        if let Some((_, t)) = self.scope.iter().rev().find(|(local, _)| local == name) {
+            return Some((Text::new(name), t.clone(), Reference::Variable));
+        }
+        let mut container = self.env.container.as_str();
+        while !container.is_empty() {
+            let full = format!("{container}.{name}");
+            if let Some((t, reference)) = self.global(&full) {
+                return Some((Text::from(full), t, reference));
+            }
+            container = container.rsplit_once('.').map_or("", |(around, _)| around);
+        }
+        self.global(name).map(|(t, reference)| (Text::new(name), t, reference))
+    }
+
+    fn global(&self, name: &str) -> Option<(Type, Reference)> {
         if let Some(variable) = self.env.variables.iter().find(|v| v.name == name) {
             return Some((variable.r#type.clone(), Reference::Variable));
         }
-        named_type(name).map(|t| (Type::type_of(t), Reference::TypeName))
+        Type::named(name).map(|t| (Type::type_of(t), Reference::TypeName))
     }
 
     fn expr(&mut self, expr: &mut Expr) {
@@ -245,16 +247,17 @@ impl Checker<'_> {
 
     /// Makes the node a reference to what the name stands for, if it stands for something.
     fn name(&mut self, expr: &mut Expr, name: &str) -> bool {
-        let Some((t, reference)) = self.lookup(name) else { return false };
+        let Some((full, t, reference)) = self.lookup(name) else { return false };
         self.set(expr.id, t);
         self.refer(expr.id, reference);
-        expr.kind = Kind::Ident(Text::new(name.strip_prefix('.').unwrap_or(name)));
+        expr.kind = Kind::Ident(full);
         true
     }
 
     fn select(&mut self, expr: &mut Expr) {
         let id = expr.id;
         if let Some(name) = qualified_name(expr)
+            && !name.split_once('.').is_some_and(|(first, _)| self.is_local(first))
             && self.name(expr, &name)
         {
             return;
@@ -393,6 +396,15 @@ impl Checker<'_> {
                 self.set(id, result);
                 self.refer(id, Reference::Overloads(matching));
             }
+            None if self.lenient => {
+                let fits = |index: &OverloadIndex| {
+                    let overload = registry().overload(*index);
+                    let shape = overload.member == target.is_some() && overload.params.len() == arguments.len();
+                    shape && self.env.libraries.has(overload.library)
+                };
+                let possible = overloads.iter().copied().filter(fits).collect();
+                self.refer(id, Reference::Overloads(possible));
+            }
             None => {
                 let shown: Vec<String> =
                     arguments.iter().map(|t| self.show(&self.solver.substitute(t, true))).collect();
@@ -488,9 +500,9 @@ impl Checker<'_> {
     /// Messages can't be made: no environment has message types with fields.
     fn message(&mut self, id: Id, name: &str, kind: &mut Kind) {
         let Kind::Struct { fields, .. } = kind else { return };
-        match self.lookup(name) {
+        match self.lookup(name).map(|(_, t, _)| t) {
             None => return self.undeclared(id, name),
-            Some((Type::Type(Some(inner)), _)) => {
+            Some(Type::Type(Some(inner))) => {
                 let known = matches!(&*inner, Type::Timestamp | Type::Duration | Type::Named(_) | Type::Null);
                 if !known {
                     self.issue(id, format!("'{}' is not a message type", inner.runtime_name()));
@@ -498,8 +510,8 @@ impl Checker<'_> {
                     self.set(id, (*inner).clone());
                 }
             }
-            Some((Type::Type(None), _)) => self.issue(id, "'type' is not a message type".to_owned()),
-            Some((other, _)) => {
+            Some(Type::Type(None)) => self.issue(id, "'type' is not a message type".to_owned()),
+            Some(other) => {
                 let message = format!("'{}' is not a type", other.runtime_name());
                 self.issue(id, message);
             }

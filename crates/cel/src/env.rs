@@ -30,7 +30,7 @@ pub struct Environment {
     pub checked_literals: bool,
     /// Names of schema objects are told from this path on.
     pub scope: Text,
-    /// Names of messages that may be made: message types of admission objects.
+    /// Where names are looked for first: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
     pub container: Text,
 }
 
@@ -85,7 +85,7 @@ impl Environment {
     /// The language with all extensions.
     pub fn standard() -> Environment {
         Environment {
-            libraries: Libraries::ALL,
+            libraries: Libraries::LATEST,
             homogeneous_literals: false,
             checked_literals: false,
             ..Environment::kubernetes(0)
@@ -111,17 +111,25 @@ impl Environment {
         let optionals = self.libraries.has(Library::Optionals);
         Syntax {
             optional: optionals,
-            quoted_identifiers: self.libraries == Libraries::ALL,
+            quoted_identifiers: self.libraries == Libraries::LATEST,
             macros: Known {
                 two_variables: self.libraries.has(Library::TwoVariables),
                 optionals,
                 lists: self.libraries.has(Library::Lists),
                 bindings: self.libraries.has(Library::Bindings),
+                math: self.libraries.has(Library::Math),
             },
         }
     }
 
-    /// Parses and checks an expression.
+    /// Parses an expression and resolves its names. Only syntax errors are told; everything else, such as a variable
+    /// that isn't declared, fails where the evaluation comes upon it.
+    pub fn unchecked(&self, text: &str) -> Result<Checked, CompileError> {
+        let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
+        Ok(check::unchecked(self, ast))
+    }
+
+    /// Parses and checks an expression. The error has all problems with the texts of kube-apiserver.
     pub fn check(&self, text: &str) -> Result<Checked, CompileError> {
         let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
         check::check(self, ast).map_err(|(source, issues)| CompileError { source, issues })

@@ -49,6 +49,7 @@ impl<'a> Frame<'a> {
     pub fn eval(&mut self, node: &'a Node) -> Result<Val<'a>> {
         match node {
             Node::Const(constant) => Ok(constant.value()),
+            Node::Fail(error) => Err(error.clone()),
             Node::Attribute(attribute) => self.attribute(attribute),
             Node::Has(attribute) => self.has(attribute),
             Node::And(sides) => self.logical(sides, false),

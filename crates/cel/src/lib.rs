@@ -25,7 +25,7 @@ mod validate;
 pub mod value;
 
 pub use check::Checked;
-pub use cost::estimate::{Range, estimate};
+pub use cost::estimate::{Part, Range, estimate, explain};
 pub use env::{CompileError, Environment, Variable};
 pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};

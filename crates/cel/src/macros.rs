@@ -15,8 +15,10 @@ pub struct Known {
     pub optionals: bool,
     /// `sortBy`.
     pub lists: bool,
-    /// `cel.bind`.
+    /// `cel.bind`, and `cel.block` whose members are named `cel.index(0)` and so on.
     pub bindings: bool,
+    /// `math.greatest` and `math.least`.
+    pub math: bool,
 }
 
 /// The variable that folds add up in.
@@ -41,7 +43,8 @@ pub(crate) fn expand(
 ) -> Expr {
     let known = parser.syntax.macros;
     let two = known.two_variables;
-    let is_cel = target.as_ref().is_some_and(|t| matches!(&t.kind, Kind::Ident(name) if name == "cel"));
+    let receiver = target.as_ref().and_then(ident).map_or("", Text::as_str);
+    let is_cel = known.bindings && receiver == "cel";
     let is_macro = match (function, args.len(), target.is_some()) {
         ("has", 1, false) => true,
         ("all" | "exists" | "exists_one" | "map" | "filter", 2, true) | ("map", 3, true) => true,
@@ -49,7 +52,8 @@ pub(crate) fn expand(
         ("transformList" | "transformMap" | "transformMapEntry", 3 | 4, true) => two,
         ("optMap" | "optFlatMap", 2, true) => known.optionals,
         ("sortBy", 2, true) => known.lists,
-        ("bind", 3, true) => known.bindings && is_cel,
+        ("bind", 3, true) | ("block", 2, true) | ("index", 1, true) | ("iterVar" | "accuVar", 2, true) => is_cel,
+        ("greatest" | "least", _, true) => known.math && receiver == "math",
         _ => false,
     };
     if !is_macro {
@@ -188,6 +192,9 @@ impl Maker<'_, '_> {
             }
             ("optMap" | "optFlatMap", _) => self.optional(function == "optMap", target, args),
             ("sortBy", _) => self.sort_by(target, args),
+            ("greatest" | "least", _) => self.best(function, &target, args),
+            ("block", _) => self.block(args),
+            ("index" | "iterVar" | "accuVar", _) => self.indexed(function, &args),
             ("bind", _) => {
                 let name = ident(&args[0])
                     .ok_or((self.offset_of(&args[0]), "cel.bind() variable names must be simple identifiers"))?
@@ -335,5 +342,81 @@ impl Maker<'_, '_> {
         let input = self.name(INPUT);
         let sorted = self.member_call("@sortByAssociatedKeys", input, vec![keys]);
         Ok(self.bind(Text::new_static(INPUT), target, sorted))
+    }
+
+    /// `math.greatest(…)`: one or two arguments are those of the function, more become a list.
+    fn best(&mut self, function: &str, target: &Expr, args: Vec<Expr>) -> Made {
+        let greatest = function == "greatest";
+        let texts = if greatest {
+            [
+                "math.greatest() requires at least one argument",
+                "math.greatest() invalid single argument value",
+                "math.greatest() simple literal arguments must be numeric",
+            ]
+        } else {
+            [
+                "math.least() requires at least one argument",
+                "math.least() invalid single argument value",
+                "math.least() simple literal arguments must be numeric",
+            ]
+        };
+        match args.as_slice() {
+            [] => return Err((self.offset_of(target), texts[0])),
+            [only] => {
+                let numbers = matches!(&only.kind, Kind::List { items, .. }
+                    if !items.is_empty() && items.iter().all(may_be_number));
+                if !numbers && !may_be_number(only) {
+                    return Err((self.offset_of(only), texts[1]));
+                }
+            }
+            several => {
+                if let Some(wrong) = several.iter().find(|arg| !may_be_number(arg)) {
+                    return Err((self.offset_of(wrong), texts[2]));
+                }
+            }
+        }
+        let args = if args.len() > 2 { vec![self.list(args)] } else { args };
+        Ok(self.call(if greatest { "math.@max" } else { "math.@min" }, args))
+    }
+
+    /// `cel.block([a, b], result)`: each member is bound for those after it and for the result.
+    fn block(&mut self, args: Vec<Expr>) -> Made {
+        let message = "cel.block() requires a list literal and an expression";
+        let mut args = args.into_iter();
+        let (Some(members), Some(mut result)) = (args.next(), args.next()) else { return Err((self.offset, message)) };
+        let offset = self.offset_of(&members);
+        let Kind::List { items, .. } = members.kind else { return Err((offset, message)) };
+        let count = items.len();
+        for (i, item) in items.into_iter().enumerate().rev() {
+            result = self.bind(Text::from(format!("@index{i}")), item, result);
+        }
+        if let Some(height) = self.parser.heights.get_mut(result.id as usize) {
+            *height = count as u32;
+        }
+        Ok(result)
+    }
+
+    /// `cel.index(0)`, `cel.iterVar(0, 1)` and `cel.accuVar(0, 1)`: names that source text can't have.
+    fn indexed(&mut self, function: &str, args: &[Expr]) -> Made {
+        let numbers: Option<Vec<String>> = args
+            .iter()
+            .map(|arg| if let Kind::Literal(Literal::Int(n)) = arg.kind { Some(n.to_string()) } else { None })
+            .collect();
+        let numbers = numbers.ok_or((self.offset, "indices must be int literals"))?.join(":");
+        let name = match function {
+            "index" => format!("@index{numbers}"),
+            "iterVar" => format!("@it:{numbers}"),
+            _ => format!("@ac:{numbers}"),
+        };
+        Ok(self.name(&name))
+    }
+}
+
+/// Whether an argument isn't plainly something other than a number.
+fn may_be_number(arg: &Expr) -> bool {
+    match &arg.kind {
+        Kind::Literal(literal) => matches!(literal, Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)),
+        Kind::List { .. } | Kind::Map(_) | Kind::Struct { .. } => false,
+        _ => true,
     }
 }

@@ -98,7 +98,7 @@ pub(crate) struct Parser<'a> {
     syntax_errors: usize,
     pub issues: Vec<Issue>,
     pub offsets: Vec<Offset>,
-    heights: Vec<u32>,
+    pub heights: Vec<u32>,
     pub syntax: Syntax,
 }
 
@@ -179,6 +179,7 @@ impl Parser<'_> {
     fn call(&mut self, offset: Offset, function: &str, target: Option<Expr>, args: Vec<Expr>) -> Parsed<Tree> {
         let height = self.tallest(args.iter().chain(&target)) + 1;
         let expr = macros::expand(self, offset, function, target, args);
+        let height = height + self.height(&expr);
         self.raised(expr, height)
     }
 

@@ -36,6 +36,8 @@ pub(crate) enum Const {
 #[derive(Debug)]
 pub(crate) enum Node {
     Const(Const),
+    /// What the checker let pass.
+    Fail(Error),
     Attribute(Box<Attribute>),
     Has(Box<Attribute>),
     And(Box<[Node; 2]>),
@@ -253,7 +255,7 @@ impl Program {
     /// Lowers a checked expression. The error is what upstream tells behind `program instantiation failed: `.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
         let scope = env.variables.iter().map(|v| v.name.clone()).collect();
-        let mut lowering = Lowering { checked, scope, slots: env.variables.len() };
+        let mut lowering = Lowering { checked, scope, slots: env.variables.len(), variables: env.variables.len() };
         let root = lowering.expr(&checked.ast.root)?;
         Ok(Program { root, slots: lowering.slots, variables: env.variables.len() })
     }
@@ -306,6 +308,8 @@ struct Lowering<'c> {
     /// Names and their slots are positions here, apart from shadowed ones: the last of a name counts.
     scope: Vec<Text>,
     slots: usize,
+    /// How many of them are the environment's.
+    variables: usize,
 }
 
 const CONVERSIONS: [&str; 10] =
@@ -315,7 +319,11 @@ type Lowered = Result<Node, Error>;
 
 impl Lowering<'_> {
     fn slot(&self, name: &str) -> Option<u32> {
-        self.scope.iter().rposition(|n| n == name).map(|at| at as u32)
+        let at = match name.strip_prefix('.') {
+            Some(full) => self.scope.iter().take(self.variables).position(|n| n == full),
+            None => self.scope.iter().rposition(|n| n == name),
+        };
+        at.map(|at| at as u32)
     }
 
     /// Slots are never reused, so a name's position in the scope is its slot: dead names are renamed.
@@ -337,6 +345,13 @@ impl Lowering<'_> {
     }
 
     fn expr(&mut self, expr: &Expr) -> Lowered {
+        match self.lower(expr) {
+            Err(error) if self.checked.lenient => Ok(Node::Fail(error)),
+            other => other,
+        }
+    }
+
+    fn lower(&mut self, expr: &Expr) -> Lowered {
         match &expr.kind {
             Kind::Error => Err(Error::new("expression has errors")),
             Kind::Literal(literal) => Ok(Node::Const(match literal {
@@ -457,7 +472,8 @@ impl Lowering<'_> {
         }
         let arguments = target.into_iter().chain(args);
         let typed = arguments.clone().all(|arg| !is_vague(self.checked.type_of(arg.id)));
-        let known = only.filter(|o| typed || is_plain(o.function)).map(|o| o.call);
+        let sure = typed && !self.checked.lenient;
+        let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.call);
         let all = registry().functions.get(function.as_str()).map_or(&[][..], Vec::as_slice);
         let first = all.first().map(|index| registry().overload(*index));
         let (Some(first), true) = (first, !overloads.is_empty()) else { return Err(Error::overload()) };

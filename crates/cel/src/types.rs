@@ -145,6 +145,42 @@ impl Type {
         })
     }
 
+    /// The type that an expression may name; none if there is no such type.
+    pub fn named(name: &str) -> Option<Type> {
+        Some(match name {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "int" => Type::Int,
+            "uint" => Type::Uint,
+            "string" => Type::String,
+            "null_type" => Type::Null,
+            "list" => Type::list(Type::Dyn),
+            "map" => Type::map(Type::Dyn, Type::Dyn),
+            "type" => Type::Type(None),
+            "google.protobuf.Timestamp" => Type::Timestamp,
+            "google.protobuf.Duration" => Type::Duration,
+            "optional_type" => Type::optional(Type::Dyn),
+            "net.IP"
+            | "net.CIDR"
+            | "kubernetes.Quantity"
+            | "kubernetes.URL"
+            | "kubernetes.Semver"
+            | "kubernetes.NamedFormat" => {
+                const NAMES: [&str; 6] = [
+                    "net.IP",
+                    "net.CIDR",
+                    "kubernetes.Quantity",
+                    "kubernetes.URL",
+                    "kubernetes.Semver",
+                    "kubernetes.NamedFormat",
+                ];
+                Type::parse(NAMES.into_iter().find(|n| *n == name)?)
+            }
+            _ => return None,
+        })
+    }
+
     /// Parses `list(A)`, `map(string, int)` and the like, as the declarations are written.
     pub(crate) fn parse(text: &'static str) -> Type {
         let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')'));

@@ -259,16 +259,30 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Val<'a> {
-    pub(crate) fn string(text: impl AsRef<str>) -> Val<'a> {
+    /// A string of its own.
+    pub fn string(text: impl AsRef<str>) -> Val<'a> {
         Val::String(Str::Shared(text.as_ref().into()))
     }
 
-    pub(crate) fn borrowed(text: &'a str) -> Val<'a> {
+    /// A string that lives elsewhere.
+    pub fn borrowed(text: &'a str) -> Val<'a> {
         Val::String(Str::Borrowed(text))
     }
 
-    pub(crate) fn list(items: Vec<Val<'a>>) -> Val<'a> {
+    /// A list of any values.
+    pub fn list(items: Vec<Val<'a>>) -> Val<'a> {
         Val::List(List::Owned(Rc::new(items)))
+    }
+
+    /// A map; none if one of the keys is no bool, number or string. The last entry of a key counts.
+    pub fn map(entries: Vec<(Val<'a>, Val<'a>)>) -> Option<Val<'a>> {
+        let entries = entries.into_iter().map(|(key, value)| Some((Key::of(&key)?, value)));
+        Some(Val::Map(Map::Owned(Rc::new(entries.collect::<Option<_>>()?))))
+    }
+
+    /// Whether `==` holds: false where it is an error, as between data without a type.
+    pub fn equals(&self, other: &Val<'a>) -> bool {
+        equal(self, other).unwrap_or(false)
     }
 
     pub(crate) fn some(value: Val<'a>) -> Val<'a> {
@@ -421,6 +435,12 @@ impl<'a> Map<'a> {
             },
             (Map::Owned(map), key) => map.get(&Key::of(key)?).map(|v| Ok(v.clone())),
         }
+    }
+
+    /// Keys and values; an error for a value that isn't what its declaration says.
+    pub fn entries(&self) -> Vec<(Val<'a>, Result<Val<'a>>)> {
+        let value = |key: &Val<'a>| self.get(key).unwrap_or_else(|| Err(Error::overload()));
+        self.keys().into_iter().map(|key| (key.clone(), value(&key))).collect()
     }
 
     /// The keys, as expressions see them.

@@ -25,6 +25,23 @@ pub enum Command {
     /// Check and backup work beside a running server; nothing in the directory is changed.
     #[command(subcommand)]
     Store(Store),
+    /// Look at the validation rules of definitions.
+    #[command(subcommand)]
+    Cel(Cel),
+}
+
+#[derive(Subcommand)]
+pub enum Cel {
+    /// Explain what the rules of CustomResourceDefinitions are estimated to cost.
+    ///
+    /// For each rule and message expression: the cost that Kubernetes estimates and its limit, the pieces of the
+    /// expression that it comes from, and the bounds (maxLength, maxItems, maxProperties) to add to the schema where it is
+    /// too much. The exit status is 1 if an expression or a schema costs too much or a rule is wrong.
+    Cost {
+        /// A file of definitions, YAML or JSON; - for the standard input. Can be repeated.
+        #[arg(short, long, value_name = "FILE", required = true)]
+        filename: Vec<PathBuf>,
+    },
 }
 
 #[derive(Subcommand)]

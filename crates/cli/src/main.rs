@@ -1,6 +1,7 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
 mod accounts;
+mod cel;
 mod certificates;
 mod flags;
 mod kubeconfig;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         flags::Command::Serve(flags) => serve::run(&flags),
         flags::Command::Store(task) => store_tasks::run(&task),
+        flags::Command::Cel(task) => cel::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

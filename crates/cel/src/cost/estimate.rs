@@ -4,6 +4,7 @@
 //! largest size it can have, and each function says how its cost and the size of its result follow from sizes.
 
 mod calls;
+mod parts;
 
 use crate::ast::{Comprehension, Expr, Id, Kind, Literal};
 use crate::check::Checked;
@@ -14,6 +15,8 @@ use crate::macros::ACCUMULATOR;
 use crate::types::Type;
 use machinery::Text;
 use std::collections::HashMap;
+
+pub use parts::Part;
 
 /// Least and most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +82,8 @@ struct Coster<'c, 'd> {
     sizes: HashMap<Id, Range>,
     entries: HashMap<Id, Entries>,
     locals: HashMap<Text, Vec<Local<'d>>>,
+    /// What each node was found to cost, if somebody wants to know.
+    trace: Option<parts::Trace>,
 }
 
 /// What an argument of a call is known to be.
@@ -92,16 +97,16 @@ struct Argument<'c, 'd> {
 
 /// The estimated cost of an expression.
 pub fn estimate(env: &Environment, checked: &Checked) -> Range {
-    let root = env.variables.iter().find_map(|v| v.decl.as_deref());
-    let mut coster = Coster {
-        checked,
-        root,
-        places: HashMap::new(),
-        sizes: HashMap::new(),
-        entries: HashMap::new(),
-        locals: HashMap::new(),
-    };
-    coster.cost(&checked.ast.root)
+    Coster::new(env, checked).cost(&checked.ast.root)
+}
+
+/// The estimated cost of an expression and the parts that it comes from, the most expensive first.
+pub fn explain(env: &Environment, checked: &Checked) -> (Range, Vec<Part>) {
+    let mut coster = Coster::new(env, checked);
+    coster.trace = Some(parts::Trace::default());
+    let cost = coster.cost(&checked.ast.root);
+    let parts = coster.trace.map(|trace| trace.parts(&checked.ast)).unwrap_or_default();
+    (cost, parts)
 }
 
 const ONE: Range = Range::fixed(1);
@@ -122,6 +127,18 @@ fn is_scalar(t: &Type) -> bool {
 }
 
 impl<'c, 'd> Coster<'c, 'd> {
+    fn new(env: &'d Environment, checked: &'c Checked) -> Coster<'c, 'd> {
+        Coster {
+            checked,
+            root: env.variables.iter().find_map(|v| v.decl.as_deref()),
+            places: HashMap::new(),
+            sizes: HashMap::new(),
+            entries: HashMap::new(),
+            locals: HashMap::new(),
+            trace: None,
+        }
+    }
+
     fn t(&self, expr: &Expr) -> &'c Type {
         self.checked.type_of(expr.id)
     }
@@ -191,6 +208,14 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     fn cost(&mut self, expr: &'c Expr) -> Range {
+        let cost = self.cost_of(expr);
+        if let Some(trace) = &mut self.trace {
+            trace.costs.insert(expr.id, cost.max);
+        }
+        cost
+    }
+
+    fn cost_of(&mut self, expr: &'c Expr) -> Range {
         match &expr.kind {
             Kind::Error | Kind::Literal(_) => Range::default(),
             Kind::Ident(name) => {
@@ -316,6 +341,9 @@ impl<'c, 'd> Coster<'c, 'd> {
                 }
             }
             _ => {}
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.rounds.insert(expr.id, count.max);
         }
         cost.plus(count.times(round))
     }

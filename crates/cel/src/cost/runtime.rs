@@ -70,7 +70,7 @@ impl CallCost {
     fn of_overload(overload: &str) -> Option<CallCost> {
         Some(match overload {
             "starts_with_string" | "ends_with_string" => CallCost::Size(0, STRING_FACTOR),
-            "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => {
+            "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" | "string_format_latest" => {
                 CallCost::Size(0, STRING_FACTOR)
             }
             "in_list" => CallCost::Members,

@@ -15,6 +15,7 @@ fn by_overload(id: &str) -> Option<Function> {
     Some(match id {
         "list_a_index_of_int" => lists::index_of,
         "list_a_last_index_of_int" => lists::last_index_of,
+        "string_format_latest" => string_format::format_latest,
         "string_reverse" => strings::reverse,
         "list_reverse" => lists::reverse,
         "list_int_sum_int" => lists::sum_int,

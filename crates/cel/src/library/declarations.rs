@@ -24,6 +24,7 @@ pub(super) const ALL: &[(Library, &str)] = &[
     (Library::Math, MATH),
     (Library::RegexExtension, REGEX_EXT),
     (Library::StringsReverse, STRINGS_REVERSE),
+    (Library::StringsLatest, STRINGS_LATEST),
 ];
 
 const STANDARD: &str = "\
@@ -468,3 +469,7 @@ regex.replace | regex_replace_string_string_string_int | string; string; string;
 
 const STRINGS_REVERSE: &str = "\
 .reverse | string_reverse | string | string";
+
+const STRINGS_LATEST: &str = "\
+.format | string_format_latest | string; list(dyn) | string
+strings.quote | strings_quote | string | string";

@@ -3,7 +3,7 @@
 use crate::value::{Error, Result, Val, compare};
 use std::cmp::Ordering;
 
-fn best<'a>(args: &[Val<'a>], better: Ordering) -> Result<Val<'a>> {
+fn best<'a>(name: &str, args: &[Val<'a>], better: Ordering) -> Result<Val<'a>> {
     let items = match args {
         [Val::List(list)] => list.to_vec()?,
         items => items.to_vec(),
@@ -18,15 +18,15 @@ fn best<'a>(args: &[Val<'a>], better: Ordering) -> Result<Val<'a>> {
             _ => item,
         });
     }
-    best.ok_or_else(|| Error::new("math.@min(list) argument must not be empty"))
+    best.ok_or_else(|| Error::new(format!("{name}(list) argument must not be empty")))
 }
 
 pub fn least<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    best(args, Ordering::Less)
+    best("math.@min", args, Ordering::Less)
 }
 
 pub fn greatest<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    best(args, Ordering::Greater)
+    best("math.@max", args, Ordering::Greater)
 }
 
 fn double<'a>(args: &[Val<'a>], f: fn(f64) -> f64) -> Result<Val<'a>> {

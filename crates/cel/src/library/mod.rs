@@ -31,6 +31,8 @@ pub enum Library {
     Strings,
     StringsFormat,
     StringsReverse,
+    /// `format` as the language specifies it by now; Kubernetes keeps an older one.
+    StringsLatest,
     Authorization,
     Regex,
     RegexExtension,
@@ -73,8 +75,8 @@ impl Libraries {
         self.0 & (1 << library as u8) != 0
     }
 
-    /// All there are.
-    pub const ALL: Libraries = Libraries(u32::MAX);
+    /// All there are, each in its latest version.
+    pub const LATEST: Libraries = Libraries(!(1 << Library::StringsFormat as u8));
 }
 
 /// Number of an overload in the registry.

@@ -1,5 +1,7 @@
 //! `format`: the clauses of format strings, checked and printed.
 
+mod latest;
+
 use super::standard::{double_text, plain, type_name};
 use super::time;
 use crate::value::{Error, Result, Val};
@@ -97,7 +99,17 @@ pub(crate) fn wrong_type(verb: char, name: &str) -> String {
     format!("error during formatting: {text}, was given {name}")
 }
 
+/// `format` of version 2 of the strings extension, which Kubernetes has.
 pub fn format<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    format_by(args, print)
+}
+
+/// `format` of the latest version: no grouping of digits, no raised exponents, nothing quoted.
+pub fn format_latest<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    format_by(args, latest::print)
+}
+
+fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>) -> Result<Val<'a>> {
     let [Val::String(text), Val::List(list)] = args else { return Err(Error::overload()) };
     let mut out = String::new();
     parts(text, list.len(), |part, index| {

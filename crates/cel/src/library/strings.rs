@@ -80,10 +80,8 @@ pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if *from >= length {
         return Ok(Val::Int(-1));
     }
-    let start = byte_at(text, *from).unwrap_or(text.len());
-    let end = text.len().min(start + part.len());
-    let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    let found = text[..end].rfind(&**part).filter(|at| *at <= start);
+    let end = byte_at(text, from.saturating_add(code_points(part))).unwrap_or(text.len());
+    let found = text[..end].rfind(&**part);
     Ok(Val::Int(found.map_or(-1, |at| code_points(&text[..at]))))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Node, Options, Reason, Rule, Rules, path};
 use crate::check::Checked;
-use crate::cost::estimate::estimate;
+use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX};
 use crate::env::Environment;
 use crate::program::Program;
@@ -111,19 +111,42 @@ struct Compiler<'o> {
     errors: Vec<FieldError>,
     total: u64,
     expensive: Vec<(FieldPath, u64)>,
+    /// What every expression costs.
+    observed: Vec<Observed>,
+}
+
+/// What an expression was found to cost.
+#[derive(Debug)]
+pub(super) struct Observed {
+    pub path: FieldPath,
+    /// One evaluation.
+    pub cost: u64,
+    /// How many values there may be that it is evaluated for.
+    pub times: u64,
+    pub parts: Vec<Part>,
 }
 
 pub(super) fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
+    let (rules, errors, _) = observe(schema, path, options);
+    (rules, errors)
+}
+
+/// Compiles and tells what each expression costs.
+pub(super) fn observe(
+    schema: &Value,
+    path: &FieldPath,
+    options: &Options,
+) -> (Option<Rules>, Vec<FieldError>, Vec<Observed>) {
     let mut errors = vec![];
     check_all_fields(schema, path, &mut errors);
     if !has_rules(schema) {
-        return (None, errors);
+        return (None, errors, vec![]);
     }
-    let mut compiler = Compiler { options, errors, total: 0, expensive: vec![] };
+    let mut compiler = Compiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
     let place = Place { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
     let root = compiler.node(schema, &place);
     compiler.finish(path);
-    (root.map(|root| Rules { root }), compiler.errors)
+    (root.map(|root| Rules { root }), compiler.errors, compiler.observed)
 }
 
 /// The declaration of a child of a declared node.
@@ -268,7 +291,9 @@ impl Compiler<'_> {
         self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
     }
 
-    fn cost(&mut self, path: FieldPath, name: &str, cost: u64) {
+    fn cost(&mut self, path: FieldPath, name: &str, (cost, parts): (u64, Vec<Part>), times: u64) {
+        self.observed.push(Observed { path: path.clone(), cost, times, parts });
+        let cost = multiplied(cost, times);
         if !self.options.expensive_expressions && cost > EXPRESSION_COST_MAX {
             self.errors.push(FieldError::forbidden(&path, exceeded(name, cost, EXPRESSION_COST_MAX)));
         }
@@ -286,7 +311,7 @@ impl Compiler<'_> {
         let (compiled, problems) = compile_rule(schema, rule, decl, self.options);
         let compiled = compiled?;
         let cardinality = place.cardinality.unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
-        self.cost(path.child("rule"), "estimated rule cost", multiplied(problems.cost, cardinality));
+        self.cost(path.child("rule"), "estimated rule cost", problems.cost, cardinality);
         if let Err(detail) = &compiled.program {
             self.errors.push(invalid_rule(&path.child("rule"), rule, detail));
         }
@@ -294,8 +319,7 @@ impl Compiler<'_> {
         if let Some(detail) = &problems.message_error {
             self.errors.push(invalid_rule(&message_path, rule, detail));
         } else if compiled.message_program.is_some() {
-            let cost = multiplied(problems.message_cost, cardinality);
-            self.cost(message_path, "estimated messageExpression cost", cost);
+            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, cardinality);
         }
         if problems.uses_old_self {
             if let Some(within) = place.uncorrelatable {
@@ -343,8 +367,8 @@ fn invalid_rule(path: &FieldPath, rule: &Value, detail: &str) -> FieldError {
 
 #[derive(Default)]
 struct Problems {
-    cost: u64,
-    message_cost: u64,
+    cost: (u64, Vec<Part>),
+    message_cost: (u64, Vec<Part>),
     message_error: Option<String>,
     uses_old_self: bool,
 }
@@ -391,6 +415,15 @@ fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) 
     Ok((checked, program))
 }
 
+/// The estimate, and its parts if they are asked for.
+fn estimated(env: &Environment, checked: &Checked, options: &Options) -> (u64, Vec<Part>) {
+    if !options.parts {
+        return (estimate(env, checked).max, vec![]);
+    }
+    let (cost, parts) = explain(env, checked);
+    (cost.max, parts)
+}
+
 fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Options) -> (Option<Rule>, Problems) {
     let text = |key: &str| rule.str_at(&[key]);
     let expression = text("rule");
@@ -405,13 +438,13 @@ fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Option
     let program = match compiled {
         Ok((checked, program)) => {
             problems.uses_old_self = checked.uses("oldSelf");
-            problems.cost = estimate(&env, &checked).max;
+            problems.cost = estimated(&env, &checked, options);
             let message = text("messageExpression");
             if !message.is_empty() {
                 let env = environment(decl, optional_old_self, message, options);
                 match compile_expression(&env, message, &Type::String, "messageExpression") {
                     Ok((checked, program)) => {
-                        problems.message_cost = estimate(&env, &checked).max;
+                        problems.message_cost = estimated(&env, &checked, options);
                         message_program = Some(program);
                     }
                     Err(error) => problems.message_error = Some(error),

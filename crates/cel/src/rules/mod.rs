@@ -5,11 +5,13 @@
 //! written; `run` holds it. Texts, paths and numbers are those of upstream.
 
 mod define;
+mod explain;
 mod path;
 mod run;
 
 use crate::decl::Decl;
 use crate::program::Program;
+pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Text, Value};
 use std::sync::Arc;
 
@@ -37,11 +39,20 @@ pub struct Options {
     pub expensive_expressions: bool,
     /// Whether every expression is taken as stored: for definitions read from the store.
     pub all_stored: bool,
+    /// Whether the parts of estimates are wanted, for an explanation.
+    pub parts: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { new_minor: 34, stored_minor: 35, stored: vec![], expensive_expressions: false, all_stored: false }
+        Options {
+            new_minor: 34,
+            stored_minor: 35,
+            stored: vec![],
+            expensive_expressions: false,
+            all_stored: false,
+            parts: false,
+        }
     }
 }
 
@@ -122,6 +133,12 @@ impl Rules {
     /// There are no rules if the schema has none.
     pub fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
         define::compile(schema, path, options)
+    }
+
+    /// Tells for each expression of a schema what it is estimated to cost, where that comes from, and which bounds of
+    /// the schema would lower it.
+    pub fn explain(schema: &Value, path: &FieldPath) -> Explanation {
+        explain::explain(schema, path)
     }
 
     /// The checks that need no compilation: whether the fields of rules are well formed.

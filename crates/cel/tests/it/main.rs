@@ -1,5 +1,6 @@
 //! Recorded exchanges with kube-apiserver, replayed on the rules of definitions and objects.
 
+mod language;
 mod measured;
 mod replay;
 mod robust;

@@ -37,6 +37,8 @@ pub enum Measure {
     Collect,
     /// Many large definitions
     Crds,
+    /// Validation rules, without a server, beside the other CEL crate
+    Cel,
 }
 
 impl Measure {

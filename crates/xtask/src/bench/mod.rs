@@ -4,6 +4,7 @@
 //! measured and `report` prints it. Start reading at [`run`].
 
 mod access;
+mod cel;
 mod client;
 mod fixtures;
 mod flags;
@@ -34,6 +35,10 @@ use crate::workspace;
 /// Measures, prints, and writes the results. The error is one line.
 pub fn run(flags: &Flags) -> Result<(), String> {
     let root = workspace::root()?;
+    if flags.measures() == [Measure::Cel] {
+        println!("{}", cel::run(&root)?);
+        return Ok(());
+    }
     let binary = match &flags.binary {
         Some(path) => path.clone(),
         None => build(&root)?,
@@ -76,7 +81,8 @@ fn build(root: &Path) -> Result<PathBuf, String> {
 
 async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<(), String> {
     let sizes = Sizes::new(flags);
-    let measures = flags.measures();
+    let mut measures = flags.measures();
+    let rules = measures.iter().position(|measure| *measure == Measure::Cel).map(|at| measures.remove(at));
     let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
     let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
     let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned() };
@@ -86,7 +92,10 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
         Some(url) => measure_theirs(flags, url, &measures, &sizes).await?,
         None => vec![],
     };
-    let text = report::render(&ours, &theirs, flags.against.as_deref());
+    let mut text = report::render(&ours, &theirs, flags.against.as_deref());
+    if rules.is_some() && !flags.quick {
+        text = format!("{text}\n\n{}", cel::run(root)?);
+    }
     println!("{text}");
     let complete = !flags.quick && flags.only.is_empty();
     let place = flags.out.clone().or_else(|| complete.then(|| report::place(root)));

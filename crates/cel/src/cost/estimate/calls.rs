@@ -81,7 +81,7 @@ impl<'c, 'd> Coster<'c, 'd> {
     /// cel-go's own functions.
     fn standard(&mut self, id: &str, target: Option<&Argument<'c, 'd>>, args: &[Argument<'c, 'd>]) -> Estimate {
         match (id, target, args) {
-            ("string_format", Some(target), _) => only(known(target).by(STRING_FACTOR)),
+            ("string_format" | "string_format_latest", Some(target), _) => only(known(target).by(STRING_FACTOR)),
             ("string_to_bytes", _, [text]) => {
                 let size = known(text);
                 sized(size.by(STRING_FACTOR), Range { min: size.min, max: size.max.wrapping_mul(4) })

@@ -1,0 +1,155 @@
+//! Where an estimate comes from: the nodes of the expression, what each costs by itself and how often.
+
+use crate::ast::{Ast, Expr, Id, Kind};
+use std::collections::{BTreeMap, HashMap};
+
+/// How many pieces are told.
+const PARTS_MAX: usize = 32;
+
+/// What one piece of an expression adds to its estimated cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The piece of the source: a call with its receiver and arguments, or an operator.
+    pub text: String,
+    /// From 1, in code points.
+    pub line: usize,
+    pub column: usize,
+    /// How many rounds the loop makes, if the piece is a loop.
+    pub rounds: Option<u64>,
+    /// The cost of one evaluation, without the pieces inside.
+    pub each: u64,
+    /// How often it is evaluated: the product of the rounds of all loops around.
+    pub times: u64,
+}
+
+impl Part {
+    /// What the piece costs in all.
+    pub fn cost(&self) -> u64 {
+        self.each.saturating_mul(self.times)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Trace {
+    /// The most that each node costs with all below.
+    pub costs: HashMap<Id, u64>,
+    pub rounds: HashMap<Id, u64>,
+}
+
+impl Trace {
+    /// The pieces that cost something, and loops; the most expensive first, in the order of the source if equal.
+    pub fn parts(&self, ast: &Ast) -> Vec<Part> {
+        // What a macro makes stands where the macro stands: one piece.
+        let mut parts: BTreeMap<(u32, u64), Part> = BTreeMap::new();
+        let mut open = vec![(&ast.root, 1_u64)];
+        while let Some((expr, times)) = open.pop() {
+            let rounds = self.rounds.get(&expr.id).copied();
+            let mut below = 0_u64;
+            self.children(expr, |child, again| {
+                let cost = self.costs.get(&child.id).copied().unwrap_or(0);
+                below = below.saturating_add(cost.saturating_mul(again));
+                open.push((child, times.saturating_mul(again)));
+            });
+            let each = self.costs.get(&expr.id).map_or(0, |cost| cost.saturating_sub(below));
+            if each > 0 || rounds.is_some() {
+                let empty = Part { text: String::new(), line: 1, column: 1, rounds, each: 0, times };
+                let part = parts.entry((ast.offset(expr.id), times)).or_insert(empty);
+                part.each = part.each.saturating_add(each);
+                part.rounds = part.rounds.or(rounds);
+            }
+        }
+        let mut parts: Vec<(u32, Part)> = parts.into_iter().map(|((offset, _), part)| (offset, part)).collect();
+        parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.cost()));
+        parts.truncate(PARTS_MAX);
+        let chars: Vec<char> = ast.source.text().chars().collect();
+        let shown = parts.into_iter().map(|(offset, part)| {
+            let (line, column) = ast.source.place(offset).unwrap_or((1, 1));
+            Part { text: snippet(&chars, offset as usize), line, column, ..part }
+        });
+        shown.collect()
+    }
+
+    /// The nodes directly below, and how often each is evaluated for one evaluation of the node.
+    fn children<'a>(&self, expr: &'a Expr, mut visit: impl FnMut(&'a Expr, u64)) {
+        match (&expr.kind, self.rounds.get(&expr.id)) {
+            (Kind::Comprehension(fold), Some(rounds)) => {
+                [&fold.range, &fold.init, &fold.result].into_iter().for_each(|child| visit(child, 1));
+                [&fold.condition, &fold.step].into_iter().for_each(|child| visit(child, *rounds));
+            }
+            _ => expr.children(|child| visit(child, 1)),
+        }
+    }
+}
+
+/// The source of a call whose opening parenthesis or bracket is at `offset`, with what it is called on; else the word
+/// or operator there.
+fn snippet(chars: &[char], offset: usize) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    match chars.get(offset) {
+        None => String::new(),
+        Some('(' | '[' | '{') => {
+            let start = receiver(chars, offset);
+            let end = closing(chars, offset).unwrap_or(chars.len());
+            chars[start..end].iter().collect()
+        }
+        Some('.') => {
+            let end = (offset + 1..chars.len()).find(|i| !is_word(chars[*i])).unwrap_or(chars.len());
+            chars[receiver(chars, offset)..end].iter().collect()
+        }
+        Some(c) if is_word(*c) => chars[offset..].iter().take_while(|c| is_word(**c)).collect(),
+        Some(_) => {
+            let operator =
+                |c: &&char| matches!(**c, '=' | '!' | '<' | '>' | '&' | '|' | '+' | '-' | '*' | '/' | '%' | '?');
+            chars[offset..].iter().take_while(operator).collect()
+        }
+    }
+}
+
+/// Where what stands directly before `end` begins: names, dots, calls and indices.
+fn receiver(chars: &[char], end: usize) -> usize {
+    let mut at = end;
+    while at > 0 {
+        match chars[at - 1] {
+            c if c.is_alphanumeric() || matches!(c, '_' | '.' | '?') => at -= 1,
+            ')' | ']' | '}' => match opening(chars, at - 1) {
+                Some(open) => at = open,
+                None => break,
+            },
+            '\'' | '"' => match (0..at - 1).rev().find(|i| chars[*i] == chars[at - 1]) {
+                Some(open) => at = open,
+                None => break,
+            },
+            _ => break,
+        }
+    }
+    at
+}
+
+/// The end of the bracket that opens at `open`.
+fn closing(chars: &[char], open: usize) -> Option<usize> {
+    balanced(chars, open..chars.len()).map(|at| at + 1)
+}
+
+/// The bracket that the one at `close` closes.
+fn opening(chars: &[char], close: usize) -> Option<usize> {
+    balanced(chars, (0..=close).rev())
+}
+
+/// Where as many brackets have closed as have opened, strings left out.
+fn balanced(chars: &[char], places: impl Iterator<Item = usize>) -> Option<usize> {
+    let (mut depth, mut quote) = (0_i32, None);
+    for i in places {
+        match (quote, chars[i]) {
+            (Some(q), c) if q == c && (i == 0 || chars[i - 1] != '\\') => quote = None,
+            (Some(_), _) => {}
+            (None, c @ ('\'' | '"')) => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && quote.is_none() {
+            return Some(i);
+        }
+    }
+    None
+}

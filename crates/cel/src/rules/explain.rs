@@ -1,0 +1,262 @@
+//! Where the estimated costs of a definition come from, and which bounds to add (crd.md 12.7).
+//!
+//! What a bound would do is not derived from the expression: it is put into a copy of the schema, and the estimate is
+//! made again. So the numbers are those that kube-apiserver will find.
+
+use super::define::{self, Observed};
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options};
+use crate::cost::estimate::Part;
+use crate::decl;
+use machinery::{FieldError, FieldPath, Text, Value};
+
+/// What the rules of a schema cost.
+#[derive(Debug)]
+pub struct Explanation {
+    /// All rules and message expressions that compile, in the order of the schema.
+    pub estimates: Vec<Estimate>,
+    /// The cost of all, held against [`DEFINITION_COST_MAX`].
+    pub total: u64,
+    /// What kube-apiserver would answer.
+    pub errors: Vec<FieldError>,
+}
+
+/// What one expression costs.
+#[derive(Debug)]
+pub struct Estimate {
+    /// Of the expression in the definition.
+    pub path: FieldPath,
+    /// The node that the rule belongs to, as objects have it: `spec.list[*]`, empty for the root.
+    pub node: String,
+    pub text: String,
+    /// The cost of one evaluation.
+    pub each: u64,
+    /// How many values there may be that it is evaluated for.
+    pub times: u64,
+    /// The pieces of the expression that cost most.
+    pub parts: Vec<Part>,
+    /// Bounds that would lower the cost; those without an effect are left out. The most effective first.
+    pub bounds: Vec<Bound>,
+    /// The largest number that suffices if it is given to all of `bounds` at once.
+    pub together: Option<u64>,
+}
+
+impl Estimate {
+    /// The cost held against [`EXPRESSION_COST_MAX`].
+    pub fn cost(&self) -> u64 {
+        self.each.saturating_mul(self.times)
+    }
+}
+
+/// A bound of the schema that an estimate depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The node, as objects have it.
+    pub node: String,
+    /// `maxLength`, `maxItems` or `maxProperties`.
+    pub keyword: &'static str,
+    /// What the schema has.
+    pub now: Option<u64>,
+    /// The size that is counted with: the bound, or what fits in a request. Strings count four bytes a character.
+    pub counted: u64,
+    /// The largest number that makes the expression cheap enough, if one is.
+    pub enough: Option<u64>,
+}
+
+const VALIDATIONS: &str = "x-kubernetes-validations";
+/// How many bounds are told for one expression.
+const BOUNDS_MAX: usize = 8;
+
+/// A place of the schema where a bound can be.
+#[derive(Clone)]
+struct Candidate {
+    /// The keys from the root of the schema.
+    keys: Vec<Text>,
+    bound: Bound,
+}
+
+/// Where an expression stands.
+struct Place {
+    path: String,
+    node: String,
+    keys: Vec<Text>,
+    rule: Value,
+    field: &'static str,
+}
+
+#[derive(Default)]
+struct Walk {
+    candidates: Vec<Candidate>,
+    places: Vec<Place>,
+}
+
+pub(super) fn explain(schema: &Value, path: &FieldPath) -> Explanation {
+    let options = Options { parts: true, ..Options::default() };
+    let (_, errors, observed) = define::observe(schema, path, &options);
+    let total = observed.iter().fold(0_u64, |sum, one| sum.saturating_add(cost(one)));
+    let mut walk = Walk::default();
+    walk.node(schema, path, &[], "");
+    let mut estimates = vec![];
+    for place in &walk.places {
+        let Some(one) = observed.iter().find(|one| one.path.as_str() == place.path) else { continue };
+        let (bounds, together) = Trial::new(schema, place).bounds(&walk.candidates, cost(one), limit(cost(one), total));
+        estimates.push(Estimate {
+            path: one.path.clone(),
+            node: place.node.clone(),
+            text: place.rule.str_at(&[place.field]).to_owned(),
+            each: one.cost,
+            times: one.times,
+            parts: one.parts.clone(),
+            bounds,
+            together,
+        });
+    }
+    Explanation { estimates, total, errors }
+}
+
+fn cost(observed: &Observed) -> u64 {
+    observed.cost.saturating_mul(observed.times)
+}
+
+/// What an expression should cost at most: where all together are too expensive, a tenth of the limit for one.
+fn limit(cost: u64, total: u64) -> u64 {
+    let single = EXPRESSION_COST_MAX;
+    if cost <= single && total > DEFINITION_COST_MAX { single / 10 } else { single }
+}
+
+impl Walk {
+    fn node(&mut self, schema: &Value, path: &FieldPath, keys: &[Text], node: &str) {
+        self.candidate(schema, keys, node);
+        for (i, rule) in schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+            for field in ["rule", "messageExpression"] {
+                let path = path.child(VALIDATIONS).index(i).child(field).as_str().to_owned();
+                let place = Place { path, node: node.to_owned(), keys: keys.to_vec(), rule: rule.clone(), field };
+                self.places.push(place);
+            }
+        }
+        let below =
+            |more: &[&str]| keys.iter().cloned().chain(more.iter().map(|key| Text::new(*key))).collect::<Vec<_>>();
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties.iter() {
+                let child = if node.is_empty() { name.to_string() } else { format!("{node}.{name}") };
+                self.node(property, &path.child("properties").key(name), &below(&["properties", name]), &child);
+            }
+        }
+        if let Some(value) = decl::additional(schema) {
+            let child = format!("{node}[*]");
+            self.node(value, &path.child("additionalProperties"), &below(&["additionalProperties"]), &child);
+        }
+        if let Some(item) = decl::items(schema) {
+            self.node(item, &path.child("items"), &below(&["items"]), &format!("{node}[*]"));
+        }
+    }
+
+    fn candidate(&mut self, schema: &Value, keys: &[Text], node: &str) {
+        let keyword = match schema.str_at(&["type"]) {
+            "array" => "maxItems",
+            "object" if decl::additional(schema).is_some() => "maxProperties",
+            "string" => "maxLength",
+            _ if schema.get("x-kubernetes-int-or-string").and_then(Value::as_bool) == Some(true) => "maxLength",
+            _ => return,
+        };
+        let now = schema.get(keyword).and_then(Value::as_float).map(|n| n.max(0.0) as u64);
+        let counted = decl::from_schema(schema, false).elements_max;
+        let bound = Bound { node: node.to_owned(), keyword, now, counted, enough: None };
+        self.candidates.push(Candidate { keys: keys.to_vec(), bound });
+    }
+}
+
+/// A schema with one expression, to try bounds on.
+struct Trial<'p> {
+    schema: Value,
+    place: &'p Place,
+}
+
+impl<'p> Trial<'p> {
+    fn new(schema: &Value, place: &'p Place) -> Trial<'p> {
+        let mut schema = schema.clone();
+        strip(&mut schema);
+        let mut rule = Value::object();
+        for key in ["rule", "optionalOldSelf", place.field] {
+            place.rule.get(key).into_iter().for_each(|value| rule.set_at(&[key], value.clone()));
+        }
+        let keys = place.keys.iter().map(Text::as_str).chain([VALIDATIONS]).collect::<Vec<_>>();
+        schema.set_at(&keys, Value::Array(vec![rule]));
+        Trial { schema, place }
+    }
+
+    /// The cost with these bounds.
+    fn cost(&self, bounds: &[&Candidate], number: u64) -> u64 {
+        let mut schema = self.schema.clone();
+        for candidate in bounds {
+            let keys = candidate.keys.iter().map(Text::as_str).chain([candidate.bound.keyword]).collect::<Vec<_>>();
+            schema.set_at(&keys, Value::Int(i64::try_from(number).unwrap_or(i64::MAX)));
+        }
+        let (_, _, observed) = define::observe(&schema, &FieldPath::root(), &Options::default());
+        let own = observed.iter().find(|one| one.path.as_str().ends_with(&format!(".{}", self.place.field)));
+        own.map_or(u64::MAX, cost)
+    }
+
+    /// The largest number with which the cost is within the limit, if there is one.
+    fn enough(&self, bounds: &[&Candidate], limit: u64) -> Option<u64> {
+        if self.cost(bounds, 1) > limit {
+            return None;
+        }
+        let (mut good, mut bad) = (1, bounds.iter().map(|c| c.bound.counted).max()?.saturating_add(1));
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if self.cost(bounds, middle) <= limit { good = middle } else { bad = middle }
+        }
+        Some(good)
+    }
+
+    /// The bounds that matter, and the number that is enough if all of them have it.
+    fn bounds(&self, candidates: &[Candidate], cost: u64, limit: u64) -> (Vec<Bound>, Option<u64>) {
+        let related = candidates.iter().filter(|candidate| self.is_related(candidate));
+        let mut effective: Vec<(u64, &Candidate)> = related
+            .map(|candidate| (self.cost(&[candidate], 1), candidate))
+            .filter(|(lowest, _)| *lowest < cost)
+            .collect();
+        effective.sort_by_key(|(lowest, _)| *lowest);
+        effective.truncate(BOUNDS_MAX);
+        let chosen: Vec<&Candidate> = effective.into_iter().map(|(_, candidate)| candidate).collect();
+        let too_much = cost > limit;
+        let bound = |candidate: &&Candidate| {
+            let enough = if too_much { self.enough(&[candidate], limit) } else { None };
+            Bound { enough, ..candidate.bound.clone() }
+        };
+        let bounds: Vec<Bound> = chosen.iter().map(bound).collect();
+        let together = if too_much && chosen.len() > 1 { self.enough(&chosen, limit) } else { None };
+        (bounds, together)
+    }
+
+    /// Whether the expression may depend on a place: it is around the rule, or below it and every field on the way is
+    /// named in the expression.
+    fn is_related(&self, candidate: &Candidate) -> bool {
+        let own = &self.place.keys;
+        if own.starts_with(&candidate.keys) {
+            return true;
+        }
+        let Some(below) = candidate.keys.strip_prefix(own.as_slice()) else { return false };
+        let text = self.place.rule.str_at(&[self.place.field]);
+        let mut keys = below.iter();
+        while let Some(key) = keys.next() {
+            if key == "properties" {
+                let Some(name) = keys.next() else { return false };
+                let escaped = decl::escape(name);
+                if !text.contains(name.as_str()) && !escaped.is_some_and(|escaped| text.contains(escaped.as_str())) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+fn strip(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    members.remove(VALIDATIONS);
+    if let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(strip);
+    }
+    ["items", "additionalProperties"].into_iter().for_each(|key| members.get_mut(key).into_iter().for_each(strip));
+}

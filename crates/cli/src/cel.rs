@@ -1,0 +1,276 @@
+//! `pintle cel cost`: what the rules of definitions are estimated to cost, why, and which bounds would lower it.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use ::cel::rules::{Bound, DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Estimate, Explanation, Rules};
+use machinery::field::FieldErrorKind;
+use machinery::{FieldPath, Value, yaml};
+
+use crate::flags::Cel;
+
+/// Pieces of an expression that are shown: the most expensive ones.
+const PARTS_SHOWN: usize = 5;
+
+/// Prints the report. The error is one line: what can't be read, or how much is too expensive or wrong.
+pub fn run(task: &Cel) -> Result<(), String> {
+    let Cel::Cost { filename } = task;
+    let mut report = Report::default();
+    for path in filename {
+        let definitions = definitions(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        definitions.iter().for_each(|definition| report.definition(definition));
+    }
+    let _ = std::io::stdout().write_all(report.text.as_bytes());
+    report.verdict()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text),
+        _ => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
+    };
+    read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The CustomResourceDefinitions among the documents of a file; other kinds are passed over.
+fn definitions(text: &str) -> Result<Vec<Value>, String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let mut found = vec![];
+    for document in documents {
+        let value = yaml::decode(document.as_bytes()).map_err(|error| error.message)?.value;
+        let items = value.get("items").and_then(Value::as_array).unwrap_or(std::slice::from_ref(&value));
+        found.extend(items.iter().filter(|item| item.str_at(&["kind"]) == "CustomResourceDefinition").cloned());
+    }
+    if found.is_empty() { Err("there is no CustomResourceDefinition".to_owned()) } else { Ok(found) }
+}
+
+#[derive(Default)]
+struct Report {
+    text: String,
+    expressions: usize,
+    expensive: usize,
+    schemas: usize,
+    problems: usize,
+}
+
+impl Report {
+    fn line(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.text, "{text}");
+    }
+
+    fn definition(&mut self, definition: &Value) {
+        let name = definition.str_at(&["metadata", "name"]).to_owned();
+        let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+        for (i, version) in versions.iter().enumerate() {
+            let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
+            let path = FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"));
+            let explanation = Rules::explain(schema, &path);
+            self.line(format_args!("{name}, version {}", version.str_at(&["name"])));
+            self.schema(&explanation);
+        }
+    }
+
+    fn schema(&mut self, explanation: &Explanation) {
+        for estimate in &explanation.estimates {
+            self.estimate(estimate);
+        }
+        // What costs too much is Forbidden, and told with the estimates.
+        let wrong = explanation.errors.iter().filter(|error| error.kind != FieldErrorKind::Forbidden);
+        for error in wrong {
+            self.problems += 1;
+            self.line(format_args!("\n  {error}"));
+        }
+        let (total, limit) = (explanation.total, DEFINITION_COST_MAX);
+        self.schemas += usize::from(total > limit);
+        self.line(format_args!("\n  all expressions: {}\n", held(total, limit)));
+    }
+
+    fn estimate(&mut self, estimate: &Estimate) {
+        self.expressions += 1;
+        self.expensive += usize::from(estimate.cost() > EXPRESSION_COST_MAX);
+        let node = if estimate.node.is_empty() { "(the object)" } else { &estimate.node };
+        let what = if estimate.path.as_str().ends_with(".messageExpression") { " messageExpression" } else { "" };
+        self.line(format_args!("\n  {node}{what}: {}", estimate.text.trim().replace('\n', "\n    ")));
+        self.line(format_args!("    cost {}", held(estimate.cost(), EXPRESSION_COST_MAX)));
+        if estimate.times != 1 {
+            let (each, times) = (grouped(estimate.each), grouped(estimate.times));
+            self.line(format_args!("    {each} for each of {times} values of {node}"));
+        }
+        self.parts(estimate);
+        self.bounds(estimate);
+    }
+
+    fn parts(&mut self, estimate: &Estimate) {
+        let share = |cost: u64| cost as f64 / estimate.each.max(1) as f64;
+        let shown = estimate.parts.iter().filter(|part| share(part.cost()) >= 0.01).take(PARTS_SHOWN);
+        for part in shown {
+            let percent = (share(part.cost()) * 100.0).min(100.0);
+            let text = part.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let mut line =
+                format!("    {percent:3.0} %  {text} at {}:{}, {}", part.line, part.column, grouped(part.each));
+            if part.times != 1 {
+                let _ = write!(line, " × {} times", grouped(part.times));
+            }
+            if let Some(rounds) = part.rounds {
+                let _ = write!(line, ", loops {} times", grouped(rounds));
+            }
+            self.line(format_args!("{line}"));
+        }
+        let hidden = |part: &&::cel::Part| share(part.cost()) < 0.01;
+        for part in estimate.parts.iter().filter(hidden).filter(|part| part.rounds.is_some_and(|rounds| rounds > 1)) {
+            let rounds = grouped(part.rounds.unwrap_or(0));
+            self.line(format_args!("    loop   {} at {}:{}, {rounds} times", part.text, part.line, part.column));
+        }
+    }
+
+    fn bounds(&mut self, estimate: &Estimate) {
+        for bound in &estimate.bounds {
+            if bound.now.is_some() && bound.enough.is_none() && estimate.together.is_none() {
+                continue;
+            }
+            let Bound { node, keyword, now, counted, enough } = bound;
+            let node = if node.is_empty() { "(the object)" } else { node };
+            let now = now.map_or_else(|| format!("no {keyword}"), |now| format!("{keyword} {}", grouped(now)));
+            let counted = grouped(*counted);
+            let advice = match enough {
+                Some(enough) => format!("; add {keyword}: {enough} or less"),
+                None => String::new(),
+            };
+            self.line(format_args!("    {node} has {now}, counted as {counted}{advice}"));
+        }
+        match estimate.together {
+            Some(number) if estimate.bounds.iter().all(|bound| bound.enough.is_none()) => {
+                self.line(format_args!("    add bounds of {number} or less to all of these"));
+            }
+            Some(number) => self.line(format_args!("    or add bounds of {number} or less to all of these")),
+            None if estimate.cost() > EXPRESSION_COST_MAX && estimate.bounds.iter().all(|b| b.enough.is_none()) => {
+                self.line(format_args!("    no bound is enough: simplify the expression"));
+            }
+            None => {}
+        }
+    }
+
+    fn verdict(&self) -> Result<(), String> {
+        let mut said = vec![];
+        if self.problems > 0 {
+            said.push(format!("{} of the rules cannot be used", self.problems));
+        }
+        if self.expensive > 0 {
+            said.push(format!("{} of {} expressions cost too much", self.expensive, self.expressions));
+        }
+        if self.schemas > 0 {
+            said.push(format!("the expressions of {} schemas cost too much together", self.schemas));
+        }
+        if said.is_empty() { Ok(()) } else { Err(said.join("; ")) }
+    }
+}
+
+/// A cost and how it stands to its limit.
+fn held(cost: u64, limit: u64) -> String {
+    let (shown, allowed) = (grouped(cost), grouped(limit));
+    if cost > limit {
+        return format!("{shown}, {:.1} times the limit of {allowed}", cost as f64 / limit as f64);
+    }
+    format!("{shown}, {:.1} % of the limit of {allowed}", 100.0 * cost as f64 / limit as f64)
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    if number == u64::MAX {
+        return "unlimited".to_owned();
+    }
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(schema: &str) -> (String, Result<(), String>) {
+        let text = format!(
+            "kind: ConfigMap\n---\nkind: CustomResourceDefinition\nmetadata: {{name: boats.example.com}}\nspec: \
+             {{versions: [{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}]}}\n"
+        );
+        let mut report = Report::default();
+        definitions(&text).unwrap().iter().for_each(|definition| report.definition(definition));
+        let verdict = report.verdict();
+        (report.text, verdict)
+    }
+
+    #[test]
+    fn a_cheap_rule_is_shown_and_is_no_error() {
+        let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: '1 + 1 == 2'}]}");
+        assert_eq!(verdict, Ok(()));
+        assert_eq!(
+            text,
+            "boats.example.com, version v1\n\n  (the object): 1 + 1 == 2\n    cost 2, 0.0 % of the limit of 10,000,000\n     \
+             50 %  + at 1:3, 1\n     50 %  == at 1:7, 1\n\n  all expressions: 2, 0.0 % of the limit of 100,000,000\n\n"
+        );
+    }
+
+    #[test]
+    fn a_bound_that_is_enough_is_enough() {
+        let schema = |bounds: &str| {
+            format!(
+                "{{type: object, properties: {{list: {{type: array, {bounds} items: {{type: string, maxLength: 10}}}}}}, \
+                 x-kubernetes-validations: [{{rule: 'self.list.all(x, self.list.exists(y, y == x))'}}]}}"
+            )
+        };
+        let (text, verdict) = report(&schema(""));
+        assert_eq!(
+            verdict,
+            Err("1 of 1 expressions cost too much; the expressions of 1 schemas cost too much together".to_owned())
+        );
+        let (_, rest) = text.split_once("list has no maxItems, counted as 1,048,575; add maxItems: ").unwrap();
+        let enough: u64 = rest.split_once(" or less").unwrap().0.parse().unwrap();
+        assert!(text.contains("self.list.exists(y, y == x) at 1:34"), "{text}");
+        let (text, verdict) = report(&schema(&format!("maxItems: {enough},")));
+        assert_eq!(verdict, Ok(()), "{text}");
+        let (text, verdict) = report(&schema(&format!("maxItems: {},", enough + 1)));
+        assert!(verdict.is_err(), "{text}");
+        assert!(text.contains(&format!("add maxItems: {enough} or less")), "{text}");
+    }
+
+    #[test]
+    fn lists_around_a_rule_count_too() {
+        let (text, verdict) = report(
+            "{type: object, properties: {list: {type: array, items: {type: object, properties: {name: {type: string}}, \
+             x-kubernetes-validations: [{rule: 'self.name.matches(\"^a+$\")'}]}}}}",
+        );
+        assert!(verdict.is_err());
+        assert!(text.contains("list has no maxItems") && text.contains("list[*].name has no maxLength"), "{text}");
+        assert!(text.contains("add bounds of ") || text.contains("; add max"), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: 'self.nothing'}]}");
+        assert_eq!(verdict, Err("1 of the rules cannot be used".to_owned()));
+        assert!(text.contains("undefined field 'nothing'"), "{text}");
+        assert_eq!(definitions("kind: Boat"), Err("there is no CustomResourceDefinition".to_owned()));
+        assert!(definitions("a: [").is_err());
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,21 @@
+//! Validation rules: a program of its own, since what it compares with must not enter the server's lock file.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Builds and runs `benches/cel`; answers its table.
+pub fn run(root: &Path) -> Result<String, String> {
+    eprintln!("cel …");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(root.join("benches/cel"))
+        .args(["run", "--release", "--quiet", "--locked", "--target-dir"])
+        .arg(root.join("target/bench-cel"))
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("benches/cel failed".to_owned());
+    }
+    String::from_utf8(output.stdout).map_err(|_| "benches/cel told no text".to_owned())
+}
