@@ -1,5 +1,6 @@
 //! What random input is given to.
 
+mod cbor;
 mod fields;
 mod json;
 mod patches;
@@ -16,5 +17,13 @@ pub struct Target {
     pub check: fn(&[u8]),
 }
 
-pub const ALL: &[Target] =
-    &[fields::TARGET, json::TARGET, patches::JSON, patches::MERGE, protobuf::TARGET, selectors::TARGET, yaml::TARGET];
+pub const ALL: &[Target] = &[
+    cbor::TARGET,
+    fields::TARGET,
+    json::TARGET,
+    patches::JSON,
+    patches::MERGE,
+    protobuf::TARGET,
+    selectors::TARGET,
+    yaml::TARGET,
+];
