@@ -129,6 +129,10 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]
     pub request_timeout: std::time::Duration,
 
+    /// Features that are off unless they are named, comma separated: CBORServingAndStorage=true.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
+    pub feature_gates: Vec<String>,
+
     /// Requests that may run at once, watches aside; more are answered 429. 0 for any number.
     #[arg(long, value_name = "N", default_value_t = 600, help_heading = "Serving")]
     pub max_requests_inflight: usize,

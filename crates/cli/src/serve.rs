@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Authentication, Config, Controllers, Server, Tls};
+use server::{Address, Authentication, Config, Controllers, FeatureGates, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
@@ -35,6 +35,8 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         service_addresses,
         controllers: controllers(flags, &certificates)?,
+        feature_gates: FeatureGates::parse(&flags.feature_gates)
+            .map_err(|error| format!("--feature-gates: {error}"))?,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,

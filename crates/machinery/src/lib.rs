@@ -3,6 +3,7 @@
 //! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape is answered with a
 //! value or an error, never with a panic.
 
+pub mod cbor;
 pub mod field;
 pub mod jsonpath;
 pub mod names;

@@ -33,6 +33,7 @@ pub use admission::check_plugins;
 pub use authentication::{AccountOptions, Accounts, Authentication};
 pub use controllers::Controllers;
 use objects::{Event, EventKind, Key, Objects};
+pub use request::FeatureGates;
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
 pub use webhook::Address;
@@ -50,6 +51,7 @@ pub struct Config {
     /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
     pub controllers: Controllers,
+    pub feature_gates: FeatureGates,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -76,7 +78,13 @@ impl Server {
         let _ = found.set(Arc::downgrade(&context.objects));
         let stop = watch::Sender::new(false);
         controllers::start(&context, &derived, &stop.subscribe());
-        let edge = http::Edge::new(context, stop.subscribe(), config.request_timeout, config.inflight_max);
+        let edge = http::Edge::new(
+            context,
+            stop.subscribe(),
+            config.request_timeout,
+            config.inflight_max,
+            config.feature_gates,
+        );
         let edge = Arc::new(edge);
         let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
         let address = listener.address().map_err(|error| error.to_string())?;

@@ -21,7 +21,7 @@ use crate::authentication::{ClientCertificate, Credentials};
 use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
 use crate::openapi::OpenApi;
-use crate::request::{RequestInfo, User, Verb};
+use crate::request::{FeatureGates, RequestInfo, User, Verb};
 use crate::resource::{Resource, Version};
 use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
 use crate::{clock, limits};
@@ -34,6 +34,8 @@ pub struct Edge {
     pub health: Health,
     pub stop: tokio::sync::watch::Receiver<bool>,
     pub request_timeout: std::time::Duration,
+    /// The media types of requests and answers.
+    pub served: &'static [Media],
     /// Requests that are not watches and may run at once; 0 for any number.
     pub inflight_max: usize,
     pub inflight: AtomicU64,
@@ -48,6 +50,7 @@ impl Edge {
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: usize,
+        gates: FeatureGates,
     ) -> Edge {
         let registry = context.registry.clone();
         Edge {
@@ -57,6 +60,7 @@ impl Edge {
             context,
             stop,
             request_timeout,
+            served: Media::served(gates),
             inflight_max,
             inflight: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -89,7 +93,7 @@ impl Edge {
     async fn answer(self: Arc<Self>, certificate: &ClientCertificate, request: http::Request<Incoming>) -> Answer {
         let (mut parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
-        let reply = reply(&info, &parts.headers);
+        let reply = reply(self.served, &info, &parts.headers);
         let watching = info.verb == Verb::Watch;
         let timeout = match self.timeout(&info) {
             Ok(timeout) => timeout,
@@ -329,7 +333,7 @@ impl Edge {
     ) -> Result<Answer, Status> {
         let verb = verb_of(&request)?;
         let patch = match verb {
-            Verb::Patch => Some(patch_kind(&request, headers)?),
+            Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
             _ => None,
         };
         check_accept(&request, verb, reply)?;
@@ -340,23 +344,22 @@ impl Edge {
             Verb::List => verbs::list(context, &request).await?,
             Verb::Watch => return self.watch(request, reply).await,
             Verb::Create => {
-                let format = body_format(headers)?;
+                let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 verbs::create(context, &request, &document).await?
             }
             Verb::Update => {
-                let format = body_format(headers)?;
+                let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 verbs::update(context, &request, &document).await?
             }
             Verb::Patch => {
-                let kind = patch.ok_or_else(negotiate::unsupported_media_type)?;
-                let format = if kind == PatchKind::Apply { Format::Yaml } else { Format::Json };
+                let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
                 verbs::patch(context, &request, kind, &document).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
-                let document = delete_document(headers, body).await?;
+                let document = delete_document(self.served, headers, body).await?;
                 if verb == Verb::Delete {
                     verbs::delete(context, &request, document.as_ref()).await?
                 } else {
@@ -369,20 +372,21 @@ impl Edge {
     }
 
     async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<Answer, Status> {
-        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(false))?;
+        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
         if accepted.media == Media::Yaml {
-            return Err(negotiate::not_acceptable(true));
+            return Err(negotiate::not_acceptable(self.served, true));
         }
         if accepted.shape == negotiate::Shape::Table {
             super::table::Table::new(&request, &accepted)?;
         }
         let custom = request.resource.is_custom();
         let sayable = |a: &&Accepted| match a.media {
-            Media::Json => true,
+            Media::Json | Media::Cbor => true,
             Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
             Media::Yaml => false,
         };
-        let accepted = reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(true))?;
+        let accepted =
+            reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
@@ -391,6 +395,7 @@ impl Edge {
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Media::Cbor => "application/cbor-seq",
             _ => Media::Json.as_str(),
         };
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
@@ -447,7 +452,7 @@ impl crate::discovery::Render for Reply {
     fn json(&self, value: &machinery::Value) -> Answer {
         match self.plain.iter().find(|a| a.media != Media::Protobuf) {
             Some(accepted) => self.tree(StatusCode::OK, value, accepted),
-            None => self.status(&negotiate::not_acceptable(false)),
+            None => self.status(&negotiate::not_acceptable(self.served, false)),
         }
     }
 
@@ -490,7 +495,7 @@ enum NotServed {
     Status(Status, Option<Text>),
 }
 
-fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
+fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> Reply {
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
     let agent = text(USER_AGENT);
@@ -501,8 +506,9 @@ fn reply(info: &RequestInfo, headers: &HeaderMap) -> Reply {
         _ => by_agent,
     };
     Reply {
-        accepted: negotiate::negotiate(&accept.join(","), true),
-        plain: negotiate::negotiate(&accept.join(","), false),
+        served,
+        accepted: negotiate::negotiate(served, &accept.join(","), true),
+        plain: negotiate::negotiate(served, &accept.join(","), false),
         pretty,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim().split(';').next() == Some("gzip")),
     }
@@ -603,15 +609,15 @@ fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Stat
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
     let unsayable = request.resource.is_custom() && request.subresource != Subresource::Scale;
     if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) && verb != Verb::Delete {
-        return Err(negotiate::not_acceptable(false));
+        return Err(negotiate::not_acceptable(reply.served, false));
     }
     if !reply.accepted.is_empty() {
         return Ok(());
     }
     if request.resource.is_custom() || verb == Verb::Watch {
-        return Err(negotiate::not_acceptable(false));
+        return Err(negotiate::not_acceptable(reply.served, false));
     }
-    let list = Media::ALL.map(Media::as_str).join(", ");
+    let list = negotiate::media_list(reply.served);
     let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
     Err(Status::new(Reason::NotAcceptable, message).with_details(Default::default()))
 }
@@ -620,25 +626,30 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
 }
 
-fn body_format(headers: &HeaderMap) -> Result<Format, Status> {
+fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> {
     let given = content_type(headers).to_ascii_lowercase();
     let malformed = given.split(';').skip(1).any(|param| !param.trim().is_empty() && !param.contains('='));
-    match Media::of_content_type(&given).filter(|_| !malformed) {
+    match Media::of_content_type(served, &given).filter(|_| !malformed) {
         Some(Media::Json) => Ok(Format::Json),
         Some(Media::Yaml) => Ok(Format::Yaml),
         Some(Media::Protobuf) => Ok(Format::Protobuf),
-        None => Err(negotiate::unsupported_media_type()),
+        Some(Media::Cbor) => Ok(Format::Cbor),
+        None => Err(negotiate::unsupported_media_type(served)),
     }
 }
 
-fn patch_kind(request: &Request, headers: &HeaderMap) -> Result<PatchKind, Status> {
-    let kind = PatchKind::of(content_type(headers));
+fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
+    let cbor = served.contains(&Media::Cbor);
+    let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);
     if request.resource.is_custom() {
-        return kind.filter(|kind| *kind != PatchKind::Strategic).ok_or_else(|| {
+        return kind.filter(|(kind, _)| *kind != PatchKind::Strategic).ok_or_else(|| {
             let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            let more = if cbor { ", application/apply-patch+cbor" } else { "" };
             Status::new(
                 Reason::UnsupportedMediaType,
-                format!("the body of the request was in an unknown format - accepted media types include: {list}"),
+                format!(
+                    "the body of the request was in an unknown format - accepted media types include: {list}{more}"
+                ),
             )
         });
     }
@@ -675,12 +686,12 @@ async fn drain(body: &mut Incoming) {
     while let Some(Ok(_)) = rest.frame().await {}
 }
 
-async fn delete_document(headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
+async fn delete_document(served: &[Media], headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
     let document = read(headers, body, Format::Json).await?;
     if document.bytes.is_empty() {
         return Ok(None);
     }
-    let format = body_format(headers)?;
+    let format = body_format(served, headers)?;
     Ok(Some(Document { bytes: document.bytes, format }))
 }
 

@@ -1,5 +1,6 @@
 //! Content negotiation: which media type and which shape an answer has (api-machinery 3.1, corrections read 17, 18).
 
+use crate::request::FeatureGates;
 use machinery::Status;
 use machinery::status::Reason;
 
@@ -9,26 +10,35 @@ pub enum Media {
     Json,
     Yaml,
     Protobuf,
+    /// Only where its feature gate is on.
+    Cbor,
 }
 
 impl Media {
-    pub const ALL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
+    const USUAL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
+    const ALL: [Media; 4] = [Media::Json, Media::Yaml, Media::Protobuf, Media::Cbor];
+
+    /// What a server with these gates speaks.
+    pub fn served(gates: FeatureGates) -> &'static [Media] {
+        if gates.cbor { &Media::ALL } else { &Media::USUAL }
+    }
 
     pub fn as_str(self) -> &'static str {
         match self {
             Media::Json => "application/json",
             Media::Yaml => "application/yaml",
             Media::Protobuf => "application/vnd.kubernetes.protobuf",
+            Media::Cbor => "application/cbor",
         }
     }
 
     /// What a `Content-Type` says, parameters aside.
-    pub fn of_content_type(text: &str) -> Option<Media> {
+    pub fn of_content_type(served: &[Media], text: &str) -> Option<Media> {
         let plain = text.split(';').next().unwrap_or_default().trim();
         if plain.is_empty() {
             return Some(Media::Json);
         }
-        Media::ALL.into_iter().find(|media| media.as_str() == plain)
+        served.iter().copied().find(|media| media.as_str() == plain)
     }
 }
 
@@ -124,45 +134,49 @@ impl Clause<'_> {
         }
     }
 
-    fn accepted(&self, shapes: bool) -> Vec<Accepted> {
+    fn accepted(&self, served: &[Media], shapes: bool) -> Vec<Accepted> {
         let Some((shape, beta)) = self.shape() else { return vec![] };
         if shape != Shape::Whole && !shapes {
             return vec![];
         }
         let pretty = self.param("pretty").map(|v| v == "1");
-        let fits =
-            |media: &Media| self.matches(media.as_str()) && !(shape == Shape::Table && *media == Media::Protobuf);
-        Media::ALL.into_iter().filter(fits).map(|media| Accepted { media, shape, beta, pretty }).collect()
+        let text = |media: &Media| matches!(media, Media::Json | Media::Yaml);
+        let fits = |media: &Media| self.matches(media.as_str()) && (shape != Shape::Table || text(media));
+        served.iter().copied().filter(fits).map(|media| Accepted { media, shape, beta, pretty }).collect()
     }
 }
 
 /// Every acceptable form of the answer, best first. `shapes` says whether the endpoint can make tables and partial
 /// objects.
-pub fn negotiate(accept: &str, shapes: bool) -> Vec<Accepted> {
+pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> {
     if accept.trim().is_empty() {
         return vec![Accepted::JSON];
     }
-    clauses(accept).iter().flat_map(|clause| clause.accepted(shapes)).collect()
+    clauses(accept).iter().flat_map(|clause| clause.accepted(served, shapes)).collect()
 }
 
 /// The 406 of custom resources, and of built-in paths where only the shape can't be had.
-pub fn not_acceptable(stream: bool) -> Status {
+pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
     let list = if stream {
-        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch".to_owned()
+        let streamed = served.iter().filter(|media| **media != Media::Yaml);
+        streamed.map(|media| format!("{};stream=watch", media.as_str())).collect::<Vec<_>>().join(", ")
     } else {
-        media_list()
+        media_list(served)
     };
     Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {list}"))
 }
 
-fn media_list() -> String {
-    Media::ALL.map(Media::as_str).join(", ")
+/// What is served, as errors tell it.
+pub fn media_list(served: &[Media]) -> String {
+    served.iter().map(|media| media.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The 415 of request bodies.
-pub fn unsupported_media_type() -> Status {
-    let message =
-        format!("the body of the request was in an unknown format - accepted media types include: {}", media_list());
+pub fn unsupported_media_type(served: &[Media]) -> Status {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        media_list(served)
+    );
     Status::new(Reason::UnsupportedMediaType, message)
 }
 
@@ -172,7 +186,8 @@ mod tests {
 
     #[test]
     fn clauses_are_tried_in_order() {
-        let first = |accept: &str| negotiate(accept, true).first().map(|a| (a.media, a.shape, a.beta));
+        let served = Media::served(FeatureGates::default());
+        let first = |accept: &str| negotiate(served, accept, true).first().map(|a| (a.media, a.shape, a.beta));
         let json = Some((Media::Json, Shape::Whole, false));
         for accept in
             ["", "*/*", "application/*", "application/json;colour=red", "application/json;q=0", "text/html,*/*"]
@@ -189,5 +204,20 @@ mod tests {
         for accept in ["APPLICATION/JSON", "text/plain", "application/json;as=Table;v=v2;g=meta.k8s.io"] {
             assert_eq!(first(accept), None, "{accept}");
         }
+    }
+    #[test]
+    fn cbor_is_behind_its_gate() {
+        let first = |cbor, accept| {
+            let served = Media::served(FeatureGates { cbor });
+            negotiate(served, accept, true).first().map(|accepted| accepted.media)
+        };
+        let (plain, table) = ("application/cbor", "application/cbor;as=Table;v=v1;g=meta.k8s.io");
+        assert_eq!([plain, table].map(|accept| first(false, accept)), [None, None]);
+        assert_eq!([plain, table].map(|accept| first(true, accept)), [Some(Media::Cbor), None]);
+        assert!(
+            not_acceptable(Media::served(FeatureGates { cbor: true }), true)
+                .message
+                .ends_with("application/cbor;stream=watch")
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
-use machinery::{Status, Text, Value, yaml};
+use machinery::{Status, Text, Value, cbor, yaml};
 
 use super::body::Body;
 use super::negotiate::{Accepted, Media, Shape};
@@ -15,6 +15,8 @@ use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// How this request wants its answer.
 pub struct Reply {
+    /// The media types of the server.
+    pub served: &'static [Media],
     pub accepted: Vec<Accepted>,
     /// The same for what has no other shape: statuses, documents.
     pub plain: Vec<Accepted>,
@@ -53,6 +55,7 @@ impl Reply {
     pub fn tree(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
         let (media, bytes) = match accepted.media {
             Media::Yaml => (Media::Yaml, yaml::encode(value).into_bytes()),
+            Media::Cbor => (Media::Cbor, cbor::encode(value)),
             _ if self.is_pretty(accepted) => (Media::Json, pretty(value).into_bytes()),
             _ => {
                 let mut out = Vec::with_capacity(1024);
@@ -113,7 +116,7 @@ impl Reply {
                 return Ok(response);
             }
         }
-        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
+        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
                 let mut out = Vec::with_capacity(2048);
@@ -156,7 +159,7 @@ impl Reply {
                 return Ok(self.bytes(StatusCode::OK, Media::Protobuf.as_str(), bytes));
             }
         }
-        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(false))?;
+        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
                 Ok(self.bytes(StatusCode::OK, Media::Json.as_str(), list_bytes(request, &list)))

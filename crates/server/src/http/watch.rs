@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use machinery::value::write_json;
-use machinery::{Value, protobuf};
+use machinery::{Value, cbor, protobuf};
 
 use super::body::{NextPiece, Pieces};
 use super::negotiate::{Accepted, Media, Shape};
@@ -35,8 +35,10 @@ impl Pieces for Stream {
 
 impl Stream {
     fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
-        if self.accepted.media == Media::Protobuf {
-            return self.write_protobuf(event, out);
+        match self.accepted.media {
+            Media::Protobuf => return self.write_protobuf(event, out),
+            Media::Cbor => return self.write_cbor(event, out),
+            Media::Json | Media::Yaml => {}
         }
         match event {
             WatchEvent::Object(kind, shown) => {
@@ -65,20 +67,31 @@ impl Stream {
 
     /// The same as a message with its length in front.
     fn write_protobuf(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
-        let shaped = |object: Value, accepted: &Accepted| match accepted.shape {
-            Shape::Partial => table::partial(&object, accepted),
-            _ => object,
-        };
-        let (kind, bytes) = match event {
-            WatchEvent::Object(kind, shown) => (*kind, protobuf::encode(&shaped(shown.to_value(), &self.accepted))),
-            WatchEvent::Bookmark(revision, end) => {
-                let object = self.watch.bookmark_object(*revision, *end);
-                ("BOOKMARK", protobuf::encode(&shaped(object, &self.accepted)))
-            }
-            WatchEvent::Error(status) => ("ERROR", Some(protobuf::status(status))),
+        let (kind, object) = self.kind_and_object(event);
+        let bytes = match event {
+            WatchEvent::Error(status) => Some(protobuf::status(status)),
+            _ => protobuf::encode(&object),
         };
         if let Some(bytes) = bytes {
             out.extend(protobuf::watch_event(kind, &bytes));
+        }
+    }
+
+    fn write_cbor(&self, event: &WatchEvent, out: &mut Vec<u8>) {
+        let (kind, object) = self.kind_and_object(event);
+        out.extend(cbor::watch_event(kind, &object));
+    }
+
+    /// An event for encodings that have no tables.
+    fn kind_and_object(&self, event: &WatchEvent) -> (&'static str, Value) {
+        let (kind, object) = match event {
+            WatchEvent::Object(kind, shown) => (*kind, shown.to_value()),
+            WatchEvent::Bookmark(revision, end) => ("BOOKMARK", self.watch.bookmark_object(*revision, *end)),
+            WatchEvent::Error(status) => return ("ERROR", status.to_value()),
+        };
+        match self.accepted.shape {
+            Shape::Partial => (kind, table::partial(&object, &self.accepted)),
+            _ => (kind, object),
         }
     }
 

@@ -1,10 +1,12 @@
 //! What is asked and by whom (layer 1): pure, parsed from method, path, query and identity.
 
+mod gates;
 mod info;
 mod options;
 mod query;
 mod user;
 
+pub use gates::FeatureGates;
 pub use info::{RequestInfo, Verb};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, VersionMatch, WriteOptions, go_type};
 pub use query::{Query, percent_decode};

@@ -15,6 +15,7 @@ pub enum Format {
     Json,
     Yaml,
     Protobuf,
+    Cbor,
 }
 
 /// A body that has been read.
@@ -49,6 +50,10 @@ impl Document {
             Format::Yaml => yaml::decode(&self.bytes),
             Format::Protobuf => {
                 let value = machinery::protobuf::decode(&self.bytes).map_err(|message| JsonError { message })?;
+                Ok(Decoded { value, duplicates: vec![] })
+            }
+            Format::Cbor => {
+                let value = machinery::cbor::decode(&self.bytes).map_err(|message| JsonError { message })?;
                 Ok(Decoded { value, duplicates: vec![] })
             }
         }
@@ -103,7 +108,7 @@ impl Strict {
     /// Texts in the order in which they are told. `yaml` duplicates are told as a block in errors.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
         let mut texts: Vec<String> = match format {
-            Format::Json | Format::Protobuf => {
+            Format::Json | Format::Protobuf | Format::Cbor => {
                 self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
             }
             Format::Yaml if error && !self.duplicates.is_empty() => {

@@ -17,12 +17,14 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    pub fn of(content_type: &str) -> Option<PatchKind> {
+    /// What a `Content-Type` says, and how the body is encoded.
+    pub fn of(content_type: &str) -> Option<(PatchKind, Format)> {
         match content_type.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Some(PatchKind::Json),
-            "application/merge-patch+json" => Some(PatchKind::Merge),
-            "application/strategic-merge-patch+json" => Some(PatchKind::Strategic),
-            "application/apply-patch+yaml" => Some(PatchKind::Apply),
+            "application/json-patch+json" => Some((PatchKind::Json, Format::Json)),
+            "application/merge-patch+json" => Some((PatchKind::Merge, Format::Json)),
+            "application/strategic-merge-patch+json" => Some((PatchKind::Strategic, Format::Json)),
+            "application/apply-patch+yaml" => Some((PatchKind::Apply, Format::Yaml)),
+            "application/apply-patch+cbor" => Some((PatchKind::Apply, Format::Cbor)),
             _ => None,
         }
     }
@@ -64,8 +66,11 @@ pub fn decode(
 }
 
 fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
-    let decoded =
-        decode_yaml(document).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let decoded = match document.format {
+        Format::Cbor => document.decode().map_err(|error| error.message),
+        _ => decode_yaml(document),
+    };
+    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",

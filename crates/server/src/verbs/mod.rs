@@ -17,6 +17,8 @@ mod rbac;
 mod reconcile;
 mod review;
 pub mod scale;
+#[cfg(test)]
+mod tests;
 mod tracking;
 mod watch;
 mod write;

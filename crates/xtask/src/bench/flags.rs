@@ -13,6 +13,8 @@ pub enum Measure {
     Restart,
     /// Memory of a server that was never asked
     Idle,
+    /// A re-apply in the library, against an update in it
+    Ownership,
     /// From the POST of a definition to the first object that is accepted
     First,
     /// Creates by many clients
@@ -25,6 +27,8 @@ pub enum Measure {
     Select,
     /// From a write to each of its watchers
     Watch,
+    /// Events to watchers while many clients write
+    Flood,
     /// Merge patches of the status by many clients
     Status,
     /// Server-side applies of new objects by many clients
@@ -42,9 +46,9 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Whether it starts servers of its own.
+    /// Whether it starts servers of its own, or needs none.
     pub fn is_of_start(self) -> bool {
-        matches!(self, Measure::Ready | Measure::Restart | Measure::Idle)
+        matches!(self, Measure::Ready | Measure::Restart | Measure::Idle | Measure::Ownership)
     }
 
     pub fn name(self) -> String {

@@ -2,6 +2,7 @@
 
 mod collect;
 mod definitions;
+mod ownership;
 mod reads;
 mod starts;
 mod watch;
@@ -16,11 +17,12 @@ use super::row::{Goal, Row};
 use super::sizes::Sizes;
 use super::subject::Subject;
 
-/// Measures that start servers of their own.
+/// Measures that start servers of their own, or need none.
 pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         Measure::Restart => starts::restart(launch, http2, sizes).await,
         Measure::Idle => starts::idle(launch).await,
+        Measure::Ownership => ownership::reapply(sizes),
         _ => starts::ready(launch, sizes),
     }
 }
@@ -28,13 +30,16 @@ pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes
 /// Measures of a server that runs.
 pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     match measure {
-        Measure::Ready | Measure::Restart | Measure::Idle => Err("needs servers of its own".to_owned()),
+        Measure::Ready | Measure::Restart | Measure::Idle | Measure::Ownership => {
+            Err("needs servers of its own".to_owned())
+        }
         Measure::First => definitions::first(subject, sizes).await,
         Measure::Create => writes::create(subject, sizes).await,
         Measure::Get => reads::get(subject, sizes).await,
         Measure::List => reads::list(subject, sizes).await,
         Measure::Select => reads::select(subject, sizes).await,
         Measure::Watch => watch::watch(subject, sizes).await,
+        Measure::Flood => watch::flood(subject, sizes).await,
         Measure::Status => writes::status(subject, sizes).await,
         Measure::Apply => writes::apply(subject, sizes).await,
         Measure::Reapply => writes::reapply(subject, sizes).await,

@@ -8,9 +8,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::task::JoinSet;
 
-use super::super::client::Call;
+use super::super::client::{Call, Connection};
 use super::super::fixtures::{self, Kind};
-use super::super::load::Samples;
+use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
@@ -74,20 +74,28 @@ async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
-pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kind = subject.define("watches").await?;
-    let path = format!("{}?watch=true&resourceVersion={}", kind.collection(), version(subject, &kind).await?);
-    let sent = (0..sizes.watch_writes).map(|_| AtomicU64::new(0)).collect();
-    let clock = Arc::new(Clock { started: Instant::now(), sent });
-    let mut connections = subject.client.connections(sizes.watchers).await?;
-    let mut watchers = JoinSet::new();
+/// Watches of a collection from now on, each over a connection of its own; the connections live as long as the watches.
+async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Connection>, Vec<Incoming>), String> {
+    let path = format!("{}?watch=true&resourceVersion={}", kind.collection(), version(subject, kind).await?);
+    let mut connections = subject.client.connections(count).await?;
+    let mut bodies = vec![];
     for connection in &mut connections {
         let response = connection.open(Call::get(path.clone())).await?;
         if !response.status().is_success() {
             return Err(format!("a watch was answered {}", response.status()));
         }
-        watchers.spawn(follow(response.into_body(), clock.clone()));
+        bodies.push(response.into_body());
     }
+    Ok((connections, bodies))
+}
+
+/// One writer who writes at leisure: how long an event takes.
+pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+    let kind = subject.define("watches").await?;
+    let sent = (0..sizes.watch_writes).map(|_| AtomicU64::new(0)).collect();
+    let clock = Arc::new(Clock { started: Instant::now(), sent });
+    let (_connections, bodies) = open(subject, &kind, sizes.watchers).await?;
+    let mut watchers: JoinSet<_> = bodies.into_iter().map(|body| follow(body, clock.clone())).collect();
     let before = subject.processor();
     let started = Instant::now();
     let mut writer = subject.client.connect().await?;
@@ -111,6 +119,40 @@ pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     row.delivered = Some(share);
     row.note = format!("{:.1}% delivered{}", share * 100.0, if complete { "" } else { " in time" });
     Ok(row)
+}
+
+/// Reads a watch until so many events have arrived; answers how many did.
+async fn count(mut body: Incoming, wanted: usize) -> usize {
+    let mut seen = 0;
+    while seen < wanted {
+        let Ok(Some(Ok(frame))) = tokio::time::timeout(PATIENCE, body.frame()).await else { break };
+        seen += frame.data_ref().map_or(0, |data| data.iter().filter(|byte| **byte == b'\n').count());
+    }
+    seen
+}
+
+/// Many writers at once: how many events reach their watchers, from the first write to the last event.
+pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+    let kind = subject.define("floods").await?;
+    let (_connections, bodies) = open(subject, &kind, sizes.watchers).await?;
+    let mut watchers: JoinSet<_> = bodies.into_iter().map(|body| count(body, sizes.flood_writes)).collect();
+    let before = subject.processor();
+    let started = Instant::now();
+    let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, SIZE));
+    drive(&subject.client, sizes.clients, sizes.flood_writes, make).await?;
+    let mut arrived = 0;
+    while let Some(watcher) = watchers.join_next().await {
+        arrived += watcher.unwrap_or_default();
+    }
+    let wall = started.elapsed();
+    let expected = sizes.watchers * sizes.flood_writes;
+    if arrived != expected {
+        return Err(format!("{arrived} of {expected} events arrived"));
+    }
+    // the rate is what counts: nobody knows when each of so many events was sent
+    let samples = Samples::new(vec![wall / u32::try_from(arrived).unwrap_or(u32::MAX).max(1); arrived], wall);
+    let what = format!("events to {} watchers, {} writers", sizes.watchers, sizes.clients);
+    Ok(row(subject, what, samples, Goal::Rate(200_000.0), before))
 }
 
 #[cfg(test)]

@@ -1,0 +1,253 @@
+//! Random histories: a list and the events after it make every later list; a list in pages is one moment.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use machinery::json;
+
+use super::*;
+use crate::controllers::{Controllers, Derived};
+
+const BOATS: &str = "/apis/harbor.example.com/v1";
+const SEEDS: u64 = 40;
+const STEPS: usize = 60;
+
+/// What somebody may list and watch: where, and which of them.
+const VIEWS: [(&str, &str); 8] = [
+    ("", ""),
+    ("/namespaces/n", ""),
+    ("", "labelSelector=tide%3Dhigh"),
+    ("", "labelSelector=tide+notin+(high),sea"),
+    ("/namespaces/m", "labelSelector=!tide"),
+    ("", "fieldSelector=spec.port%3Da"),
+    ("/namespaces/n", "fieldSelector=spec.port!%3Da&labelSelector=tide"),
+    ("/namespaces/m", "fieldSelector=metadata.name%3Db1"),
+];
+
+/// xorshift: a seed names a history for good.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n
+    }
+}
+
+/// Objects by namespace and name.
+type Objects = BTreeMap<String, Value>;
+
+fn key(object: &Value) -> String {
+    format!("{}/{}", object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]))
+}
+
+struct World {
+    context: Arc<Context>,
+    stop: tokio::sync::watch::Sender<bool>,
+    random: Random,
+}
+
+impl World {
+    async fn new(seed: u64) -> World {
+        let derived = Arc::new(Derived::new(&Controllers::default()));
+        let store = Arc::new(store::Embedded::in_memory());
+        let context = crate::prepare(store, Default::default(), Default::default(), derived).await.unwrap();
+        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let world = World { context, stop: tokio::sync::watch::Sender::new(false), random };
+        for name in ["n", "m"] {
+            world.post("", "namespaces", "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
+        }
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"port": {"type": "string"}, "sails": {"type": "integer"}}}}});
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+            "selectableFields": [{"jsonPath": ".spec.port"}]});
+        let names = json!({"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"});
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boats.harbor.example.com"},
+            "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        world.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
+        world
+    }
+
+    fn request(&self, method: &Method, path: &str) -> Arc<Request> {
+        let resource = self.context.registry.get("harbor.example.com", "boats").unwrap();
+        Arc::new(controller_request("tester", &resource, method, path))
+    }
+
+    async fn post(&self, group: &str, plural: &str, path: &str, object: Value) {
+        let resource = self.context.registry.get(group, plural).unwrap();
+        let request = controller_request("tester", &resource, &Method::POST, path);
+        create(&self.context, &request, &document(&object)).await.unwrap();
+    }
+
+    fn boat(&mut self) -> (&'static str, String) {
+        (["n", "m"][self.random.below(2)], format!("b{}", self.random.below(4)))
+    }
+
+    fn some(&mut self, of: &[&'static str]) -> Value {
+        let at = self.random.below(of.len() + 1);
+        of.get(at).map_or(Value::Null, |text| Value::from(*text))
+    }
+
+    /// One write; that it may be refused belongs to the history.
+    async fn step(&mut self) {
+        let (namespace, name) = self.boat();
+        let place = format!("{BOATS}/namespaces/{namespace}/boats");
+        let item = format!("{place}/{name}");
+        let labels = json!({"tide": (self.some(&["high", "low"])), "sea": (self.some(&["north"]))});
+        let spec = json!({"port": (self.some(&["a", "b"])), "sails": (self.random.below(3) as i64)});
+        let _ = match self.random.below(10) {
+            0..4 => {
+                let metadata = json!({"name": name, "labels": (set(labels))});
+                let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": metadata, "spec": (set(spec))});
+                create(&self.context, &self.request(&Method::POST, &place), &document(&boat)).await
+            }
+            4..7 => {
+                let held: Value = if self.random.below(4) == 0 { json!(["example.com/hold"]) } else { Value::Null };
+                let change = json!({"metadata": {"labels": labels, "finalizers": held}, "spec": spec});
+                let request = self.request(&Method::PATCH, &item);
+                patch(&self.context, &request, PatchKind::Merge, &document(&change)).await
+            }
+            7..9 => delete(&self.context, &self.request(&Method::DELETE, &item), None).await,
+            _ => {
+                let path = format!("{place}?labelSelector=tide%3Dlow");
+                delete_collection(&self.context, &self.request(&Method::DELETE, &path), None).await
+            }
+        };
+    }
+
+    fn path((place, query): (&str, &str), more: &str) -> String {
+        format!("{BOATS}{place}/boats?{query}&{more}")
+    }
+
+    async fn list(&self, view: (&str, &str), more: &str) -> ListOutcome {
+        let request = self.request(&Method::GET, &World::path(view, more));
+        match list(&self.context, &request).await.unwrap() {
+            Outcome::List(list) => list,
+            _ => panic!("a list is answered with a list"),
+        }
+    }
+
+    async fn watch(&self, view: (&str, &str), more: &str) -> Watch {
+        let request = self.request(&Method::GET, &World::path(view, &format!("watch=1&{more}")));
+        watch(self.context.clone(), request, self.stop.subscribe()).await.unwrap()
+    }
+}
+
+fn document(object: &Value) -> Document {
+    Document { bytes: object.to_json().into(), format: Format::Json }
+}
+
+/// The members that are not null.
+fn set(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+fn objects(list: &ListOutcome) -> Objects {
+    list.items.iter().map(Shown::to_value).map(|object| (key(&object), object)).collect()
+}
+
+/// What one who watches believes.
+struct Believer {
+    view: (&'static str, &'static str),
+    told: String,
+    objects: Objects,
+    watch: Watch,
+    /// The version up to which everything was told; none while the first objects come.
+    newest: Option<u64>,
+}
+
+impl Believer {
+    fn hear(&mut self, event: WatchEvent) {
+        let told = &self.told;
+        let (kind, shown) = match event {
+            WatchEvent::Object(kind, shown) => (kind, shown),
+            WatchEvent::Bookmark(revision, _) => {
+                self.newest = Some(revision);
+                return;
+            }
+            WatchEvent::Error(status) => panic!("{told}: {}", status.message),
+        };
+        let object = shown.to_value();
+        let version: u64 = object.str_at(&["metadata", "resourceVersion"]).parse().unwrap();
+        match &mut self.newest {
+            Some(newest) => {
+                assert!(version > *newest, "{told}: {version} comes after {newest}");
+                *newest = version;
+            }
+            None => assert_eq!(kind, "ADDED", "{told}: {object}"),
+        }
+        let before = match kind {
+            "DELETED" => self.objects.remove(&key(&object)),
+            _ => self.objects.insert(key(&object), object.clone()),
+        };
+        assert_eq!(before.is_none(), kind == "ADDED", "{told}: {kind} {object}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_and_the_events_after_it_make_every_later_list() {
+    for seed in 1..=SEEDS {
+        let mut world = World::new(seed).await;
+        let mut believers = vec![];
+        for step in 0..STEPS {
+            if step % 5 == 0 {
+                let view = VIEWS[world.random.below(VIEWS.len())];
+                let told = format!("seed {seed}, step {step}, {view:?}");
+                let initial = world.random.below(3) == 0;
+                let (objects, more, newest) = if initial {
+                    let more = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+                    (Objects::new(), more.to_owned(), None)
+                } else {
+                    let list = world.list(view, "").await;
+                    (objects(&list), format!("resourceVersion={}", list.revision), Some(list.revision))
+                };
+                if world.random.below(2) == 0 {
+                    // between the list and the watch
+                    world.step().await;
+                }
+                let watch = world.watch(view, &more).await;
+                believers.push(Believer { view, told, objects, watch, newest });
+            }
+            world.step().await;
+        }
+        world.stop.send_replace(true);
+        for mut believer in believers {
+            while let Some(events) = believer.watch.next().await {
+                events.into_iter().for_each(|event| believer.hear(event));
+            }
+            assert_eq!(believer.objects, objects(&world.list(believer.view, "").await), "{}", believer.told);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_in_pages_is_one_moment() {
+    for seed in 1..=SEEDS {
+        let mut world = World::new(seed).await;
+        for _ in 0..STEPS / 2 {
+            world.step().await;
+        }
+        let view = VIEWS[world.random.below(VIEWS.len())];
+        let whole = world.list(view, "").await;
+        let mut paged = Objects::new();
+        let mut more = format!("limit={}", 1 + world.random.below(3));
+        loop {
+            let page = world.list(view, &more).await;
+            assert_eq!(page.revision, whole.revision, "seed {seed}, {view:?}");
+            paged.extend(objects(&page));
+            if page.continue_token.is_empty() {
+                break;
+            }
+            world.step().await;
+            more = format!("limit=2&continue={}", page.continue_token);
+        }
+        assert_eq!(paged, objects(&whole), "seed {seed}, {view:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Targets for random input, and what drives them (see README.md).
+
+pub mod random;
+pub mod targets;
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use random::Random;
+use targets::Target;
+
+/// Bytes of an input.
+const INPUT_BYTES_MAX: usize = 4096;
+/// Inputs that are kept to be changed further, seeds aside.
+const KEPT_MAX: usize = 256;
+
+/// Inputs of a target, one after another.
+pub struct Inputs {
+    random: Random,
+    seeds: Vec<Vec<u8>>,
+    kept: Vec<Vec<u8>>,
+    given: usize,
+}
+
+impl Inputs {
+    pub fn new(target: &Target, seed: u64) -> Inputs {
+        let seeds = target.seeds.iter().map(|seed| seed.to_vec()).collect();
+        Inputs { random: Random::new(seed), seeds, kept: vec![], given: 0 }
+    }
+
+    /// The seeds as they are, then changed ones.
+    pub fn next_input(&mut self) -> Vec<u8> {
+        let given = self.given;
+        self.given += 1;
+        if let Some(seed) = self.seeds.get(given) {
+            return seed.clone();
+        }
+        let mut input = self.pick();
+        for _ in 0..=self.random.below(4) {
+            self.change(&mut input);
+        }
+        input.truncate(INPUT_BYTES_MAX);
+        if self.random.below(4) == 0 {
+            match self.kept.len() {
+                KEPT_MAX => {
+                    let at = self.random.below(KEPT_MAX);
+                    self.kept[at].clone_from(&input);
+                }
+                _ => self.kept.push(input.clone()),
+            }
+        }
+        input
+    }
+
+    /// A seed, or one time in four something that came of one.
+    fn pick(&mut self) -> Vec<u8> {
+        let from = if self.random.below(4) == 0 && !self.kept.is_empty() { &self.kept } else { &self.seeds };
+        match from.len() {
+            0 => self.random.bytes(64),
+            length => from[self.random.below(length)].clone(),
+        }
+    }
+
+    fn change(&mut self, input: &mut Vec<u8>) {
+        let at = self.random.below(input.len() + 1);
+        let end = (at + 1 + self.random.below(8)).min(input.len());
+        match self.random.below(7) {
+            0 if at < input.len() => input[at] ^= 1 << self.random.below(8),
+            1 if at < input.len() => input[at] = self.random.byte(),
+            2 => input.insert(at, self.random.byte()),
+            3 => drop(input.drain(at.min(end)..end)),
+            4 => {
+                let part = input[at.min(end)..end].to_vec();
+                drop(input.splice(at..at, part));
+            }
+            5 => {
+                let other = self.pick();
+                let from = self.random.below(other.len() + 1);
+                let to = (from + self.random.below(32)).min(other.len());
+                drop(input.splice(at..at, other[from..to].iter().copied()));
+            }
+            _ => input.truncate(at.max(1)),
+        }
+    }
+}
+
+thread_local! {
+    /// What a panic said, while a target runs.
+    static WHY: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps what a target panics with; other panics are told as always.
+fn listen() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |why| {
+        let told = WHY.with_borrow_mut(|kept| kept.as_mut().map(|kept| *kept = why.to_string()));
+        if told.is_none() {
+            tell(why);
+        }
+    }));
+}
+
+/// Runs an input; the error says what went wrong, and with which input.
+pub fn run(target: &Target, input: &[u8]) -> Result<(), String> {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(listen);
+    WHY.set(Some(String::new()));
+    let result = panic::catch_unwind(AssertUnwindSafe(|| (target.check)(input)));
+    let why = WHY.take().unwrap_or_default();
+    result.map_err(|_| format!("{}: {why}\n  input: b\"{}\"", target.name, input.escape_ascii()))
+}
