@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions as rules on data: decoding, defaulting, preparing, validating, converting, conditions.
 //!
 //! A definition is a [`Value`](machinery::Value) in the v1 shape, as [`decode`] makes it; that is also the stored form.
+//! One of v1beta1 has a shape of its own, and goes to v1 and back by [`from_beta`] and [`to_beta`].
 //! Invariants: all functions are pure; times are given by the caller; errors come in upstream's order under upstream's
 //! paths, which are those of its internal version (see `hoist.rs`). A request goes decode → prepare_for_create or
 //! prepare_for_update → validate_create or validate_update → `to_stored`.
@@ -26,7 +27,7 @@ mod versions;
 mod view;
 mod warnings;
 
-pub use beta::{from_beta, to_beta};
+pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
 pub use body::{ApiVersion, Decoded, decode, default, to_stored};
 pub use conditions::{
     Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
@@ -35,7 +36,9 @@ pub use conditions::{
 pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub(crate) use structural::is_structural;
-pub use validate::{validate_create, validate_status_update, validate_update};
+pub use validate::{
+    validate_beta_create, validate_beta_update, validate_create, validate_status_update, validate_update,
+};
 pub use view::{Column, ConversionView, NamesView, Scope, VersionView, View, WebhookView};
 pub use warnings::{warnings_on_create, warnings_on_update};
 
