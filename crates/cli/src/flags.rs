@@ -58,6 +58,11 @@ pub struct Serve {
     #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
     pub etcd_prefix: String,
 
+    /// Older generations of the API that are served, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to
+    /// 1.21), extensions/v1beta1 (ThirdPartyResources); api/all, api/beta and api/legacy stand for both.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
+    pub runtime_config: Vec<String>,
+
     /// The address to listen on.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
     pub bind_address: IpAddr,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Authentication, Config, Controllers, Server, Tls};
+use server::{Address, Authentication, Config, Controllers, RuntimeConfig, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
@@ -22,6 +22,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
+    let runtime = RuntimeConfig::parse(&flags.runtime_config).map_err(|error| format!("--runtime-config: {error}"))?;
     let service_addresses = service_addresses(flags)?;
     let mut authentication = authentication(flags)?;
     let store = open_store(flags)?;
@@ -35,6 +36,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         service_addresses,
         controllers: controllers(flags, &certificates)?,
+        runtime,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,

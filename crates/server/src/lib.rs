@@ -33,6 +33,7 @@ pub use admission::check_plugins;
 pub use authentication::{AccountOptions, Accounts, Authentication};
 pub use controllers::Controllers;
 use objects::{Event, EventKind, Key, Objects};
+pub use resource::RuntimeConfig;
 use resource::{Registry, builtin, from_definition};
 use verbs::Context;
 pub use webhook::Address;
@@ -50,6 +51,8 @@ pub struct Config {
     /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
     pub controllers: Controllers,
+    /// The older generations that are served.
+    pub runtime: RuntimeConfig,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -72,7 +75,7 @@ impl Server {
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
-        let context = prepare(store, admission, config.authentication, derived.clone()).await?;
+        let context = prepare(store, admission, config.authentication, derived.clone(), config.runtime).await?;
         let _ = found.set(Arc::downgrade(&context.objects));
         let stop = watch::Sender::new(false);
         controllers::start(&context, &derived, &stop.subscribe());
@@ -109,12 +112,13 @@ async fn prepare(
     admission: Arc<Admission>,
     authentication: Authentication,
     derived: Arc<controllers::Derived>,
+    runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::default());
     let rbac = Arc::new(authorization::Rbac::default());
     let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived).await?;
-    for shipped in &builtin::SHIPPED {
-        let resource = builtin::resource(shipped, &objects);
+    for (shipped, older) in builtin::served(runtime) {
+        let resource = builtin::resource(shipped, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

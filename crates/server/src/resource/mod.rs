@@ -15,6 +15,7 @@ use machinery::{Status, Text};
 
 use crate::objects::{Collection, Key};
 
+pub use builtin::RuntimeConfig;
 pub use definition::from_definition;
 pub use registry::{Registry, kube_aware};
 pub use version::{Column, ScalePaths, Version};

@@ -26,7 +26,7 @@ impl Resource {
 
     /// A stored tree in `version`.
     fn transform(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
-        if let Some(shipped) = self.shipped() {
+        if let Some(shipped) = version.shipped {
             return Ok(shipped.to_shown(object));
         }
         let source = self.source(object.str_at(&["apiVersion"]))?.clone();
@@ -60,6 +60,9 @@ impl Resource {
         if from.name == to.name {
             return Ok(object);
         }
+        if to.shipped.is_some() {
+            return self.convert_only(object, to);
+        }
         let Conversion::None = self.conversion else {
             return Err(Status::untyped(
                 500,
@@ -78,24 +81,28 @@ impl Resource {
 
     /// What the converter alone does: nothing is pruned, as the field manager sees it.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
+        if let Some(to) = to.shipped {
+            let from = self.source(object.str_at(&["apiVersion"]))?.shipped.unwrap_or(to);
+            return Ok(if from.version == to.version { object } else { to.to_shown(from.to_stored(object)) });
+        }
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
         Ok(object)
     }
 
     /// The stored form of an object of `version`.
     pub fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
+        if let Some(shipped) = version.shipped {
+            return Ok(shipped.to_stored(object));
+        }
         let storage = self.storage_version().clone();
         let mut object = self.convert(object, version, &storage)?;
-        match self.shipped() {
-            Some(shipped) => object = shipped.to_stored(object),
-            None => storage.program().schema.prune(&mut object, &mut vec![]),
-        }
+        storage.program().schema.prune(&mut object, &mut vec![]);
         Ok(object)
     }
 
     /// An object in its stored form as one of `version`.
     pub fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
-        match self.shipped() {
+        match version.shipped {
             Some(shipped) => Ok(shipped.to_shown(stored)),
             None => self.convert(stored, self.storage_version(), version),
         }

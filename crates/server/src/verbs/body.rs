@@ -4,10 +4,10 @@ use machinery::value::{Decoded, JsonError, decode_strict};
 use machinery::{Status, Value, yaml};
 
 use crate::request::{FieldValidation, go_type};
-use crate::resource::{Resource, Version, builtin, group_version};
+use crate::resource::{Version, builtin, group_version};
 use schema::Malformed;
 
-use super::Request;
+use super::{Request, definitions};
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Document {
     pub format: Format,
 }
 
+/// The types of definitions that kube-apiserver knows, whether or not it serves them.
+const DEFINITION_VERSIONS: [&str; 2] = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
 const TYPE_STRUCT: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
@@ -129,13 +131,8 @@ impl Strict {
 
 /// Brings an object into the form of `version`: metadata coerced, pruned, defaulted. The error is Go's text for a
 /// member of a wrong type.
-pub fn normalise(
-    resource: &Resource,
-    version: &Version,
-    object: &mut Value,
-    strict: &mut Strict,
-) -> Result<(), String> {
-    if let Some(shipped) = resource.shipped() {
+pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    if let Some(shipped) = version.shipped {
         let shaped = shipped.shape(object);
         strict.unknown.extend(shaped.unknown);
         if let Some(error) = shaped.error {
@@ -224,7 +221,7 @@ impl Request {
             return Ok(());
         }
         match self.version_for_body(object.str_at(&["apiVersion"])) {
-            Some(version) => normalise(&self.resource, &version, object, strict),
+            Some(version) => normalise(&version, object, strict),
             None => {
                 // a version that the definition doesn't have declares nothing
                 strict.unknown.extend(undeclared(object));
@@ -262,7 +259,8 @@ impl Request {
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let expected = self.api_version();
         let other = !api_version.is_empty() && api_version != expected;
-        if api_version == "apiextensions.k8s.io/v1beta1" && kind == self.resource.kind {
+        let definition = definitions::is_definition(&self.resource) && kind == self.resource.kind;
+        if other && definition && DEFINITION_VERSIONS.contains(&api_version.as_str()) {
             // a type that is known, and not the one of this path
             return Err(Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"

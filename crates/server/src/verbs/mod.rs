@@ -67,7 +67,7 @@ impl Context {
         authentication: Authentication,
         rbac: Arc<Rbac>,
     ) -> Context {
-        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &objects));
+        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         Context {
             token_requests,
             objects,
@@ -145,6 +145,11 @@ impl Request {
 
     pub fn query(&self) -> &crate::request::Query {
         &self.authorized.info.query
+    }
+
+    /// The rules of a shipped kind in the version of the request.
+    pub fn shipped(&self) -> Option<&'static builtin::Shipped> {
+        self.version.shipped
     }
 
     /// `group/version` of the request.

@@ -121,7 +121,7 @@ fn already_exists(request: &Request, object: &Value) -> Status {
 }
 
 fn prepare_for_create(request: &Request, object: &mut Value) {
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         if shipped.generation {
             object.set_at(&["metadata", "generation"], Value::Int(1));
         }
@@ -148,7 +148,7 @@ fn invalid(request: &Request, object: &Value, errors: &[FieldError]) -> Status {
 
 fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let metadata = meta::validate_create(request, object);
-    match request.resource.shipped() {
+    match request.shipped() {
         Some(shipped) => {
             let mut errors = metadata;
             errors.extend((shipped.validate)(object, None));
@@ -166,7 +166,7 @@ fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
 
 fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<FieldError> {
     let metadata = meta::validate_update(request, object, old);
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         let mut errors = metadata;
         errors.extend(match request.subresource {
             Subresource::Status => (shipped.validate_status)(object, old),
@@ -305,8 +305,7 @@ pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), St
         return Ok(());
     }
     let mut strict = super::body::Strict::default();
-    super::body::normalise(&request.resource, &request.version, object, &mut strict)
-        .map_err(|why| Status::untyped(500, why))
+    super::body::normalise(&request.version, object, &mut strict).map_err(|why| Status::untyped(500, why))
 }
 
 /// One round of the loop. `None` if the object changed meanwhile and the change can be tried again.
@@ -459,7 +458,7 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
         _ => {}
     }
     meta::restore_system_fields(&mut object, old);
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         (shipped.prepare)(&mut object, Some(old));
         return object;
     }
@@ -575,7 +574,7 @@ pub async fn store(
 
 /// Warnings about what is accepted and not advised.
 fn warn(request: &Request, object: &Value, old: Option<&Value>) {
-    match request.resource.shipped() {
+    match request.shipped() {
         None => meta::warn_finalizers(request, object, old),
         Some(shipped) => (shipped.warnings)(object, old).into_iter().for_each(|warning| request.warn(warning)),
     }

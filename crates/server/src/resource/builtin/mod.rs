@@ -8,6 +8,7 @@ mod config;
 mod definition;
 mod events;
 mod expressions;
+mod generations;
 mod leases;
 mod namespaces;
 mod policies;
@@ -20,6 +21,7 @@ mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::Scope;
+pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 
@@ -27,6 +29,7 @@ use std::sync::Arc;
 
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
+use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::version::Version;
@@ -36,11 +39,11 @@ use crate::objects::Objects;
 /// What decoding into the Go type of a kind and encoding it again does.
 pub enum Form {
     Typed(&'static Struct),
-    /// CustomResourceDefinitions decode in a way of their own.
-    Definition,
+    /// CustomResourceDefinitions decode in ways of their own.
+    Definition(ApiVersion),
 }
 
-/// How a kind is stored that is another look at objects of another group.
+/// How a kind is stored that is another look at objects of another group or version.
 pub struct StoredAs {
     pub group: &'static str,
     pub to_stored: fn(Value) -> Value,
@@ -97,6 +100,8 @@ pub struct Shipped {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
+    /// The warning that each answer carries.
+    pub deprecation: &'static str,
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
@@ -119,7 +124,7 @@ impl Shipped {
                 let read = shape::read(object, shape);
                 Shaped { value: read.value, unknown: read.unknown, error: read.error }
             }
-            Form::Definition => definition::shape(object),
+            Form::Definition(version) => definition::shape(object, version),
         }
     }
 
@@ -127,7 +132,7 @@ impl Shipped {
     pub fn zero(&self) -> Value {
         match self.form {
             Form::Typed(shape) => shape::read(&Value::object(), shape).value,
-            Form::Definition => schema::definition::to_stored(&Value::object()),
+            Form::Definition(version) => definition::zero(version),
         }
     }
 
@@ -135,7 +140,9 @@ impl Shipped {
     pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.form {
             Form::Typed(shape) => shape::read_stored(&object, shape),
-            Form::Definition => schema::definition::to_stored(&object),
+            // of either version, see `stored_as`
+            Form::Definition(ApiVersion::V1) => schema::definition::to_stored(&object),
+            Form::Definition(ApiVersion::V1Beta1) => object,
         };
         match self.stored_as {
             Some(stored) => (stored.to_stored)(object),
@@ -160,7 +167,7 @@ impl Shipped {
     pub fn type_schema(&self) -> Value {
         match self.form {
             Form::Typed(shape) => shape::type_schema(shape),
-            Form::Definition => definition::type_schema(),
+            Form::Definition(version) => definition::type_schema(version),
         }
     }
 
@@ -237,6 +244,7 @@ const BASE: Shipped = Shipped {
     selectable: &[],
     form: Form::Typed(&REVIEW),
     stored_as: None,
+    deprecation: "",
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| vec![],
@@ -308,12 +316,25 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
 }
 
-/// The resource of a shipped kind.
-pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
-    let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
-    let stored_in = Text::new_static(shipped.storage_group());
+/// The shipped kinds that are served, each with its older versions.
+pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped])> {
+    static BETA_DEFINITION: [Shipped; 1] = [definition::BETA];
+    let older: &[Shipped] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
+    SHIPPED.iter().map(|shipped| (shipped, if *shipped == definition::DEFINITION { older } else { &[] })).collect()
+}
+
+fn version(shipped: &'static Shipped) -> Arc<Version> {
     let mut version = Version::new(Text::new_static(shipped.version), shipped.type_schema());
     version.status = shipped.status;
+    version.deprecation = Some(Text::new_static(shipped.deprecation)).filter(|text| !text.is_empty());
+    version.shipped = Some(shipped);
+    Arc::new(version)
+}
+
+/// The resource of a shipped kind, which is stored in its own version.
+pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &Objects) -> Resource {
+    let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
+    let stored_in = Text::new_static(shipped.storage_group());
     Resource {
         collection: objects.collection(&stored_in, &plural),
         group,
@@ -324,7 +345,7 @@ pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
         short_names: texts(shipped.short_names),
         categories: texts(shipped.categories),
         namespaced: shipped.namespaced,
-        versions: vec![Arc::new(version)],
+        versions: std::iter::once(shipped).chain(older).map(version).collect(),
         storage: 0,
         conversion: Conversion::None,
         rules: Rules::Shipped(shipped),
