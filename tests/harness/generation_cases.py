@@ -1,4 +1,5 @@
-"""The older generations of custom resources, switched on with --runtime-config: definitions of v1beta1."""
+"""The older generations of custom resources, switched on with --runtime-config: definitions of v1beta1 and
+ThirdPartyResources."""
 import json
 import pathlib
 import subprocess
@@ -163,9 +164,161 @@ def kubectl_of_both_ages(args):
             has(kubectl("delete", "-f", file), "deleted")
 
 
+THIRD = "--runtime-config=extensions/v1beta1=true"
+RESOURCES = "/apis/extensions/v1beta1/thirdpartyresources"
+EVERYWHERE = "/apis/stable.example.com/v1/crontabs"
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+
+
+def registration(name="cron-tab.stable.example.com", versions=("v1",), **more):
+    return {"apiVersion": "extensions/v1beta1", "kind": "ThirdPartyResource", "metadata": {"name": name},
+            "description": "A specification of a Pod to run on a cron style schedule",
+            "versions": [{"name": version} for version in versions], **more}
+
+
+def third_party_names(args):
+    with Pintle(args.binary, THIRD, BETA) as server:
+        def refused(body, *parts, path=RESOURCES):
+            status, answer, _ = server.request("POST", path, body)
+            assert status == 422 and all(part in answer["message"] for part in parts), (status, answer)
+        refused(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
+                                         "expected at least <kind>.<domain>.<tld>")
+        refused(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
+                "metadata.namespace: Forbidden: not allowed on this type")
+        refused(registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty',
+                'versions[2].name: Duplicate value: "v1"')
+        refused(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
+        refused(registration("lease.coordination.k8s.io"), '"leases" is already in use')
+        path = RESOURCES.replace("/thirdparty", "/namespaces/default/thirdparty")
+        assert server.request("POST", path, registration())[0] == 404
+        for name, kind, plural in (("cron-tab", "CronTab", "crontabs"), ("network-policy", "NetworkPolicy", "networkpolicies"),
+                                   ("storage-class", "StorageClass", "storageclasses"), ("mail-box", "MailBox", "mailboxs")):
+            server.ok("POST", RESOURCES, registration(name + ".stable.example.com"))
+            found = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
+            assert (found["kind"], found["namespaced"], found["singularName"]) == (kind, True, kind.lower()), found
+            assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        # what one has, another can't have, of whichever generation
+        refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
+        server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
+            "metadata": {"name": "ships.stable.example.com"}})
+        refused(registration("ship.stable.example.com"), '"ships" is already in use')
+        made = server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {
+            "metadata": {"name": "crons.stable.example.com"}})
+        held = server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"][0]
+        assert (held["status"], held["reason"], held["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (made, held)
+        server.ok("DELETE", RESOURCES + "/cron-tab.stable.example.com")
+        conditions = lambda: {c["type"]: c["status"] for c in server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"]}
+        eventually(lambda: conditions()["Established"] == "True")
+        # without versions nothing is served, and a change serves what it names
+        server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
+        assert server.request("GET", "/apis/harbor.example.com")[0] == 404
+        server.ok("PUT", RESOURCES + "/boat.harbor.example.com", registration("boat.harbor.example.com"))
+        assert server.ok("GET", "/apis/harbor.example.com/v1/boats")["kind"] == "BoatList"
+        rows = server.ok("GET", RESOURCES, headers=TABLE)
+        assert [c["name"] for c in rows["columnDefinitions"]] == ["Name", "Description", "Version(s)"], rows
+        assert ["mail-box.stable.example.com", registration()["description"], "v1"] in [row["cells"] for row in rows["rows"]]
+
+
+def third_party_instances(args):
+    with Pintle(args.binary, THIRD) as server:
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        events = Watch(server, EVERYWHERE + "?watch=1&labelSelector=a%3Db")
+        data = {"cronSpec": "* * * * /5", "status": {"a": None}, "n": 1.50, "list": [1, {"x": None}]}
+        made = server.ok("POST", CRONTABS, crontab(**data))
+        assert {key: made[key] for key in data} == data and made["metadata"]["uid"], made
+        server.ok("POST", CRONTABS, crontab("b", metadata={"generateName": "b-", "labels": {"a": "b"}}))
+        found = server.ok("GET", CRONTABS)
+        assert (found["kind"], found["apiVersion"], len(found["items"])) == ("CronTabList", "stable.example.com/v1", 2), found
+        assert [item["metadata"]["labels"] for item in server.ok("GET", EVERYWHERE + "?labelSelector=a%3Db")["items"]] == [{"a": "b"}]
+        # every version has the same objects
+        other = server.ok("GET", CRONTABS.replace("/v1/", "/v2/") + "/a")
+        assert (other["apiVersion"], other["cronSpec"]) == ("stable.example.com/v2", data["cronSpec"]), other
+        # compare and swap where a version is given, overwriting where none is
+        server.ok("PUT", CRONTABS + "/a", crontab(cronSpec="1"))
+        status, answer, _ = server.request("PUT", CRONTABS + "/a", {**made, "cronSpec": "2"})
+        assert (status, answer["reason"]) == (409, "Conflict"), answer
+        assert server.ok("PATCH", CRONTABS + "/a", {"cronSpec": None, "more": 1}).items() >= {"more": 1}.items()
+        patch = {"Content-Type": "application/json-patch+json"}
+        body = json.dumps([{"op": "add", "path": "/more", "value": 2}]).encode()
+        assert server.ok("PATCH", CRONTABS + "/a", body, headers=patch)["more"] == 2
+        patch = {"Content-Type": "application/strategic-merge-patch+json"}
+        assert server.request("PATCH", CRONTABS + "/a", {"a": 1}, headers=patch)[0] == 415
+        for bad, message in ((crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
+                             (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
+                             (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com")):
+            status, answer, _ = server.request("POST", CRONTABS, bad)
+            assert (status, answer["message"]) == (400, message), answer
+        eventually(lambda: any('"ADDED"' in line and '"b-' in line for line in events.lines))
+        assert all('"a":"b"' in line for line in events.lines), events.lines
+        # deleting a namespace deletes what is in it
+        server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "more"}})
+        server.ok("POST", CRONTABS.replace("default", "more"), crontab("c"))
+        server.ok("DELETE", "/api/v1/namespaces/more")
+        eventually(lambda: server.request("GET", "/api/v1/namespaces/more")[0] == 404)
+        assert all(item["metadata"]["namespace"] == "default" for item in server.ok("GET", EVERYWHERE)["items"])
+        document = server.ok("GET", "/openapi/v3/apis/stable.example.com/v1")
+        assert document["components"]["schemas"]["com.example.stable.v1.CronTab"]["type"] == "object"
+
+
+def third_party_deletion(args):
+    with Pintle(args.binary, THIRD, storage="embedded") as server:
+        name = RESOURCES + "/cron-tab.stable.example.com"
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        server.ok("POST", CRONTABS, crontab())
+        server.ok("POST", CRONTABS, crontab("held", metadata={"name": "held", "finalizers": ["example.com/hold"]}))
+        server.ok("PUT", name, registration(versions=["v2"]))
+        older = CRONTABS.replace("/v1/", "/v2/")
+        assert server.request("GET", CRONTABS)[0] == 404
+        assert server.ok("GET", older + "/a")["apiVersion"] == "stable.example.com/v2", "what is stored in a version that is gone"
+        server.restart()
+        assert len(server.ok("GET", older)["items"]) == 2
+        events = Watch(server, older + "?watch=1")
+        server.ok("DELETE", name)
+        eventually(lambda: any('"DELETED"' in line for line in events.lines))
+        eventually(lambda: len(server.ok("GET", older)["items"]) == 1)
+        status, answer, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
+        assert status == 403 and "terminating" in answer["message"], answer
+        server.restart()
+        assert server.ok("GET", name)["metadata"]["deletionTimestamp"]
+        server.ok("PATCH", older + "/held", {"metadata": {"finalizers": None}})
+        eventually(lambda: server.request("GET", name)[0] == 404)
+        assert server.request("GET", older)[0] == 404
+        server.ok("POST", RESOURCES, registration())
+        assert server.ok("GET", CRONTABS)["items"] == [], "a new one is empty"
+        status, answer, _ = server.request("DELETE", RESOURCES, None)
+        assert status == 200 and len(answer["items"]) == 1, answer
+        eventually(lambda: server.ok("GET", RESOURCES)["items"] == [])
+
+
+def third_party_kubectl(args):
+    for version, binary in located().values():
+        with Pintle(args.binary, THIRD) as server, Kubectl(binary, server, "default") as kubectl:
+            file = kubectl.file("cron-tab.yaml", json.dumps(registration()))
+            out = kubectl("create", "-f", file)
+            same(out, "thirdpartyresource.extensions/cron-tab.stable.example.com created\n")
+            same(table(kubectl("get", "thirdpartyresources")), [
+                ["NAME", "DESCRIPTION", "VERSION(S)"], ["cron-tab.stable.example.com", registration()["description"], "v1"]])
+            mine = kubectl.file("mine.yaml", json.dumps(crontab("mine", cronSpec="* * * * /5")))
+            same(kubectl("create", "-f", mine), "crontab.stable.example.com/mine created\n")
+            for word in ("crontab", "crontabs", "CronTab", "crontabs.v1.stable.example.com"):
+                same(table(kubectl("get", word)), [["NAME", "AGE"], ["mine", "AGE"]])
+            has(kubectl("get", "crontab", "mine", "-o", "yaml"), "cronSpec: '* * * * /5'", "kind: CronTab")
+            kubectl("label", "crontab", "mine", "a=b")
+            same(table(kubectl("get", "crontab", "-l", "a=b", "--no-headers")), [["mine", "AGE"]])
+            has(kubectl("apply", "-f", mine), "configured")
+            same(kubectl("patch", "crontab", "mine", "--type=merge", "-p", '{"image":"x"}'), "crontab.stable.example.com/mine patched\n")
+            has(kubectl("edit", "crontab", "mine", env=kubectl.editor("sed -i s/image:.x/image:\\ other/ $1")), "edited")
+            same(kubectl("get", "crontab", "mine", "-o", "jsonpath={.image}"), "other")
+            has(kubectl("delete", "crontabs", "mine"), 'crontab.stable.example.com "mine" deleted')
+            kubectl("create", "-f", mine)
+            has(kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com"), '"cron-tab.stable.example.com" deleted')
+            kubectl("get", "--raw", EVERYWHERE, code=1)
+            same(kubectl("get", "thirdpartyresources").errors, "No resources found\n")
+
+
 def run(args, report):
     cases = [off_by_default, every_answer_warns, one_object_in_two_versions, rules_follow_the_request, is_discovered,
-             kubectl_of_both_ages]
+             kubectl_of_both_ages, third_party_names, third_party_instances, third_party_deletion, third_party_kubectl]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -32,9 +32,9 @@ use admission::Admission;
 pub use admission::check_plugins;
 pub use authentication::{AccountOptions, Accounts, Authentication};
 pub use controllers::Controllers;
-use objects::{Event, EventKind, Key, Objects};
+use objects::{Event, Key, Objects};
 pub use resource::RuntimeConfig;
-use resource::{Registry, builtin, from_definition};
+use resource::{Registry, builtin};
 use verbs::Context;
 pub use webhook::Address;
 
@@ -116,7 +116,8 @@ async fn prepare(
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::default());
     let rbac = Arc::new(authorization::Rbac::default());
-    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived).await?;
+    let third_party = runtime.third_party_resources;
+    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived, third_party).await?;
     for (shipped, older) in builtin::served(runtime) {
         let resource = builtin::resource(shipped, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
@@ -136,24 +137,18 @@ async fn open(
     rbac: Arc<authorization::Rbac>,
     admission: Arc<Admission>,
     derived: Arc<controllers::Derived>,
+    third_party: bool,
 ) -> Result<Arc<Objects>, String> {
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
         admission.observe(key, event);
-        if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
-            let live = event.kind != EventKind::Deleted;
-            let definition = live.then(|| event.object.body.to_value(event.revision));
-            serve_definition(&registry, objects, key, definition.as_ref());
+        if let Some((group, plural)) = resource::defined_by(key)
+            && registry.get(&group, &plural).is_none_or(|served| served.is_custom())
+        {
+            registry.replace(&group, &plural, resource::defined(objects, third_party, &group, &plural));
         }
         // last, since controllers look at what the others have made of the event
         derived.observe(key, event);
     };
     Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
-}
-
-/// Serves the resource of a definition, or no longer.
-fn serve_definition(registry: &Registry, objects: &Objects, key: &Key, definition: Option<&machinery::Value>) {
-    let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
-    let resource = definition.and_then(|definition| from_definition(definition, objects));
-    registry.replace(&group.into(), &plural.into(), resource);
 }

@@ -22,6 +22,7 @@ mod rules;
 mod schema;
 mod structural;
 mod subresources;
+mod third_party;
 mod validate;
 mod versions;
 mod view;
@@ -36,6 +37,10 @@ pub use conditions::{
 pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub(crate) use structural::is_structural;
+pub use third_party::{
+    ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, successor_of_third_party,
+    third_party_versions, validate_third_party,
+};
 pub use validate::{
     validate_beta_create, validate_beta_update, validate_create, validate_status_update, validate_update,
 };
@@ -44,6 +49,18 @@ pub use warnings::{warnings_on_create, warnings_on_update};
 
 /// The finalizer that holds a definition until its instances are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Lets go of a definition that is being deleted.
+pub fn remove_cleanup_finalizer(definition: &mut machinery::Value) {
+    let finalizers =
+        definition.at(&["metadata", "finalizers"]).and_then(machinery::Value::as_array).unwrap_or_default();
+    let kept: Vec<_> = finalizers.iter().filter(|f| f.as_str() != Some(CLEANUP_FINALIZER)).cloned().collect();
+    match kept.is_empty() {
+        true => drop(definition.remove_at(&["metadata", "finalizers"])),
+        false => definition.set_at(&["metadata", "finalizers"], machinery::Value::Array(kept)),
+    }
+}
+
 /// The annotation by which protected groups are approved.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 /// A version may declare this many selectable fields.

@@ -64,6 +64,7 @@ pub fn from_definition(definition: &Value, objects: &Objects) -> Option<Resource
         storage,
         conversion,
         rules: Rules::Custom,
+        third_party: false,
         broken: schema::definition::has_bad_bundle(definition),
         established,
         terminating: terminating(definition, deleting),

@@ -179,6 +179,9 @@ impl Request {
         let Decoded { value: mut object, duplicates } = decoded.unwrap_or_default();
         if self.resource.is_custom() {
             self.check_type(&object, document, validation)?;
+            if self.resource.third_party {
+                self.check_third_party_type(&object)?;
+            }
         } else {
             self.default_type(&mut object)?;
         }
@@ -237,6 +240,23 @@ impl Request {
             Some((group, name)) if group == self.resource.group => self.resource.version(name).cloned(),
             _ => Some(self.version.clone()),
         }
+    }
+
+    /// ThirdPartyResources tell what is wrong with a type in words of their own (crd.md 19.3).
+    fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
+        let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
+        let (resource, kind) = (&self.resource, object.str_at(&["kind"]));
+        for (what, expected, got) in [
+            ("kind", resource.kind.as_str(), kind),
+            ("group", &resource.group, group),
+            ("version", &self.version.name, version),
+        ] {
+            if expected != got {
+                let message = format!("{what} doesn't match, expecting: {expected}, got {got}");
+                return Err(Status::bad_request(message));
+            }
+        }
+        Ok(())
     }
 
     fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {

@@ -17,6 +17,7 @@ mod rbac;
 mod reconcile;
 mod review;
 pub mod scale;
+mod third_party;
 mod tracking;
 mod watch;
 mod write;

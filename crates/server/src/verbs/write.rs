@@ -33,6 +33,7 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     }
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
     let mut object = request.decode_object(document, options.field_validation)?;
+    super::third_party::check_scope(request, &object)?;
     let manager = request.manager(&options.field_manager);
     meta::fill_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
@@ -69,6 +70,7 @@ async fn create_prepared(
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
         }
+        super::third_party::check_names(context, request, &object)?;
         super::rbac::require_create(context, request, &name)?;
         write.validate(Some(&object), None).await?;
         super::quota::charge(&write, &object).await?;
@@ -412,7 +414,7 @@ fn check_preconditions(
         return Err(Status::untyped(500, format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
     };
     if version == 0 {
-        if resource.shipped().is_some_and(|s| s.unconditional_update) {
+        if resource.unconditional_update() {
             return Ok(());
         }
         let path = FieldPath::new("metadata.resourceVersion");
@@ -522,8 +524,7 @@ async fn commit_update(
 
 fn unconditional(request: &Request, change: &Change) -> bool {
     let Change::Replace(object) = change else { return true };
-    object.str_at(&["metadata", "resourceVersion"]).is_empty()
-        && request.resource.shipped().is_some_and(|s| s.unconditional_update)
+    object.str_at(&["metadata", "resourceVersion"]).is_empty() && request.resource.unconditional_update()
 }
 
 fn retry(request: &Request, change: &Change, refused: Refused) -> Result<Option<Outcome>, Status> {

@@ -17,6 +17,7 @@ mod rbac;
 mod reviews;
 mod secrets;
 mod services;
+mod third_party;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
@@ -24,6 +25,7 @@ pub use expressions::Scope;
 pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
+pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::sync::Arc;
 
@@ -320,7 +322,10 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
 pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped])> {
     static BETA_DEFINITION: [Shipped; 1] = [definition::BETA];
     let older: &[Shipped] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
-    SHIPPED.iter().map(|shipped| (shipped, if *shipped == definition::DEFINITION { older } else { &[] })).collect()
+    static THIRD_PARTY: [Shipped; 1] = [third_party::THIRD_PARTY_RESOURCE];
+    let third_party: &'static [Shipped] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
+    let older_of = |shipped: &Shipped| if *shipped == definition::DEFINITION { older } else { &[] };
+    SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped))).collect()
 }
 
 fn version(shipped: &'static Shipped) -> Arc<Version> {
@@ -349,6 +354,7 @@ pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &
         storage: 0,
         conversion: Conversion::None,
         rules: Rules::Shipped(shipped),
+        third_party: false,
         broken: false,
         established: true,
         terminating: false,
@@ -366,6 +372,7 @@ pub fn is_shipped_group(group: &str) -> bool {
 pub fn group_priority(group: &str) -> u32 {
     match group {
         "" => 18_000,
+        "extensions" => 17_900,
         "events.k8s.io" => 17_750,
         "authentication.k8s.io" => 17_700,
         "authorization.k8s.io" => 17_600,
