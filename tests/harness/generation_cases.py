@@ -1,9 +1,11 @@
-"""The older generations of custom resources, switched on with --runtime-config: definitions of v1beta1 and
-ThirdPartyResources."""
+"""The older generations of custom resources, switched on with --runtime-config: definitions of v1beta1,
+ThirdPartyResources, and the way from these to those."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -316,9 +318,162 @@ def third_party_kubectl(args):
             same(kubectl("get", "thirdpartyresources").errors, "No resources found\n")
 
 
+def migrate(args, server, *words, code=0):
+    command = [args.binary, "migrate", "third-party-resource", *words, "--kubeconfig", server.kubeconfig]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, (words, done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def uids(server, path=EVERYWHERE):
+    return {(item["metadata"]["namespace"], item["metadata"]["name"]): item["metadata"]["uid"]
+            for item in server.ok("GET", path)["items"]}
+
+
+def successor(*versions, kind="CronTab", scope="Namespaced"):
+    free = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "crontabs.stable.example.com"},
+            "spec": {"group": "stable.example.com", "scope": scope, "names": {"plural": "crontabs", "kind": kind},
+                     "versions": [{"name": name, "served": True, "storage": i == 0, "schema": free} for i, name in enumerate(versions)]}}
+
+
+class Writers:
+    """Writes and reads that go on while something else happens; every refusal is kept."""
+
+    def __init__(self, server):
+        self.server, self.refused, self.written = server, [], 0
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=run) for run in (self.write, self.read)]
+
+    def __enter__(self):
+        [thread.start() for thread in self.threads]
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        [thread.join() for thread in self.threads]
+
+    def ask(self, *what):
+        status, answer, _ = self.server.request(*what)
+        if status not in (200, 201):
+            self.refused.append((what, status, answer))
+
+    def write(self):
+        while not self.stop.is_set():
+            self.ask("POST", CRONTABS, crontab(f"written-{self.written}", n=self.written))
+            self.written += 1
+
+    def read(self):
+        while not self.stop.is_set():
+            self.ask("GET", CRONTABS + "/a")
+
+
+def migration(args):
+    """Objects are served all the time, and no write on the way is lost."""
+    with Pintle(args.binary, THIRD, storage="embedded") as server:
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        for i in range(700):
+            server.ok("POST", CRONTABS, crontab(f"many-{i}", n=i))
+        made = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={
+            "name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}))
+        before = uids(server)
+        out = migrate(args, server, "cron-tab.stable.example.com", "--dry-run")
+        assert "serves CronTab in stable.example.com, v1, v2: 701 objects in 1 namespace" in out, out
+        assert "would be created" in out and "nothing has been changed" in out, out
+        assert server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404
+        watch = Watch(server, CRONTABS + "?watch=1")
+        with Writers(server) as writers:
+            eventually(lambda: writers.written > 5)
+            out = migrate(args, server, "cron-tab.stable.example.com")
+            seen = writers.written
+            eventually(lambda: writers.written > seen + 5)
+        assert not writers.refused, writers.refused[:3]
+        assert "is created" in out and "is established" in out and "is deleted" in out, out
+        assert re.search(r"(\d+) of \1 have the uid that they had", out), out
+        assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
+        assert server.request("GET", RESOURCES + "/cron-tab.stable.example.com")[0] == 404
+        for _ in range(2):
+            after = uids(server)
+            assert after.items() >= before.items() and len(after) == len(before) + writers.written, (len(after), len(before))
+            now = server.ok("GET", CRONTABS + "/a")
+            assert now == made, now
+            definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
+            assert definition["status"]["storedVersions"] == ["v1"], definition
+            server.restart()
+        # from now on it is a definition like any other
+        status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
+        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
+        assert "not found" in migrate(args, server, "cron-tab.stable.example.com", code=1)
+
+
+def migration_is_refused(args):
+    with Pintle(args.binary, THIRD) as server:
+        name, third = "cron-tab.stable.example.com", RESOURCES + "/cron-tab.stable.example.com"
+        assert "expected at least <kind>.<domain>.<tld>" in migrate(args, server, "foo", code=1)
+        assert "not found" in migrate(args, server, name, code=1)
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        server.ok("POST", CRONTABS, crontab())
+        before = server.ok("GET", CRONTABS)["items"]
+        # a definition of the same name that would not keep them
+        for wrong, why in ((successor("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
+                           (successor("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
+                           (successor("v1"), 'version "v2" is not served')):
+            server.ok("POST", V1, wrong)
+            for more in ((), ("--dry-run",)):
+                out = migrate(args, server, name, *more, code=1)
+                assert f"CustomResourceDefinition crontabs.stable.example.com is in the way: {why}" in out and len(out.splitlines()) == 1, out
+            status, answer, _ = server.request("DELETE", third)
+            assert status == 409 and why in answer["message"], answer
+            # and its deletion touches nothing that is not its own
+            server.ok("DELETE", V1 + "/crontabs.stable.example.com")
+            eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
+            assert server.ok("GET", CRONTABS)["items"] == before
+        # one that fits is used
+        server.ok("POST", V1, successor("v2", "v1", "v3"))
+        assert server.ok("GET", CRONTABS)["items"] == before
+        assert "is there already and fits" in migrate(args, server, name)
+        assert server.ok("GET", CRONTABS)["items"] == before
+        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
+        server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
+        assert "has no versions" in migrate(args, server, "boat.harbor.example.com", code=1)
+    with Pintle(args.binary) as server:
+        assert "start it with --runtime-config=extensions/v1beta1=true" in migrate(args, server, name, code=1)
+
+
+def migration_by_hand(args):
+    """The steps of the design of definitions (seed 001) with kubectl, and the short ones that need no copy."""
+    for version, binary in located().values():
+        with Pintle(args.binary, THIRD) as server, Kubectl(binary, server, "default") as kubectl:
+            def start():
+                kubectl("create", "-f", "-", input=json.dumps(registration()))
+                kubectl("create", "-f", "-", input=json.dumps(crontab("mine", cronSpec="*", list=[1])))
+            start()
+            data = kubectl.file("data.yaml", kubectl("get", "crontabs", "--all-namespaces", "-o", "yaml"))
+            kubectl("delete", "crontabs", "--all", "--cascade=orphan", "--wait=false")
+            for item in server.ok("GET", EVERYWHERE)["items"]:
+                kubectl("patch", "crontab", item["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
+            definition = kubectl.file("definition.yaml", json.dumps(successor("v1")))
+            kubectl("create", "-f", definition)
+            kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
+            kubectl("create", "-f", data)
+            same([kubectl.json("get", "crontab", "mine")[key] for key in ("cronSpec", "list")], ["*", [1]])
+            kubectl("delete", "-f", definition)
+
+            start()
+            before = uids(server)
+            kubectl("create", "-f", definition)
+            kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
+            kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
+            same(uids(server), before)
+            has(kubectl("delete", "-f", definition), "deleted")
+
+
 def run(args, report):
     cases = [off_by_default, every_answer_warns, one_object_in_two_versions, rules_follow_the_request, is_discovered,
-             kubectl_of_both_ages, third_party_names, third_party_instances, third_party_deletion, third_party_kubectl]
+             kubectl_of_both_ages, third_party_names, third_party_instances, third_party_deletion, third_party_kubectl,
+             migration, migration_is_refused, migration_by_hand]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -20,6 +20,28 @@ pub enum Command {
     /// Without options: data in .pintle/, certificates made on first start, HTTPS on 127.0.0.1:6443, and a kubeconfig
     /// for the administrator in .pintle/admin.kubeconfig.
     Serve(Box<Serve>),
+    /// Bring what is defined in an older way into the form of today, with its objects.
+    #[command(subcommand)]
+    Migrate(Migrate),
+}
+
+#[derive(Subcommand)]
+pub enum Migrate {
+    /// Make a CustomResourceDefinition of a ThirdPartyResource of a running server.
+    ///
+    /// Objects keep their names, uids and content, and are served all the time; watches start anew.
+    ThirdPartyResource {
+        /// Its name, such as cron-tab.stable.example.com.
+        name: String,
+
+        /// Check and tell what would be done, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+
+        /// How to reach the server.
+        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
+        kubeconfig: PathBuf,
+    },
 }
 
 /// Where objects are kept.

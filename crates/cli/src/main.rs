@@ -2,9 +2,11 @@
 
 mod accounts;
 mod certificates;
+mod client;
 mod flags;
 mod kubeconfig;
 mod logs;
+mod migrate;
 mod serve;
 
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
     let arguments = flags::Arguments::parse();
     let result = match arguments.command {
         flags::Command::Serve(flags) => serve::run(&flags),
+        flags::Command::Migrate(task) => migrate::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
