@@ -61,6 +61,9 @@ def every_answer_warns(args):
                 (200, "DELETE", name, None, None)):
             status, answer, got = server.request(method, path, data, headers=headers)
             assert (status, got.get("warning")) == (want, WARNING), (method, path, status, answer, got)
+        server.ok("POST", V1BETA1, body)
+        status, _, got = server.request("GET", name, headers={"Accept": "application/vnd.kubernetes.protobuf"})
+        assert (status, got["content-type"], got["warning"]) == (200, "application/vnd.kubernetes.protobuf", WARNING), got
         assert "warning" not in server.request("GET", V1)[2]
 
 
@@ -98,6 +101,31 @@ def one_object_in_two_versions(args):
         rows = server.ok("GET", CRONTABS, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})["rows"]
         assert [row["cells"] for row in rows] == [["a", "*"]], rows
         assert server.ok("GET", CRONTABS + "/a")["spec"] == {"cronSpec": "*"}
+
+
+def apply_in_two_versions(args):
+    """Owners keep what they own whichever version they and others write in."""
+    with Pintle(args.binary, BETA) as server:
+        def apply(path, manager, body, force="false"):
+            path = f"{path}/crontabs.stable.example.com?fieldManager={manager}&force={force}"
+            data = json.dumps(body).encode()
+            return server.request("PATCH", path, data, headers={"Content-Type": "application/apply-patch+yaml"})[:2]
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        names = {"plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"]}
+        new = definition(scope="Namespaced", names=names, versions=[version]) | {"apiVersion": "apiextensions.k8s.io/v1"}
+        old = definition(version="v1", names={**names, "shortNames": ["cron"]},
+                         additionalPrinterColumns=[{"name": "A", "type": "string", "JSONPath": ".a"}])
+        assert apply(V1, "new", new)[0] == 201
+        status, answer = apply(V1BETA1, "old", old)
+        fields = [cause["field"] for cause in answer["details"]["causes"]]
+        assert status == 409 and ".spec.names.shortNames" in fields, answer
+        status, answer = apply(V1BETA1, "old", old, "true")
+        assert status == 200 and answer["spec"]["validation"] == {"openAPIV3Schema": {"type": "object"}}, answer
+        stored = server.ok("GET", V1 + "/crontabs.stable.example.com")["spec"]
+        assert stored["names"]["shortNames"] == ["cron"] and stored["versions"][0]["schema"] == version["schema"], stored
+        assert stored["versions"][0]["additionalPrinterColumns"] == [{"name": "A", "type": "string", "jsonPath": ".a"}], stored
+        status, answer = apply(V1, "new", new)
+        assert status == 409 and all('"old"' in cause["message"] for cause in answer["details"]["causes"]), answer
 
 
 def rules_follow_the_request(args):
@@ -181,8 +209,8 @@ def kubectl_walk(args):
                     section(kubectl)
 
 
-CASES = [off_by_default, every_answer_warns, one_object_in_two_versions, rules_follow_the_request, is_discovered,
-         kubectl_of_both_ages, kubectl_walk]
+CASES = [off_by_default, every_answer_warns, one_object_in_two_versions, apply_in_two_versions, rules_follow_the_request,
+         is_discovered, kubectl_of_both_ages, kubectl_walk]
 
 
 def run(args, report):
