@@ -35,6 +35,7 @@ def third_party_names(args):
         refused(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
         refused(registration("lease.coordination.k8s.io"), '"leases" is already in use')
         path = RESOURCES.replace("/thirdparty", "/namespaces/default/thirdparty")
+        placed = registration("mail-box.stable.example.com", metadata={"name": "mail-box.stable.example.com", "namespace": "x"})
         assert server.request("POST", path, registration())[0] == 404
         for name, kind, plural in (("cron-tab", "CronTab", "crontabs"), ("network-policy", "NetworkPolicy", "networkpolicies"),
                                    ("storage-class", "StorageClass", "storageclasses"), ("mail-box", "MailBox", "mailboxs")):
@@ -42,6 +43,8 @@ def third_party_names(args):
             found = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
             assert (found["kind"], found["namespaced"], found["singularName"]) == (kind, True, kind.lower()), found
             assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
+        assert status == 422 and "not allowed on this type" in answer["message"], answer
         # what one has, another can't have, of whichever generation
         refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
         server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
@@ -275,6 +278,9 @@ def migration_is_refused(args):
         # one that fits is used
         server.ok("POST", V1, successor("v2", "v1", "v3"))
         assert server.ok("GET", CRONTABS)["items"] == before
+        server.ok("DELETE", third + "?dryRun=All")
+        assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
+        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
         assert "is there already and fits" in migrate(args, server, name)
         assert server.ok("GET", CRONTABS)["items"] == before
         assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
