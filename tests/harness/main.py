@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that need a running server: transcripts of a real kube-apiserver, the command line, crashes, kubectl,
-the client libraries.
+"""Tests that need a running server: transcripts of a real kube-apiserver, the command line, crashes, the
+older generations of custom resources, kubectl, the client libraries.
 
   main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
 
@@ -16,13 +16,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cli_cases
 import clients
 import crash_cases
+import generation_cases
 import kubectl_cases
 import transcripts
 import webhook_cases
 from report import Report
 
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
-            "kubectl": kubectl_cases.run, "clients": clients.run}
+            "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}
 
 
 def main():

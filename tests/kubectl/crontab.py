@@ -27,7 +27,7 @@ def page(**more):
 
 @contextlib.contextmanager
 def defined(kubectl, name):
-    file = MANIFESTS / f"crontabs-{name}.yaml"
+    file = kubectl.manifests / f"crontabs-{name}.yaml"
     same(kubectl("apply", "-f", file), CRD + " created\n")
     try:
         kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")

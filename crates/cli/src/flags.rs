@@ -28,6 +28,9 @@ pub enum Command {
     /// Look at the validation rules of definitions.
     #[command(subcommand)]
     Cel(Cel),
+    /// Bring what is defined in an older way into the form of today, with its objects.
+    #[command(subcommand)]
+    Migrate(Migrate),
 }
 
 #[derive(Subcommand)]
@@ -76,6 +79,25 @@ pub struct Place {
     pub data_dir: PathBuf,
 }
 
+#[derive(Subcommand)]
+pub enum Migrate {
+    /// Make a CustomResourceDefinition of a ThirdPartyResource of a running server.
+    ///
+    /// Objects keep their names, uids and content, and are served all the time; watches start anew.
+    ThirdPartyResource {
+        /// Its name, such as cron-tab.stable.example.com.
+        name: String,
+
+        /// Check and tell what would be done, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+
+        /// How to reach the server.
+        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
+        kubeconfig: PathBuf,
+    },
+}
+
 /// Where objects are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Storage {
@@ -116,6 +138,11 @@ pub struct Serve {
     /// The prefix of all keys in etcd.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
     pub etcd_prefix: String,
+
+    /// Older generations of the API that are served, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to
+    /// 1.21), extensions/v1beta1 (ThirdPartyResources); api/all, api/beta and api/legacy stand for both.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
+    pub runtime_config: Vec<String>,
 
     /// The address to listen on.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]

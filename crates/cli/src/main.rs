@@ -3,9 +3,11 @@
 mod accounts;
 mod cel;
 mod certificates;
+mod client;
 mod flags;
 mod kubeconfig;
 mod logs;
+mod migrate;
 mod serve;
 mod store_tasks;
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         flags::Command::Serve(flags) => serve::run(&flags),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Cel(task) => cel::run(&task),
+        flags::Command::Migrate(task) => migrate::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Authentication, Config, Controllers, FeatureGates, Server, Tls};
+use server::{Address, Authentication, Config, Controllers, FeatureGates, RuntimeConfig, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Serve, Storage};
@@ -22,6 +22,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
+    let runtime = RuntimeConfig::parse(&flags.runtime_config).map_err(|error| format!("--runtime-config: {error}"))?;
     let service_addresses = service_addresses(flags)?;
     let mut authentication = authentication(flags)?;
     let store = open_store(flags)?;
@@ -37,6 +38,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         controllers: controllers(flags, &certificates)?,
         feature_gates: FeatureGates::parse(&flags.feature_gates)
             .map_err(|error| format!("--feature-gates: {error}"))?,
+        runtime,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
         grace: flags.shutdown_grace_period,

@@ -32,9 +32,10 @@ use admission::Admission;
 pub use admission::check_plugins;
 pub use authentication::{AccountOptions, Accounts, Authentication};
 pub use controllers::Controllers;
-use objects::{Event, EventKind, Key, Objects};
+use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
-use resource::{Registry, builtin, from_definition};
+pub use resource::RuntimeConfig;
+use resource::{Registry, builtin};
 use verbs::Context;
 pub use webhook::Address;
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub service_addresses: HashMap<String, Address>,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
+    /// The older generations that are served.
+    pub runtime: RuntimeConfig,
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
@@ -74,7 +77,7 @@ impl Server {
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
-        let context = prepare(store, admission, config.authentication, derived.clone()).await?;
+        let context = prepare(store, admission, config.authentication, derived.clone(), config.runtime).await?;
         let _ = found.set(Arc::downgrade(&context.objects));
         let stop = watch::Sender::new(false);
         controllers::start(&context, &derived, &stop.subscribe());
@@ -117,12 +120,14 @@ async fn prepare(
     admission: Arc<Admission>,
     authentication: Authentication,
     derived: Arc<controllers::Derived>,
+    runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::default());
     let rbac = Arc::new(authorization::Rbac::default());
-    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived).await?;
-    for shipped in &builtin::SHIPPED {
-        let resource = builtin::resource(shipped, &objects);
+    let third_party = runtime.third_party_resources;
+    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived, third_party).await?;
+    for (shipped, older) in builtin::served(runtime) {
+        let resource = builtin::resource(shipped, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
@@ -140,31 +145,19 @@ async fn open(
     rbac: Arc<authorization::Rbac>,
     admission: Arc<Admission>,
     derived: Arc<controllers::Derived>,
+    third_party: bool,
 ) -> Result<Arc<Objects>, String> {
     let client = admission.client().clone();
     let observer = move |objects: &Objects, key: &Key, event: &Event| {
         rbac.observe(key, event);
         admission.observe(key, event);
-        if key.group == builtin::DEFINITION_GROUP && key.plural == builtin::DEFINITIONS {
-            let live = event.kind != EventKind::Deleted;
-            let definition = live.then(|| &event.object.body.bytes);
-            serve_definition(&registry, objects, &client, key, definition);
+        if let Some((group, plural)) = resource::defined_by(key)
+            && registry.get(&group, &plural).is_none_or(|served| served.is_custom())
+        {
+            registry.replace(&group, &plural, resource::defined(objects, &client, third_party, &group, &plural));
         }
         // last, since controllers look at what the others have made of the event
         derived.observe(key, event);
     };
     Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
-}
-
-/// Serves the resource of a definition, or no longer.
-fn serve_definition(
-    registry: &Registry,
-    objects: &Objects,
-    client: &Arc<webhook::Client>,
-    key: &Key,
-    definition: Option<&bytes::Bytes>,
-) {
-    let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
-    let resource = definition.and_then(|definition| from_definition(definition, objects, client));
-    registry.replace(&group.into(), &plural.into(), resource);
 }

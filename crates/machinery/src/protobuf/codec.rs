@@ -316,6 +316,20 @@ mod tests {
                     "additionalProperties": {"type": "string"}, "x-kubernetes-list-type": "set"
                 }}}]}
             }),
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "a.b.c"},
+                "spec": {
+                    "version": "v1", "validation": {"openAPIV3Schema": {"type": "object"}}, "preserveUnknownFields": false,
+                    "additionalPrinterColumns": [{"name": "a", "JSONPath": ".a", "priority": 1}],
+                    "versions": [{"name": "v1", "served": true, "storage": true}],
+                    "conversion": {"strategy": "Webhook", "conversionReviewVersions": ["v1beta1"], "webhookClientConfig": {"url": "u"}}
+                }
+            }),
+            json!({
+                "apiVersion": "extensions/v1beta1", "kind": "ThirdPartyResource", "metadata": {"name": "a.b.c"},
+                "description": "d", "versions": [{"name": "v1"}, {"name": "v2"}]
+            }),
         ];
         for object in objects {
             let bytes = encode(&object).unwrap();

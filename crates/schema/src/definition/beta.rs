@@ -2,10 +2,13 @@
 //!
 //! What v1 repeats in every version stands at the top of v1beta1, if it is the same everywhere.
 
-use machinery::{Map, Value};
+use machinery::field::FieldErrorKind;
+use machinery::{FieldError, FieldPath, Map, Value};
 
 use super::body::{default_names, default_stored_versions, members};
 use super::hoist::Hoisted;
+use super::internal;
+use super::openapi::list;
 
 const SHARED: [(&str, &str); 4] = [
     ("validation", "schema"),
@@ -14,18 +17,108 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// A v1beta1 definition, as its shape was read, in the form of v1, with the defaults of v1beta1.
+/// A v1beta1 definition in the form of v1.
 pub fn from_beta(beta: &Value) -> Value {
     let mut out = members(beta);
-    let mut spec = out.get("spec").cloned().unwrap_or_default();
-    default_spec(&mut spec);
-    out.insert("spec", spec_to_v1(&spec));
+    out.insert("spec", out.get("spec").map(spec_to_v1).unwrap_or_else(Value::object));
     if out.contains_key("apiVersion") {
         out.insert("apiVersion", Value::from("apiextensions.k8s.io/v1"));
     }
-    let mut definition = Value::Object(out);
-    default_stored_versions(&mut definition);
-    definition
+    Value::Object(out)
+}
+
+/// The form in which a valid v1beta1 definition is stored.
+pub fn beta_to_stored(beta: &Value) -> Value {
+    super::to_stored(&from_beta(beta))
+}
+
+/// Sets the defaults of v1beta1.
+pub(super) fn default(definition: &mut Value) {
+    if let Some(spec) = definition.get_mut("spec") {
+        default_spec(spec);
+    }
+    default_stored_versions(definition);
+}
+
+/// As [`prepare_for_create`](super::prepare_for_create).
+pub fn prepare_beta_for_create(beta: &mut Value) {
+    let mut definition = from_beta(beta);
+    super::prepare_for_create(&mut definition);
+    take_prepared(beta, &definition);
+}
+
+/// As [`prepare_for_update`](super::prepare_for_update); both are v1beta1.
+pub fn prepare_beta_for_update(beta: &mut Value, old: &Value) {
+    let mut definition = from_beta(beta);
+    super::prepare_for_update(&mut definition, &from_beta(old));
+    take_prepared(beta, &definition);
+}
+
+/// Status and generation are the same in both versions.
+fn take_prepared(beta: &mut Value, definition: &Value) {
+    for path in [&["status"] as &[&str], &["metadata", "generation"]] {
+        match definition.at(path) {
+            Some(value) => beta.set_at(path, value.clone()),
+            None => drop(beta.remove_at(path)),
+        }
+    }
+}
+
+/// What only a v1beta1 definition can get wrong (crd.md 4.1, 4.3).
+#[derive(Default)]
+pub(super) struct Beta {
+    /// `spec.version`.
+    pub(super) version: String,
+    /// What is wrong between the top and the versions.
+    pub(super) errors: Vec<FieldError>,
+}
+
+impl Beta {
+    pub(super) fn of(beta: &Value) -> Beta {
+        let spec = beta.get("spec").unwrap_or(&Value::Null);
+        Beta { version: spec.str_at(&["version"]).to_owned(), errors: shared_errors(spec) }
+    }
+}
+
+/// What stands at the top can't stand in a version too, and what is the same in all versions has to stand at the top.
+fn shared_errors(spec: &Value) -> Vec<FieldError> {
+    const WORDS: [(&str, &str, &str); 3] = [
+        ("validation", "schema", "schemas"),
+        ("subresources", "subresources", "subresources"),
+        ("additionalPrinterColumns", "additionalPrinterColumns", "additionalPrinterColumns"),
+    ];
+    let versions = list(spec, "versions");
+    let path = FieldPath::new("spec");
+    let mut errors = vec![];
+    for (top, each, what) in WORDS {
+        if !is_blank(spec.get(top)) && versions.iter().any(|v| !is_blank(v.get(each))) {
+            let detail = format!("top-level and per-version {what} are mutually exclusive");
+            errors.push(FieldError::forbidden(&path.child(top), detail));
+        }
+    }
+    for (top, each, what) in WORDS {
+        let first = versions.first().and_then(|v| v.get(each)).filter(|value| !is_blank(Some(value)));
+        if first.is_some() && versions.iter().all(|v| v.get(each) == first) {
+            let detail = format!(
+                "per-version {what} may not all be set to identical values (top-level {top} should be used instead)"
+            );
+            let (kind, field) = (FieldErrorKind::Invalid, path.child("versions").as_str().to_owned());
+            errors.push(FieldError { kind, field, value: printed(versions), detail });
+        }
+    }
+    errors
+}
+
+/// The list of versions as upstream's internal version prints it.
+fn printed(versions: &[Value]) -> String {
+    let version = |version: &Value| {
+        let mut version = version.clone();
+        if let Some(columns) = version.get_mut("additionalPrinterColumns") {
+            rename_columns(columns, "JSONPath", "jsonPath");
+        }
+        internal::version(&version, |key| version.get(key))
+    };
+    format!("[{}]", versions.iter().map(version).collect::<Vec<_>>().join(","))
 }
 
 fn is_blank(value: Option<&Value>) -> bool {
@@ -50,6 +143,12 @@ fn default_spec(spec: &mut Value) {
             ("storage", Value::Bool(true)),
         ]);
         spec.set_at(&["versions"], Value::Array(vec![only]));
+    }
+    if let Some(first) = list(spec, "versions").first().map(|v| v.str_at(&["name"]).to_owned())
+        && spec.str_at(&["version"]).is_empty()
+        && !first.is_empty()
+    {
+        spec.set_at(&["version"], Value::from(first));
     }
     if spec.get("conversion").is_none() {
         spec.set_at(&["conversion"], Value::from([("strategy", Value::from("None"))]));
@@ -88,8 +187,8 @@ fn spec_to_v1(beta: &Value) -> Value {
         }
         Value::Object(version)
     });
-    let versions = versions.collect();
-    spec.insert("versions", versions);
+    let versions: Vec<Value> = versions.collect();
+    spec.insert("versions", if versions.is_empty() { Value::Null } else { Value::Array(versions) });
     if let Some(conversion) = spec.get("conversion").map(conversion_to_v1) {
         spec.insert("conversion", conversion);
     }
@@ -145,7 +244,9 @@ fn spec_to_beta(v1: &Value) -> Value {
         }
         if let Some(value) = value {
             let mut value = value.clone();
-            rename_columns(&mut value, "jsonPath", "JSONPath");
+            if top == "additionalPrinterColumns" {
+                rename_columns(&mut value, "jsonPath", "JSONPath");
+            }
             spec.insert(top, value);
         }
     }
@@ -184,7 +285,7 @@ mod tests {
 
     fn check(beta: &str, v1_spec: &str) {
         let body = decode(beta.as_bytes()).unwrap();
-        let v1 = read(&body, ApiVersion::V1Beta1).unwrap().definition;
+        let v1 = from_beta(&read(&body, ApiVersion::V1Beta1).unwrap().definition);
         assert_eq!(v1.get("spec").unwrap().to_json(), decode(v1_spec.as_bytes()).unwrap().to_json());
         let again = from_beta(&to_beta(&v1));
         assert_eq!(again.to_json(), v1.to_json());

@@ -11,14 +11,14 @@ pub enum ApiVersion {
     V1Beta1,
 }
 
-/// A definition in the v1 shape, and the paths of members that its type doesn't know.
+/// A definition in the shape of its version, and the paths of members that its type doesn't know.
 #[derive(Clone, Debug, Default)]
 pub struct Decoded {
     pub definition: Value,
     pub unknown: Vec<String>,
 }
 
-/// Reads a body as a definition, with defaults applied. An error is the text that follows
+/// Reads a body as a definition in the form of `version`, with that version's defaults. An error is the text that follows
 /// `… cannot be handled as a CustomResourceDefinition: ` in the 400 answer.
 ///
 /// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`] drops
@@ -35,7 +35,7 @@ pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, String> {
     let mut definition = read.value;
     match version {
         ApiVersion::V1 => default(&mut definition),
-        ApiVersion::V1Beta1 => definition = super::from_beta(&definition),
+        ApiVersion::V1Beta1 => super::beta::default(&mut definition),
     }
     Ok(Decoded { definition, unknown: read.unknown })
 }

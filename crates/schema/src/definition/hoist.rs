@@ -67,6 +67,11 @@ impl<'a> Hoisted<'a> {
         top.into_iter().chain(own).filter_map(|v| v.get("openAPIV3Schema"))
     }
 
+    /// Whether some schema has a default.
+    pub(super) fn has_defaults(&self) -> bool {
+        self.schemas().any(|schema| schema_has(schema, &|node| node.get("default").is_some()))
+    }
+
     pub(super) fn flag(&self, key: &str) -> bool {
         self.spec.get(key) == Some(&Value::Bool(true))
     }

@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions as rules on data: decoding, defaulting, preparing, validating, converting, conditions.
 //!
 //! A definition is a [`Value`](machinery::Value) in the v1 shape, as [`decode`] makes it; that is also the stored form.
+//! One of v1beta1 has a shape of its own, and goes to v1 and back by [`from_beta`] and [`to_beta`].
 //! Invariants: all functions are pure; times are given by the caller; errors come in upstream's order under upstream's
 //! paths, which are those of its internal version (see `hoist.rs`). A request goes decode → prepare_for_create or
 //! prepare_for_update → validate_create or validate_update → `to_stored`.
@@ -21,12 +22,13 @@ mod rules;
 mod schema;
 mod structural;
 mod subresources;
+mod third_party;
 mod validate;
 mod versions;
 mod view;
 mod warnings;
 
-pub use beta::{from_beta, to_beta};
+pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
 pub use body::{ApiVersion, Decoded, decode, default, to_stored};
 pub use conditions::{
     Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
@@ -35,12 +37,30 @@ pub use conditions::{
 pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub(crate) use structural::is_structural;
-pub use validate::{validate_create, validate_status_update, validate_update};
+pub use third_party::{
+    ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, successor_of_third_party,
+    third_party_versions, validate_third_party,
+};
+pub use validate::{
+    validate_beta_create, validate_beta_update, validate_create, validate_status_update, validate_update,
+};
 pub use view::{Column, ConversionView, NamesView, Scope, VersionView, View, WebhookView};
 pub use warnings::{warnings_on_create, warnings_on_update};
 
 /// The finalizer that holds a definition until its instances are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Lets go of a definition that is being deleted.
+pub fn remove_cleanup_finalizer(definition: &mut machinery::Value) {
+    let finalizers =
+        definition.at(&["metadata", "finalizers"]).and_then(machinery::Value::as_array).unwrap_or_default();
+    let kept: Vec<_> = finalizers.iter().filter(|f| f.as_str() != Some(CLEANUP_FINALIZER)).cloned().collect();
+    match kept.is_empty() {
+        true => drop(definition.remove_at(&["metadata", "finalizers"])),
+        false => definition.set_at(&["metadata", "finalizers"], machinery::Value::Array(kept)),
+    }
+}
+
 /// The annotation by which protected groups are approved.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 /// A version may declare this many selectable fields.

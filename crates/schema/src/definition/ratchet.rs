@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use machinery::Value;
 
+use super::beta::Beta;
 use super::hoist::{Hoisted, schema_has};
 use super::openapi::{flag, items, list, text};
 use super::{conversion, is_condition_true, schema, structural};
@@ -26,6 +27,9 @@ pub(super) struct Options {
     /// Rules and message expressions that are stored already: they may use everything the server knows.
     pub(super) known_rules: HashSet<String>,
     pub(super) known_messages: HashSet<String>,
+    /// What the request says in v1beta1, if it does: then less is required, and defaults only where some are stored.
+    pub(super) beta: Option<Beta>,
+    pub(super) allow_defaults: bool,
 }
 
 impl Options {
@@ -44,6 +48,8 @@ impl Options {
             unchanged_versions: HashSet::new(),
             known_rules: HashSet::new(),
             known_messages: HashSet::new(),
+            beta: None,
+            allow_defaults: true,
         }
     }
 
@@ -68,6 +74,19 @@ impl Options {
         options.remember_versions(&new_spec, &old_spec);
         options.remember_expressions(&old_spec);
         options
+    }
+
+    /// The rules for a request of v1beta1 (crd.md 1.2).
+    pub(super) fn of_beta(self, beta: &Value, old: Option<&Value>) -> Options {
+        let stored = old.map(|old| Hoisted::of(old.get("spec").unwrap_or(&Value::Null)));
+        Options {
+            require_schema: false,
+            require_valid_types: false,
+            require_structural: false,
+            allow_defaults: stored.is_some_and(|spec| spec.has_defaults()),
+            beta: Some(Beta::of(beta)),
+            ..self
+        }
     }
 
     fn remember_versions(&mut self, new: &Hoisted<'_>, old: &Hoisted<'_>) {

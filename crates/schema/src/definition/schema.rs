@@ -54,7 +54,13 @@ pub(super) fn validate_version(
         }
     }
     let mut walk = Walk { options: context.options, errors: vec![] };
-    walk.node(schema, Scope { root: true, defaults: Ok(()), inside_meta: false }, &place);
+    let defaults = match context.options.allow_defaults {
+        true => Ok(()),
+        false => Err("(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use \
+                      apiextensions.k8s.io/v1)"
+            .to_owned()),
+    };
+    walk.node(schema, Scope { root: true, defaults, inside_meta: false }, &place);
     let broken: Vec<String> = walk.errors.iter().map(|e| e.field.clone()).collect();
     errors.append(&mut walk.errors);
     if errors.len() == before

@@ -28,6 +28,25 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// As [`validate_create`], of a definition in v1beta1.
+pub fn validate_beta_create(beta: &Value) -> Vec<FieldError> {
+    let definition = super::from_beta(beta);
+    let mut errors = vec![];
+    validate_metadata(&definition, &mut errors);
+    validate_rest(&definition, None, &Options::for_create().of_beta(beta, None), &mut errors);
+    errors
+}
+
+/// As [`validate_update`]; both are v1beta1.
+pub fn validate_beta_update(beta: &Value, old: &Value) -> Vec<FieldError> {
+    let (new, old) = (super::from_beta(beta), super::from_beta(old));
+    let mut errors = vec![];
+    metadata::validate_update(meta(&new), meta(&old), &FieldPath::new("metadata"), &mut errors);
+    let options = Options::for_update(&new, &old).of_beta(beta, Some(&old));
+    validate_rest(&new, Some(&old), &options, &mut errors);
+    errors
+}
+
 /// The errors of an update of the status, again after those that every object has.
 pub fn validate_status_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -81,6 +100,9 @@ fn validate_rest(definition: &Value, old: Option<&Value>, options: &Options, err
     }
     accepted_names(definition, errors);
     stored_versions(definition, &spec, errors);
+    if options.beta.is_some() {
+        return;
+    }
     api_approval(definition, old, errors);
     let was_preserving = old.is_some_and(|old| old.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)));
     if spec.flag("preserveUnknownFields") && !was_preserving {
@@ -97,7 +119,7 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
     one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
     let preserving = spec.flag("preserveUnknownFields");
     schema_presence(spec, options, preserving, &path, errors);
-    let has_defaults = spec.schemas().any(|s| schema_has(s, &|n| n.get("default").is_some()));
+    let has_defaults = options.allow_defaults && spec.has_defaults();
     if has_defaults && preserving {
         let detail = "must be false in order to use defaults in the schema";
         errors.push(FieldError::invalid(&path.child("preserveUnknownFields"), &Value::Bool(true), detail));

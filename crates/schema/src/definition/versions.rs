@@ -20,6 +20,8 @@ pub(super) fn validate(
         names::validate_label(&name, &path.index(i).child("name"), errors);
         validate_version(spec, version, context, &path.index(i), errors);
     }
+    let beta = context.options.beta.as_ref();
+    errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
     let names: Vec<&str> = spec.versions.iter().map(|v| text(v, "name")).collect();
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
         errors.push(whole(spec, path, "must contain unique version names"));
@@ -27,8 +29,15 @@ pub(super) fn validate(
     if spec.versions.iter().filter(|v| flag(v, "storage")).count() != 1 {
         errors.push(whole(spec, path, "must have exactly one version marked as storage version"));
     }
-    if let Some(name) = names.first().filter(|n| !n.is_empty()) {
-        names::validate_label(&Value::from(*name), &FieldPath::new("spec.version"), errors);
+    let first = names.first().copied().unwrap_or_default();
+    let (given, path) = (beta.map_or(first, |beta| &beta.version), FieldPath::new("spec.version"));
+    if given.is_empty() {
+        return;
+    }
+    names::validate_label(&Value::from(given), &path, errors);
+    if given != first && !names.is_empty() {
+        let detail = "must match the first version in spec.versions";
+        errors.push(FieldError::invalid(&path, &Value::from(given), detail));
     }
 }
 

@@ -4,6 +4,7 @@
 //! What needs a server is left out: authentication, conflicts, apply, tables, watches. Their answers only feed the
 //! state.
 
+mod beta;
 mod compare;
 mod exchange;
 mod patch;

@@ -236,7 +236,7 @@ mod tests {
             let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let shipped = builtin::resource(&builtin::SHIPPED[0], &objects);
+        let shipped = builtin::resource(&builtin::SHIPPED[0], &[], &objects);
         let (group, plural) = (shipped.group.clone(), shipped.plural.clone());
         registry.replace(&group, &plural, Some(shipped));
         let openapi = OpenApi::new(registry.clone());

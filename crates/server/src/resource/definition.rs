@@ -101,6 +101,7 @@ pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) 
         storage,
         conversion,
         rules: Rules::Custom,
+        third_party: false,
         broken: schema::definition::has_bad_bundle(definition),
         established,
         settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),

@@ -8,6 +8,7 @@ mod conversion;
 mod definition;
 mod read;
 mod registry;
+mod third_party;
 mod version;
 
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use machinery::{Status, Text};
 
 use crate::objects::{Collection, Key};
 
+pub use builtin::RuntimeConfig;
 pub use conversion::Conversion;
 pub use definition::from_definition;
 pub use registry::{Registry, kube_aware};
+pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
 
 /// The rules of shipped kinds that go beyond their shape; custom resources have none.
@@ -43,6 +46,8 @@ pub struct Resource {
     pub storage: usize,
     pub conversion: Conversion,
     pub rules: Rules,
+    /// It is a ThirdPartyResource that defines it.
+    pub third_party: bool,
     /// Its conversion can't be set up: every request is answered 500.
     pub broken: bool,
     /// Discovery shows it.
@@ -85,6 +90,11 @@ impl Resource {
 
     pub fn is_custom(&self) -> bool {
         self.rules == Rules::Custom
+    }
+
+    /// PUT without resourceVersion overwrites.
+    pub fn unconditional_update(&self) -> bool {
+        self.third_party || self.shipped().is_some_and(|shipped| shipped.unconditional_update)
     }
 
     pub fn shipped(&self) -> Option<&'static builtin::Shipped> {

@@ -60,12 +60,12 @@ impl Resource {
 
     /// A stored tree in `version`.
     fn transform(&self, object: Value, version: &Version) -> Result<Value, Status> {
-        if let Some(shipped) = self.shipped() {
+        if let Some(shipped) = version.shipped {
             return Ok(shipped.to_shown(object));
         }
         let (object, source) = self.sourced(object)?;
         match &self.conversion {
-            _ if source.name == version.name => Ok(object),
+            _ if source.name == version.name && !self.third_party => Ok(object),
             Conversion::None => Ok(self.renamed(object, version)),
             // `prepare` comes before every read; what it made may be forgotten when many versions are read at once
             Conversion::Webhook(_) => Err(Status::internal("the object changed while it was converted")),
@@ -95,15 +95,20 @@ impl Resource {
             Some((group, name)) if group == self.group => name,
             _ => "",
         };
-        self.version(name).ok_or_else(|| {
+        // a ThirdPartyResource may forget versions: its objects are the same in all
+        let any = || self.third_party.then(|| self.storage_version());
+        self.version(name).or_else(any).ok_or_else(|| {
             Status::untyped(500, format!("request to convert CR from an invalid group/version: {api_version}"))
         })
     }
 
     /// An object of version `from` as one of version `to`.
     pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
-        if from.name == to.name {
+        if from.name == to.name && !self.third_party {
             return Ok(object);
+        }
+        if to.shipped.is_some() {
+            return self.convert_only(object, to);
         }
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(self.renamed(object, to)) };
         let converted = webhook.convert(self, vec![object], to).await?;
@@ -121,6 +126,10 @@ impl Resource {
 
     /// What the converter alone does: nothing is pruned, as the field manager sees it.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
+        if let Some(to) = to.shipped {
+            let from = self.source(object.str_at(&["apiVersion"]))?.shipped.unwrap_or(to);
+            return Ok(if from.version == to.version { object } else { to.to_shown(from.to_stored(object)) });
+        }
         if let Conversion::Webhook(webhook) = &self.conversion
             && object.str_at(&["apiVersion"]) != self.api_version(to)
         {
@@ -133,18 +142,18 @@ impl Resource {
 
     /// The stored form of an object of `version`.
     pub async fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
+        if let Some(shipped) = version.shipped {
+            return Ok(shipped.to_stored(object));
+        }
         let storage = self.storage_version();
         let mut object = self.convert(object, version, storage).await?;
-        match self.shipped() {
-            Some(shipped) => object = shipped.to_stored(object),
-            None => storage.program().schema.prune(&mut object, &mut vec![]),
-        }
+        storage.program().schema.prune(&mut object, &mut vec![]);
         Ok(object)
     }
 
     /// An object in its stored form as one of `version`.
     pub async fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
-        match self.shipped() {
+        match version.shipped {
             Some(shipped) => Ok(shipped.to_shown(stored)),
             None => self.convert(stored, self.storage_version(), version).await,
         }

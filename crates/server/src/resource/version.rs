@@ -8,6 +8,8 @@ use machinery::{Text, Value};
 use schema::apply::TypeSchema;
 use schema::{CompileOptions, Schema};
 
+use super::builtin::Shipped;
+
 pub use schema::ScalePaths;
 
 /// A printer column as the definition has it.
@@ -43,6 +45,8 @@ pub struct Version {
     pub selectable: Vec<Text>,
     pub status: bool,
     pub scale: Option<ScalePaths>,
+    /// The rules of this version of a shipped kind.
+    pub shipped: Option<&'static Shipped>,
     program: OnceLock<Program>,
 }
 
@@ -66,6 +70,7 @@ impl Version {
             selectable: vec![],
             status: false,
             scale: None,
+            shipped: None,
             program: OnceLock::new(),
         }
     }

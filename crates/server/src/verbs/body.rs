@@ -4,10 +4,10 @@ use machinery::value::{Decoded, JsonError, decode_strict};
 use machinery::{Status, Value, yaml};
 
 use crate::request::{FieldValidation, go_type};
-use crate::resource::{Resource, Version, builtin, group_version};
+use crate::resource::{Version, builtin, group_version};
 use schema::Malformed;
 
-use super::Request;
+use super::{Request, definitions};
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Document {
     pub format: Format,
 }
 
+/// The types of definitions that kube-apiserver knows, whether or not it serves them.
+const DEFINITION_VERSIONS: [&str; 2] = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
 const TYPE_STRUCT: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
@@ -134,13 +136,8 @@ impl Strict {
 
 /// Brings an object into the form of `version`: metadata coerced, pruned, defaulted. The error is Go's text for a
 /// member of a wrong type.
-pub fn normalise(
-    resource: &Resource,
-    version: &Version,
-    object: &mut Value,
-    strict: &mut Strict,
-) -> Result<(), String> {
-    if let Some(shipped) = resource.shipped() {
+pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    if let Some(shipped) = version.shipped {
         let shaped = shipped.shape(object);
         strict.unknown.extend(shaped.unknown);
         if let Some(error) = shaped.error {
@@ -187,6 +184,9 @@ impl Request {
         let Decoded { value: mut object, duplicates } = decoded.unwrap_or_default();
         if self.resource.is_custom() {
             self.check_type(&object, document, validation)?;
+            if self.resource.third_party {
+                self.check_third_party_type(&object)?;
+            }
         } else {
             self.default_type(&mut object)?;
         }
@@ -229,7 +229,7 @@ impl Request {
             return Ok(());
         }
         match self.version_for_body(object.str_at(&["apiVersion"])) {
-            Some(version) => normalise(&self.resource, &version, object, strict),
+            Some(version) => normalise(&version, object, strict),
             None => {
                 // a version that the definition doesn't have declares nothing
                 strict.unknown.extend(undeclared(object));
@@ -245,6 +245,23 @@ impl Request {
             Some((group, name)) if group == self.resource.group => self.resource.version(name).cloned(),
             _ => Some(self.version.clone()),
         }
+    }
+
+    /// ThirdPartyResources tell what is wrong with a type in words of their own (crd.md 19.3).
+    fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
+        let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
+        let (resource, kind) = (&self.resource, object.str_at(&["kind"]));
+        for (what, expected, got) in [
+            ("kind", resource.kind.as_str(), kind),
+            ("group", &resource.group, group),
+            ("version", &self.version.name, version),
+        ] {
+            if expected != got {
+                let message = format!("{what} doesn't match, expecting: {expected}, got {got}");
+                return Err(Status::bad_request(message));
+            }
+        }
+        Ok(())
     }
 
     fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
@@ -267,7 +284,8 @@ impl Request {
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let expected = self.api_version();
         let other = !api_version.is_empty() && api_version != expected;
-        if api_version == "apiextensions.k8s.io/v1beta1" && kind == self.resource.kind {
+        let definition = definitions::is_definition(&self.resource) && kind == self.resource.kind;
+        if other && definition && DEFINITION_VERSIONS.contains(&api_version.as_str()) {
             // a type that is known, and not the one of this path
             return Err(Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"

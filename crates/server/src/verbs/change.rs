@@ -147,7 +147,7 @@ fn patched_only(request: &Request, patch: &Patch, old: &Value) -> Result<Value, 
         Patch::Json(patch) => json_patch::apply(old.clone(), patch),
         Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),
         Patch::Strategic(patch) => {
-            let metadata = crate::resource::builtin::patch_metadata(request.resource.shipped());
+            let metadata = crate::resource::builtin::patch_metadata(request.shipped());
             strategic_merge::apply(old.clone(), patch.value.clone(), &metadata)
         }
     }

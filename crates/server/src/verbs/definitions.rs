@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use machinery::value::skim;
 use machinery::{Status, Text, Value};
-use schema::definition::{self, CLEANUP_FINALIZER, Condition};
+use schema::definition::{self, CLEANUP_FINALIZER, Condition, ThirdPartyNames};
 
 use store::Revision;
 
-use super::{Context, Outcome, Request, Shown, Subresource, write};
+use super::{Context, Outcome, Request, Shown, Subresource, third_party, write};
 use crate::clock;
 use crate::objects::Stored;
 use crate::request::DeleteOptions;
@@ -89,6 +89,9 @@ pub async fn after_delete(context: &Context, request: &Request) {
         context.names.forget(request.name());
         let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
         settle_peers(context, &group, request.name()).await;
+    } else if third_party::is_registration(&request.resource) {
+        let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
+        settle_peers(context, &group, "").await;
     } else if request.resource.terminating || request.resource.shipped().is_none() {
         context.wake_deletions();
     }
@@ -177,7 +180,28 @@ fn naming(context: &Context, resource: &Resource, old: &Value) -> Option<definit
     let same =
         root.iter().filter(|(name, _)| name.ends_with(&suffix)).map(|(name, stored)| context.names.of(name, stored));
     let peers: Vec<Arc<Value>> = same.filter(|d| d.str_at(&["spec", "group"]) == group).collect();
-    definition::naming(old, peers.iter().map(|peer| &**peer))
+    let older = third_party::peers(context, group, old.str_at(&["metadata", "name"]));
+    definition::naming(old, peers.iter().map(|peer| &**peer).chain(&older))
+}
+
+/// What is in the way of the names of a ThirdPartyResource.
+pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
+    let mut wanted = definition::from_third_party(registration)?;
+    wanted.remove_at(&["status"]);
+    // its definition is none that may share them: instances would be of two kinds of rules
+    let twin = definitions(context)?.collection.get(&names.definition()).is_some();
+    let older = third_party::peers(context, &names.group, "");
+    let same = older.iter().any(|peer| peer.str_at(&["metadata", "name"]) == names.definition());
+    if twin || same {
+        return Some(format!("{:?} is already in use", names.plural));
+    }
+    let naming = naming(context, &*definitions(context)?, &wanted)?;
+    (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
+}
+
+/// Definitions of a group may take names that have become free.
+pub async fn settle_group(context: &Context, group: &str) {
+    settle_peers(context, group, "").await;
 }
 
 async fn write_status(
@@ -231,6 +255,7 @@ fn set_terminating(object: &mut Value, status: &'static str, reason: &str, messa
 /// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
 /// is released (crd.md 6.4).
 pub async fn finalize(context: &Context) {
+    third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
     for (name, stored) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
@@ -250,6 +275,11 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &Text, 
         return release(context, resource, name, "NeverEstablished", message).await;
     }
     let (group, plural) = (object.str_at(&["spec", "group"]), object.str_at(&["spec", "names", "plural"]));
+    let served = context.registry.get(group, plural);
+    if served.is_some_and(|served| served.third_party || !served.is_custom()) {
+        let message = "instances overlap with built-in resources in storage";
+        return release(context, resource, name, "OverlappingBuiltInResource", message).await;
+    }
     let instances = context.objects.collection(&group.into(), &plural.into());
     let reason = definition::find_condition(object, "Terminating").map_or("", |c| c.str_at(&["reason"]));
     if reason != "InstanceDeletionInProgress" {
@@ -275,12 +305,7 @@ async fn release(
 ) -> Result<(), Status> {
     change_status(context, resource, name, |next| {
         set_terminating(next, "False", reason, message);
-        let finalizers = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
-        let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(CLEANUP_FINALIZER)).cloned().collect();
-        match kept.is_empty() {
-            true => drop(next.remove_at(&["metadata", "finalizers"])),
-            false => next.set_at(&["metadata", "finalizers"], Value::Array(kept)),
-        }
+        definition::remove_cleanup_finalizer(next);
     })
     .await
 }

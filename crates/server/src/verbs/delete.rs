@@ -76,7 +76,8 @@ async fn delete_one(
     if definitions::is_definition(resource) && !current.meta.deleting {
         return definitions::begin_deletion(context, request, options, current).await;
     }
-    let object = marked(request, options, &old, &current);
+    let mut object = marked(request, options, &old, &current);
+    super::third_party::before_deletion(context, request, options.dry_run, &current, &mut object).await?;
     let pending = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty())
         || resource.shipped().is_some_and(|s| !s.allows_removal(&object));
     if pending {

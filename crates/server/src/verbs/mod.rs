@@ -19,6 +19,7 @@ mod review;
 pub mod scale;
 #[cfg(test)]
 mod tests;
+mod third_party;
 mod tracking;
 mod watch;
 mod write;
@@ -69,7 +70,7 @@ impl Context {
         authentication: Authentication,
         rbac: Arc<Rbac>,
     ) -> Context {
-        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &objects));
+        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         Context {
             token_requests,
             objects,
@@ -147,6 +148,11 @@ impl Request {
 
     pub fn query(&self) -> &crate::request::Query {
         &self.authorized.info.query
+    }
+
+    /// The rules of a shipped kind in the version of the request.
+    pub fn shipped(&self) -> Option<&'static builtin::Shipped> {
+        self.version.shipped
     }
 
     /// `group/version` of the request.

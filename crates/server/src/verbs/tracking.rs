@@ -63,7 +63,7 @@ impl Request {
 
     /// Computes the managedFields of an object that is to be stored in place of `live`.
     pub fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
-        let zero = match (live, self.resource.shipped()) {
+        let zero = match (live, self.shipped()) {
             // a typed object is never without its structs, so creating it does not bring them into being
             (None, Some(shipped)) => Some(shipped.zero()),
             _ => None,

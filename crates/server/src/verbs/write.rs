@@ -33,6 +33,7 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     }
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
     let mut object = request.decode_object(document, options.field_validation)?;
+    super::third_party::check_scope(request, &object)?;
     let manager = request.manager(&options.field_manager);
     meta::fill_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
@@ -69,6 +70,7 @@ async fn create_prepared(
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
         }
+        super::third_party::check_names(context, request, &object)?;
         super::rbac::require_create(context, request, &name)?;
         write.validate(Some(&object), None).await?;
         super::quota::charge(&write, &object).await?;
@@ -121,7 +123,7 @@ fn already_exists(request: &Request, object: &Value) -> Status {
 }
 
 fn prepare_for_create(request: &Request, object: &mut Value) {
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         if shipped.generation {
             object.set_at(&["metadata", "generation"], Value::Int(1));
         }
@@ -148,7 +150,7 @@ fn invalid(request: &Request, object: &Value, errors: &[FieldError]) -> Status {
 
 fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let metadata = meta::validate_create(request, object);
-    match request.resource.shipped() {
+    match request.shipped() {
         Some(shipped) => {
             let mut errors = metadata;
             errors.extend((shipped.validate)(object, None));
@@ -166,7 +168,7 @@ fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
 
 fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<FieldError> {
     let metadata = meta::validate_update(request, object, old);
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         let mut errors = metadata;
         errors.extend(match request.subresource {
             Subresource::Status => (shipped.validate_status)(object, old),
@@ -192,6 +194,7 @@ pub async fn update(context: &Context, request: &Request, document: &Document) -
         return super::scale::update(context, request, document, &options).await;
     }
     let mut object = request.decode_object(document, options.field_validation)?;
+    super::third_party::check_scope(request, &object)?;
     meta::check_name(&object, request.name())?;
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     meta::place_in(&mut object, namespace)?;
@@ -305,8 +308,7 @@ pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), St
         return Ok(());
     }
     let mut strict = super::body::Strict::default();
-    super::body::normalise(&request.resource, &request.version, object, &mut strict)
-        .map_err(|why| Status::untyped(500, why))
+    super::body::normalise(&request.version, object, &mut strict).map_err(|why| Status::untyped(500, why))
 }
 
 /// One round of the loop. `None` if the object changed meanwhile and the change can be tried again.
@@ -413,7 +415,7 @@ fn check_preconditions(
         return Err(Status::untyped(500, format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
     };
     if version == 0 {
-        if resource.shipped().is_some_and(|s| s.unconditional_update) {
+        if resource.unconditional_update() {
             return Ok(());
         }
         let path = FieldPath::new("metadata.resourceVersion");
@@ -459,7 +461,7 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
         _ => {}
     }
     meta::restore_system_fields(&mut object, old);
-    if let Some(shipped) = request.resource.shipped() {
+    if let Some(shipped) = request.shipped() {
         (shipped.prepare)(&mut object, Some(old));
         return object;
     }
@@ -523,8 +525,7 @@ async fn commit_update(
 
 fn unconditional(request: &Request, change: &Change) -> bool {
     let Change::Replace(object) = change else { return true };
-    object.str_at(&["metadata", "resourceVersion"]).is_empty()
-        && request.resource.shipped().is_some_and(|s| s.unconditional_update)
+    object.str_at(&["metadata", "resourceVersion"]).is_empty() && request.resource.unconditional_update()
 }
 
 fn retry(request: &Request, change: &Change, refused: Refused) -> Result<Option<Outcome>, Status> {
@@ -575,7 +576,7 @@ pub async fn store(
 
 /// Warnings about what is accepted and not advised.
 fn warn(request: &Request, object: &Value, old: Option<&Value>) {
-    match request.resource.shipped() {
+    match request.shipped() {
         None => meta::warn_finalizers(request, object, old),
         Some(shipped) => (shipped.warnings)(object, old).into_iter().for_each(|warning| request.warn(warning)),
     }

@@ -20,7 +20,10 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default()));
         let store = Arc::new(store::Embedded::in_memory());
-        let context = crate::prepare(store, Default::default(), Default::default(), derived.clone()).await.unwrap();
+        let context =
+            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default())
+                .await
+                .unwrap();
         let world = World { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
             world.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;

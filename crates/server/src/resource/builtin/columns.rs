@@ -50,6 +50,14 @@ pub const CREATED_AT: ShippedColumn = ShippedColumn {
     cell: |object, _| Value::from(created(object)),
 };
 
+pub const DESCRIPTION: ShippedColumn =
+    column("Description", "The description of this object.", |object, _| Value::from(object.str_at(&["description"])));
+
+pub const VERSIONS: ShippedColumn =
+    column("Version(s)", "The versions in which objects of the kind are served.", |object, _| {
+        Value::from(super::third_party::versions(object))
+    });
+
 fn len(object: &Value, path: &[&str]) -> usize {
     match object.at(path) {
         Some(Value::Array(items)) => items.len(),

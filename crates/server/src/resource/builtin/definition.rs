@@ -2,9 +2,9 @@
 
 use machinery::field::FieldError;
 use machinery::{Value, json};
-use schema::definition::{ApiVersion, decode};
+use schema::definition::{self, ApiVersion, decode};
 
-use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, columns};
+use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, StoredAs, columns};
 
 pub const DEFINITION: Shipped = Shipped {
     group: DEFINITION_GROUP,
@@ -17,18 +17,50 @@ pub const DEFINITION: Shipped = Shipped {
     status: true,
     unconditional_update: false,
     generation: true,
-    form: Form::Definition,
+    form: Form::Definition(ApiVersion::V1),
     prepare,
     validate,
-    validate_status: schema::definition::validate_status_update,
+    validate_status: definition::validate_status_update,
     warnings,
     columns: &[columns::CREATED_AT],
     ..BASE
 };
 
+/// The same objects as releases 1.7 to 1.21 show them.
+pub const BETA: Shipped = Shipped {
+    version: "v1beta1",
+    deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
+                  use apiextensions.k8s.io/v1 CustomResourceDefinition",
+    form: Form::Definition(ApiVersion::V1Beta1),
+    stored_as: Some(&StoredAs {
+        group: DEFINITION_GROUP,
+        to_stored: |beta| definition::beta_to_stored(&beta),
+        to_shown: |stored| definition::to_beta(&stored),
+    }),
+    prepare: |beta, old| match old {
+        None => definition::prepare_beta_for_create(beta),
+        Some(old) => definition::prepare_beta_for_update(beta, old),
+    },
+    validate: |beta, old| match old {
+        None => definition::validate_beta_create(beta),
+        Some(old) => definition::validate_beta_update(beta, old),
+    },
+    warnings: |beta, old| warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref()),
+    ..DEFINITION
+};
+
+/// A definition of which nothing is given.
+pub fn zero(version: ApiVersion) -> Value {
+    let zero = definition::to_stored(&Value::object());
+    match version {
+        ApiVersion::V1 => zero,
+        ApiVersion::V1Beta1 => definition::to_beta(&zero),
+    }
+}
+
 /// A body read as a definition.
-pub fn shape(value: &Value) -> Shaped {
-    match decode(value, ApiVersion::V1) {
+pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
+    match decode(value, version) {
         Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None },
         Err(error) => Shaped { value: Value::object(), unknown: vec![], error: Some(error) },
     }
@@ -37,23 +69,23 @@ pub fn shape(value: &Value) -> Shaped {
 /// What a definition is before it is validated: status of its own, generation by its spec.
 fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
-        None => schema::definition::prepare_for_create(object),
-        Some(old) => schema::definition::prepare_for_update(object, old),
+        None => definition::prepare_for_create(object),
+        Some(old) => definition::prepare_for_update(object, old),
     }
 }
 
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match old {
-        None => schema::definition::validate_create(new),
-        Some(old) => schema::definition::validate_update(new, old),
+        None => definition::validate_create(new),
+        Some(old) => definition::validate_update(new, old),
     }
 }
 
 /// Formats that are not enforced, told once when they appear.
 fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     match old {
-        None => schema::definition::warnings_on_create(new),
-        Some(old) => schema::definition::warnings_on_update(new, old),
+        None => definition::warnings_on_create(new),
+        Some(old) => definition::warnings_on_update(new, old),
     }
 }
 
@@ -66,7 +98,7 @@ fn condition() -> Value {
 }
 
 /// What merging needs to know of definitions.
-pub fn type_schema() -> Value {
+pub fn type_schema(version: ApiVersion) -> Value {
     let text = || json!({"type": "string"});
     let list = || json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}});
     let names = || {
@@ -79,6 +111,9 @@ pub fn type_schema() -> Value {
         "namespace": (text()), "name": (text()), "path": (text()), "port": {"type": "integer"}
     }});
     let client = json!({"type": "object", "properties": {"url": (text()), "caBundle": (text()), "service": service}});
+    let beta_conversion = json!({"type": "object", "properties": {
+        "strategy": (text()), "webhookClientConfig": (client.clone()), "conversionReviewVersions": (list())
+    }});
     let webhook = json!({"type": "object", "properties": {
         "clientConfig": client, "conversionReviewVersions": (list())
     }});
@@ -87,10 +122,20 @@ pub fn type_schema() -> Value {
         "type": "array", "x-kubernetes-list-type": "atomic",
         "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
     });
-    let spec = json!({"type": "object", "properties": {
+    let mut spec = json!({"type": "object", "properties": {
         "group": (text()), "names": (names()), "scope": (text()), "versions": versions, "conversion": conversion,
         "preserveUnknownFields": {"type": "boolean"}
     }});
+    if version == ApiVersion::V1Beta1 {
+        let free = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let columns = json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (free())});
+        spec.set_at(&["properties", "version"], text());
+        spec.set_at(&["properties", "validation"], free());
+        spec.set_at(&["properties", "subresources"], free());
+        spec.set_at(&["properties", "additionalPrinterColumns"], columns.clone());
+        spec.set_at(&["properties", "selectableFields"], columns);
+        spec.set_at(&["properties", "conversion"], beta_conversion);
+    }
     let conditions = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"], "items": (condition())
     });

@@ -8,6 +8,7 @@ mod config;
 mod definition;
 mod events;
 mod expressions;
+mod generations;
 mod leases;
 mod namespaces;
 mod policies;
@@ -16,17 +17,21 @@ mod rbac;
 mod reviews;
 mod secrets;
 mod services;
+mod third_party;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::Scope;
+pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
+pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::sync::Arc;
 
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
+use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::version::Version;
@@ -36,11 +41,11 @@ use crate::objects::Objects;
 /// What decoding into the Go type of a kind and encoding it again does.
 pub enum Form {
     Typed(&'static Struct),
-    /// CustomResourceDefinitions decode in a way of their own.
-    Definition,
+    /// CustomResourceDefinitions decode in ways of their own.
+    Definition(ApiVersion),
 }
 
-/// How a kind is stored that is another look at objects of another group.
+/// How a kind is stored that is another look at objects of another group or version.
 pub struct StoredAs {
     pub group: &'static str,
     pub to_stored: fn(Value) -> Value,
@@ -97,6 +102,8 @@ pub struct Shipped {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
+    /// The warning that each answer carries.
+    pub deprecation: &'static str,
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
@@ -119,7 +126,7 @@ impl Shipped {
                 let read = shape::read(object, shape);
                 Shaped { value: read.value, unknown: read.unknown, error: read.error }
             }
-            Form::Definition => definition::shape(object),
+            Form::Definition(version) => definition::shape(object, version),
         }
     }
 
@@ -127,7 +134,7 @@ impl Shipped {
     pub fn zero(&self) -> Value {
         match self.form {
             Form::Typed(shape) => shape::read(&Value::object(), shape).value,
-            Form::Definition => schema::definition::to_stored(&Value::object()),
+            Form::Definition(version) => definition::zero(version),
         }
     }
 
@@ -135,7 +142,9 @@ impl Shipped {
     pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.form {
             Form::Typed(shape) => shape::read_stored(&object, shape),
-            Form::Definition => schema::definition::to_stored(&object),
+            // of either version, see `stored_as`
+            Form::Definition(ApiVersion::V1) => schema::definition::to_stored(&object),
+            Form::Definition(ApiVersion::V1Beta1) => object,
         };
         match self.stored_as {
             Some(stored) => (stored.to_stored)(object),
@@ -160,7 +169,7 @@ impl Shipped {
     pub fn type_schema(&self) -> Value {
         match self.form {
             Form::Typed(shape) => shape::type_schema(shape),
-            Form::Definition => definition::type_schema(),
+            Form::Definition(version) => definition::type_schema(version),
         }
     }
 
@@ -237,6 +246,7 @@ const BASE: Shipped = Shipped {
     selectable: &[],
     form: Form::Typed(&REVIEW),
     stored_as: None,
+    deprecation: "",
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| vec![],
@@ -308,12 +318,28 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
 }
 
-/// The resource of a shipped kind.
-pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
-    let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
-    let stored_in = Text::new_static(shipped.storage_group());
+/// The shipped kinds that are served, each with its older versions.
+pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped])> {
+    static BETA_DEFINITION: [Shipped; 1] = [definition::BETA];
+    let older: &[Shipped] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
+    static THIRD_PARTY: [Shipped; 1] = [third_party::THIRD_PARTY_RESOURCE];
+    let third_party: &'static [Shipped] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
+    let older_of = |shipped: &Shipped| if *shipped == definition::DEFINITION { older } else { &[] };
+    SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped))).collect()
+}
+
+fn version(shipped: &'static Shipped) -> Arc<Version> {
     let mut version = Version::new(Text::new_static(shipped.version), &shipped.type_schema());
     version.status = shipped.status;
+    version.deprecation = Some(Text::new_static(shipped.deprecation)).filter(|text| !text.is_empty());
+    version.shipped = Some(shipped);
+    Arc::new(version)
+}
+
+/// The resource of a shipped kind, which is stored in its own version.
+pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &Objects) -> Resource {
+    let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
+    let stored_in = Text::new_static(shipped.storage_group());
     Resource {
         collection: objects.collection(&stored_in, &plural),
         group,
@@ -324,10 +350,11 @@ pub fn resource(shipped: &'static Shipped, objects: &Objects) -> Resource {
         short_names: texts(shipped.short_names),
         categories: texts(shipped.categories),
         namespaced: shipped.namespaced,
-        versions: vec![Arc::new(version)],
+        versions: std::iter::once(shipped).chain(older).map(version).collect(),
         storage: 0,
         conversion: Conversion::None,
         rules: Rules::Shipped(shipped),
+        third_party: false,
         broken: false,
         established: true,
         settled: true,
@@ -346,6 +373,7 @@ pub fn is_shipped_group(group: &str) -> bool {
 pub fn group_priority(group: &str) -> u32 {
     match group {
         "" => 18_000,
+        "extensions" => 17_900,
         "events.k8s.io" => 17_750,
         "authentication.k8s.io" => 17_700,
         "authorization.k8s.io" => 17_600,

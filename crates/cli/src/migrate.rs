@@ -1,0 +1,191 @@
+//! `pintle migrate`: from a ThirdPartyResource to a CustomResourceDefinition, with all objects (crd.md 19.7).
+//!
+//! The server keeps objects of both in the same place and serves those of a ThirdPartyResource until that goes; so the
+//! definition is made beside it first, and with the deletion it takes over: nothing is copied, and there is no moment
+//! without either.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use machinery::{Value, json, names};
+use schema::definition::{
+    ThirdPartyNames, find_condition, is_condition_true, keeps_third_party, naming, successor_of_third_party,
+    third_party_versions,
+};
+
+use crate::client::Client;
+use crate::flags::Migrate;
+
+const REGISTRATIONS: &str = "/apis/extensions/v1beta1/thirdpartyresources";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const JSON: &str = "application/json";
+/// Lists of objects without their content.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const PAGE: usize = 500;
+/// How often, and how many times, it is asked whether the definition is established.
+const WAIT: Duration = Duration::from_millis(100);
+const WAITS_MAX: usize = 300;
+
+/// Migrates, and tells what is done line by line. The error is one line.
+pub fn run(task: &Migrate) -> Result<(), String> {
+    let Migrate::ThirdPartyResource { name, dry_run, kubeconfig } = task;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, migrate(name, *dry_run, kubeconfig))
+}
+
+fn say(line: &str) {
+    // whoever started us may not listen
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// The uids of objects by namespace and name.
+type Uids = BTreeMap<(String, String), String>;
+
+async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), String> {
+    let what = ThirdPartyNames::parse(name)?;
+    if let Some(why) = names::dns1123_subdomain(name).first() {
+        return Err(format!("{name:?}: {why}"));
+    }
+    let mut client = Client::connect(kubeconfig).await?;
+    let registration = registration(&mut client, name).await?;
+    let versions = third_party_versions(&registration);
+    let Some(stored) = versions.first() else {
+        return Err(format!("ThirdPartyResource {name} has no versions, so it serves nothing that could be kept"));
+    };
+    let path = format!("/apis/{}/{stored}/{}", what.group, what.plural);
+    let before = objects(&mut client, &path).await?;
+    let kind = format!("{} in {}, {}", what.kind, what.group, versions.join(", "));
+    say(&format!("ThirdPartyResource {name} serves {kind}: {}", counted(&before)));
+
+    let made = prepare(&mut client, &registration, &what, dry_run).await?;
+    if dry_run {
+        say(&format!("ThirdPartyResource {name} would be deleted; nothing has been changed"));
+        return Ok(());
+    }
+    if let Err(why) = established(&mut client, &what).await {
+        let undone = if made { undo(&mut client, &what).await } else { String::new() };
+        return Err(format!("{why}{undone}"));
+    }
+    say(&format!("CustomResourceDefinition {} is established", what.definition()));
+    hand_over(&mut client, name, &registration).await?;
+    say(&format!("ThirdPartyResource {name} is deleted"));
+    report(&before, &objects(&mut client, &path).await?)
+}
+
+async fn registration(client: &mut Client, name: &str) -> Result<Value, String> {
+    let answer = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
+    if answer.code == 404 && answer.body.str_at(&["kind"]) != "Status" {
+        return Err(
+            "the server does not serve ThirdPartyResources: start it with --runtime-config=extensions/v1beta1=true"
+                .to_owned(),
+        );
+    }
+    let registration = answer.ok()?;
+    match registration.at(&["metadata", "deletionTimestamp"]) {
+        Some(_) => Err(format!("ThirdPartyResource {name} is being deleted already, with its objects")),
+        None => Ok(registration),
+    }
+}
+
+/// All objects that are served under a path.
+async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
+    let mut found = Uids::new();
+    let mut token = String::new();
+    loop {
+        let page = format!("{path}?limit={PAGE}&continue={token}");
+        let list = client.call("GET", &page, METADATA, None).await?.ok()?;
+        for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
+            let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
+            found.insert((text("namespace"), text("name")), text("uid"));
+        }
+        token = list.str_at(&["metadata", "continue"]).to_owned();
+        if token.is_empty() {
+            return Ok(found);
+        }
+    }
+}
+
+fn counted(objects: &Uids) -> String {
+    let mut namespaces: Vec<&str> = objects.keys().map(|(namespace, _)| namespace.as_str()).collect();
+    namespaces.dedup();
+    let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    format!("{} in {}", of(objects.len(), "object"), of(namespaces.len(), "namespace"))
+}
+
+/// Makes the definition, unless one is there that fits. True if it is made.
+async fn prepare(
+    client: &mut Client,
+    registration: &Value,
+    what: &ThirdPartyNames,
+    dry_run: bool,
+) -> Result<bool, String> {
+    let name = what.definition();
+    let all = client.get(DEFINITIONS).await?.ok()?;
+    let all = all.get("items").and_then(Value::as_array).unwrap_or_default();
+    if let Some(there) = all.iter().find(|definition| definition.str_at(&["metadata", "name"]) == name) {
+        if there.at(&["metadata", "deletionTimestamp"]).is_some() {
+            return Err(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));
+        }
+        keeps_third_party(there, registration)
+            .map_err(|why| format!("CustomResourceDefinition {name} is in the way: {why}"))?;
+        say(&format!("CustomResourceDefinition {name} is there already and fits"));
+        return Ok(false);
+    }
+    let definition = successor_of_third_party(registration)?;
+    let group = all.iter().filter(|other| other.str_at(&["spec", "group"]) == what.group);
+    if let Some(naming) = naming(&definition, group).filter(|naming| naming.names_accepted.status == "False") {
+        return Err(format!("names conflict in group {}: {}", what.group, naming.names_accepted.message));
+    }
+    let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });
+    client.call("POST", &path, JSON, Some(&definition)).await?.ok()?;
+    say(&format!("CustomResourceDefinition {name} {}", if dry_run { "would be created" } else { "is created" }));
+    Ok(!dry_run)
+}
+
+/// Waits until the definition is established.
+async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), String> {
+    let path = format!("{DEFINITIONS}/{}", what.definition());
+    for _ in 0..WAITS_MAX {
+        let definition = client.get(&path).await?.ok()?;
+        if is_condition_true(&definition, "Established") {
+            return Ok(());
+        }
+        if let Some(names) = find_condition(&definition, "NamesAccepted").filter(|c| c.str_at(&["status"]) == "False") {
+            return Err(format!("names conflict in group {}: {}", what.group, names.str_at(&["message"])));
+        }
+        tokio::time::sleep(WAIT).await;
+    }
+    Err(format!("CustomResourceDefinition {} is not established after 30 s", what.definition()))
+}
+
+/// Takes back the definition that was made; the objects are still the ThirdPartyResource's.
+async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
+    let path = format!("{DEFINITIONS}/{}", what.definition());
+    match client.call("DELETE", &path, JSON, None).await.and_then(crate::client::Answer::ok) {
+        Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
+        Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),
+    }
+}
+
+/// Deletes the ThirdPartyResource as it was read.
+async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
+    let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
+    let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
+    let answer = client.call("DELETE", &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
+    answer.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
+}
+
+fn report(before: &Uids, after: &Uids) -> Result<(), String> {
+    let same = |(key, uid): &(&(String, String), &String)| after.get(*key) == Some(*uid);
+    let kept = before.iter().filter(same).count();
+    say(&format!("the definition serves {}; {kept} of {} have the uid that they had", counted(after), before.len()));
+    match before.len() - kept {
+        0 => Ok(()),
+        lost => Err(format!(
+            "{lost} objects that were there before are not there any more: has somebody deleted them meanwhile?"
+        )),
+    }
+}

@@ -1,0 +1,101 @@
+//! Which APIs of older generations are served: `--runtime-config` of kube-apiserver.
+//!
+//! They are off by default, as in every kube-apiserver that doesn't have them any more.
+
+use super::{SHIPPED, group_version};
+
+/// Definitions of 1.7 to 1.21.
+const BETA_DEFINITIONS: &str = "apiextensions.k8s.io/v1beta1";
+/// ThirdPartyResources, 1.1 to 1.7.
+const THIRD_PARTY: &str = "extensions/v1beta1";
+/// Names that stand for both; what they mean to kube-apiserver beside that is always served, or not here.
+const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
+/// Names of what is always served as it is.
+const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
+
+/// The older generations that are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeConfig {
+    /// `apiextensions.k8s.io/v1beta1`.
+    pub beta_definitions: bool,
+    /// `extensions/v1beta1`.
+    pub third_party_resources: bool,
+}
+
+impl RuntimeConfig {
+    /// Reads `name=true`, `name=false`, or `name` for true. What names one API counts more than what names many; of the
+    /// rest, the last counts. The error is one line.
+    pub fn parse(list: &[String]) -> Result<RuntimeConfig, String> {
+        let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
+        entries.sort_by_key(|entry| !ALL.contains(&entry.name));
+        let mut config = RuntimeConfig::default();
+        for Entry { name, on } in entries {
+            let all = ALL.contains(&name);
+            if all || name == BETA_DEFINITIONS {
+                config.beta_definitions = on;
+            }
+            if all || name == THIRD_PARTY {
+                config.third_party_resources = on;
+            }
+        }
+        Ok(config)
+    }
+}
+
+struct Entry<'a> {
+    name: &'a str,
+    on: bool,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(entry: &'a str) -> Result<Entry<'a>, String> {
+        let (name, value) = entry.trim().split_once('=').unwrap_or((entry.trim(), "true"));
+        let on = match value {
+            "true" => true,
+            "false" => false,
+            other => return Err(format!("{name}={other}: a value is true or false")),
+        };
+        let always = FIXED.contains(&name)
+            || SHIPPED.iter().any(|shipped| group_version(shipped.group, shipped.version) == name);
+        if always && !on {
+            return Err(format!("{name}=false: it can't be switched off"));
+        }
+        if !always && !ALL.contains(&name) && ![BETA_DEFINITIONS, THIRD_PARTY].contains(&name) {
+            let known = [BETA_DEFINITIONS, THIRD_PARTY].into_iter().chain(ALL).collect::<Vec<_>>().join(", ");
+            return Err(format!("{name:?} is not known; what can be switched on is: {known}"));
+        }
+        Ok(Entry { name, on })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apis_are_switched_by_name() {
+        type Want = Result<(bool, bool), &'static str>;
+        let cases: [(&str, Want); 10] = [
+            ("", Ok((false, false))),
+            ("apiextensions.k8s.io/v1beta1=true", Ok((true, false))),
+            ("extensions/v1beta1", Ok((false, true))),
+            ("extensions/v1beta1=true,apiextensions.k8s.io/v1beta1=true", Ok((true, true))),
+            ("extensions/v1beta1=false,api/all=true", Ok((true, false))),
+            ("api/legacy=true,api/beta=false", Ok((false, false))),
+            ("v1=true,coordination.k8s.io/v1=true,api/ga=true", Ok((false, false))),
+            ("rbac.authorization.k8s.io/v1=false", Err("rbac.authorization.k8s.io/v1=false: it can't be switched off")),
+            ("api/all=yes", Err("api/all=yes: a value is true or false")),
+            (
+                "batch/v1=true",
+                Err(
+                    "\"batch/v1\" is not known; what can be switched on is: apiextensions.k8s.io/v1beta1, extensions/v1beta1, api/all, api/beta, api/legacy",
+                ),
+            ),
+        ];
+        for (text, want) in cases {
+            let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+            let got = RuntimeConfig::parse(&list).map(|c| (c.beta_definitions, c.third_party_resources));
+            assert_eq!(got, want.map_err(str::to_owned), "{text}");
+        }
+    }
+}

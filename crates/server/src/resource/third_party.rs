@@ -1,0 +1,59 @@
+//! What ThirdPartyResources serve: resources like those of definitions, free of schemas (crd.md 19.8).
+
+use std::sync::Arc;
+
+use machinery::{Text, Value};
+use schema::definition::{ThirdPartyNames, from_third_party};
+
+use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+use super::{Resource, from_definition};
+use crate::objects::{Key, Objects, Stored};
+use crate::webhook::Client;
+
+/// The group and plural that an object defines, if it is a definition or a ThirdPartyResource.
+pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
+    match (key.group.as_str(), key.plural.as_str()) {
+        (DEFINITION_GROUP, DEFINITIONS) => {
+            let (plural, group) = key.path.split_once('.').unwrap_or((&key.path, ""));
+            Some((group.into(), plural.into()))
+        }
+        (THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES) => {
+            let names = ThirdPartyNames::parse(&key.path).ok()?;
+            Some((names.group.into(), names.plural.into()))
+        }
+        _ => None,
+    }
+}
+
+/// The resource that is served under a group and plural: a ThirdPartyResource comes before a definition, so that its
+/// instances stay its own until it goes.
+pub fn defined(
+    objects: &Objects,
+    client: &Arc<Client>,
+    third_party: bool,
+    group: &Text,
+    plural: &Text,
+) -> Option<Resource> {
+    let registration = third_party.then(|| registrations(objects, group)).into_iter().flatten();
+    let mut own = registration.filter(|(names, _)| *names.plural == **plural);
+    own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client)).or_else(
+        || {
+            let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
+            let stored = definitions.get(&format!("{plural}.{group}"))?;
+            from_definition(&stored.body.bytes, objects, client)
+        },
+    )
+}
+
+/// The ThirdPartyResources of a group with what their names stand for, by name.
+pub fn registrations(objects: &Objects, group: &str) -> Vec<(ThirdPartyNames, Arc<Stored>)> {
+    let (root, _) = objects.collection(&THIRD_PARTY_GROUP.into(), &THIRD_PARTY_RESOURCES.into()).latest();
+    let named = |(name, stored): (&Text, &Arc<Stored>)| Some((ThirdPartyNames::parse(name).ok()?, stored.clone()));
+    root.iter().filter_map(named).filter(|(names, _)| names.group == group).collect()
+}
+
+fn from_registration(registration: &Value, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
+    let definition = from_third_party(registration)?;
+    let resource = from_definition(&definition.to_json().into(), objects, client)?;
+    Some(Resource { third_party: true, ..resource })
+}

@@ -1,0 +1,165 @@
+//! What creating and deleting ThirdPartyResources sets in motion (crd.md 19.4, 19.7).
+//!
+//! Their names pass the check that names of definitions pass. A deletion deletes the instances, held by the finalizer of
+//! definitions, unless a definition is there to keep them: then only the registration goes, and what is stored stays.
+
+use std::sync::Arc;
+
+use machinery::{FieldError, FieldPath, Status, Value};
+use schema::definition::{
+    self, CLEANUP_FINALIZER, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party,
+    third_party_versions,
+};
+
+use super::{Context, Request, bootstrap, definitions};
+use crate::objects::Stored;
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+use crate::resource::{Resource, registrations};
+
+pub fn is_registration(resource: &Resource) -> bool {
+    resource.group == THIRD_PARTY_GROUP && resource.plural == THIRD_PARTY_RESOURCES
+}
+
+/// The resource of ThirdPartyResources themselves, if they are served.
+fn served(context: &Context) -> Option<Arc<Resource>> {
+    context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
+}
+
+/// As definitions, the ThirdPartyResources of a group, but for the one that a definition of this name keeps.
+pub fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
+    if served(context).is_none() {
+        return vec![];
+    }
+    let others = registrations(&context.objects, group).into_iter().filter(|(names, _)| names.definition() != except);
+    others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
+}
+
+/// Refuses a body that says where in no namespace it belongs.
+pub fn check_scope(request: &Request, object: &Value) -> Result<(), Status> {
+    if !is_registration(&request.resource) || object.str_at(&["metadata", "namespace"]).is_empty() {
+        return Ok(());
+    }
+    let error = FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type");
+    Err(refused(request, object, error))
+}
+
+/// Refuses names that something else has already.
+pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
+    if !is_registration(&request.resource) {
+        return Ok(());
+    }
+    let name = object.str_at(&["metadata", "name"]);
+    let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
+    let shipped = context.registry.get(&names.group, &names.plural).is_some_and(|resource| !resource.is_custom());
+    let why = match shipped {
+        true => Some(format!("{:?} is already in use", names.plural)),
+        false => definitions::name_conflict(context, object, &names),
+    };
+    let Some(why) = why else { return Ok(()) };
+    let (path, value) = (FieldPath::new("metadata.name"), Value::from(name));
+    let detail = format!("{} {} cannot be served in group {}: {why}", names.kind, names.plural, names.group);
+    Err(refused(request, object, FieldError::invalid(&path, &value, detail)))
+}
+
+fn refused(request: &Request, object: &Value, error: FieldError) -> Status {
+    let resource = &request.resource;
+    Status::invalid(&resource.group, &resource.kind, object.str_at(&["metadata", "name"]), &[error])
+}
+
+/// What becomes of the instances when a ThirdPartyResource is deleted: `marked` is held until they are gone, or a
+/// definition keeps them. One that is in the way is an error.
+pub async fn before_deletion(
+    context: &Context,
+    request: &Request,
+    dry_run: bool,
+    current: &Stored,
+    marked: &mut Value,
+) -> Result<(), Status> {
+    if !is_registration(&request.resource) || current.meta.deleting {
+        return Ok(());
+    }
+    if let Some(names) = successor(context, marked)? {
+        return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
+    }
+    let mut finalizers = marked.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    finalizers.push(Value::from(CLEANUP_FINALIZER));
+    marked.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
+    Ok(())
+}
+
+/// The names of the definition that keeps the instances of a ThirdPartyResource; `None` if there is no definition.
+fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>, Status> {
+    let Ok(names) = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"])) else { return Ok(None) };
+    let name = names.definition();
+    let definitions = context.objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
+    let Some(stored) = definitions.get(&name).filter(|stored| !stored.meta.deleting) else { return Ok(None) };
+    let definition = stored.body.to_value(0);
+    let kept =
+        keeps_third_party(&definition, registration).and_then(|()| stored_versions_fit(context, &definition, &names));
+    kept.map(|()| Some(names)).map_err(|why| {
+        let why = format!(
+            "the CustomResourceDefinition {name:?} does not fit: {why}; correct it to keep the instances, or delete it to delete them too"
+        );
+        let name = registration.str_at(&["metadata", "name"]);
+        Status::conflict(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, name, &why)
+    })
+}
+
+/// The versions in which instances are stored, each once.
+fn stored_versions(context: &Context, names: &ThirdPartyNames) -> Vec<String> {
+    let (root, _) = context.objects.collection(&names.group.as_str().into(), &names.plural.as_str().into()).latest();
+    let mut versions: Vec<String> = vec![];
+    for stored in root.values() {
+        let version = stored.body.to_value(0).str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default().to_owned();
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    versions
+}
+
+fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdPartyNames) -> Result<(), String> {
+    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let known = |name: &String| versions.iter().any(|version| version.str_at(&["name"]) == name);
+    match stored_versions(context, names).iter().find(|name| !known(name)) {
+        Some(name) => Err(format!("instances are stored in version {name:?}, which it does not have")),
+        None => Ok(()),
+    }
+}
+
+/// Lets a definition know in which versions it will find instances.
+async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
+    let found = stored_versions(context, names);
+    // writes on their way are stored in the first
+    let first = third_party_versions(registration).into_iter().take(1);
+    let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
+    let add = |definition: &mut Value| add_stored_versions(definition, &versions);
+    bootstrap::change_as_server(context, &resource, &names.definition(), "status", add).await
+}
+
+/// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
+pub async fn finalize(context: &Context) {
+    let Some(resource) = served(context) else { return };
+    let (root, _) = resource.collection.latest();
+    for (name, _) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
+        if let Err(status) = finalize_one(context, &resource, name).await {
+            tracing::warn!(registration = %name, error = %status, "instances cannot be deleted yet");
+        }
+    }
+}
+
+async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
+    let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
+    // another one of the same names may be the one that is served
+    let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
+    if served.is_some_and(|served| served.terminating) {
+        super::delete::delete_instances(context, &names.group, &names.plural).await?;
+        if !context.objects.collection(&names.group.as_str().into(), &names.plural.as_str().into()).is_empty() {
+            return Ok(());
+        }
+    }
+    bootstrap::change_as_server(context, resource, name, "status", definition::remove_cleanup_finalizer).await?;
+    definitions::settle_group(context, &names.group).await;
+    Ok(())
+}
