@@ -395,7 +395,7 @@ impl Edge {
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-            Media::Cbor => "application/cbor-seq",
+            Media::Cbor => negotiate::CBOR_SEQUENCE,
             _ => Media::Json.as_str(),
         };
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
@@ -450,7 +450,7 @@ impl crate::discovery::Render for Reply {
     type Answer = Answer;
 
     fn json(&self, value: &machinery::Value) -> Answer {
-        match self.plain.iter().find(|a| a.media != Media::Protobuf) {
+        match self.plain.iter().find(|a| matches!(a.media, Media::Json | Media::Yaml)) {
             Some(accepted) => self.tree(StatusCode::OK, value, accepted),
             None => self.status(&negotiate::not_acceptable(self.served, false)),
         }
