@@ -16,6 +16,7 @@ from urllib.parse import urlparse
 
 import bad_input
 import cel_cases
+import front_door
 import store_cases
 from pintle import TOKEN, Pintle, eventually, insecure
 
@@ -377,7 +378,7 @@ def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
              account_tokens, account_flags, refused_before_the_body, roles_are_reconciled, controllers, quotas,
-             bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES]
+             bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -164,6 +164,10 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 600, help_heading = "Serving")]
     pub max_requests_inflight: usize,
 
+    /// How long the server goes on serving, not ready any more, when it is told to stop.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, help_heading = "Serving")]
+    pub shutdown_delay_duration: std::time::Duration,
+
     /// How long open requests may take when the server stops.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Serving")]
     pub shutdown_grace_period: std::time::Duration,

@@ -41,6 +41,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         runtime,
         request_timeout: flags.request_timeout,
         inflight_max: flags.max_requests_inflight,
+        shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -12,6 +12,7 @@ mod digest;
 mod discovery;
 mod http;
 mod limits;
+mod metrics;
 mod objects;
 mod openapi;
 mod request;
@@ -58,6 +59,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Requests that may run at once, watches aside; 0 for any number.
     pub inflight_max: usize,
+    /// How long the server goes on serving, not ready any more, when it is told to stop.
+    pub shutdown_delay: Duration,
     /// How long open requests may take when the server stops.
     pub grace: Duration,
 }
@@ -66,6 +69,8 @@ pub struct Config {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
+    edge: Arc<http::Edge>,
+    delay: Duration,
     serving: tokio::task::JoinHandle<()>,
 }
 
@@ -89,15 +94,18 @@ impl Server {
             config.feature_gates,
         );
         let edge = Arc::new(edge);
-        let listener = http::Listener::bind(config.address, &config.tls, edge).await?;
+        let listener = http::Listener::bind(config.address, &config.tls, edge.clone()).await?;
         let address = listener.address().map_err(|error| error.to_string())?;
         accounts.set_address(address);
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
-        Ok(Server { address, stop, serving })
+        Ok(Server { address, stop, edge, delay: config.shutdown_delay, serving })
     }
 
-    /// Stops accepting, ends watches, lets open requests finish within the grace period.
+    /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
+    /// grace period (api-machinery 20.2).
     pub async fn stop(self) {
+        self.edge.health.drain();
+        tokio::time::sleep(self.delay).await;
         self.stop.send_replace(true);
         let _ = self.serving.await;
     }

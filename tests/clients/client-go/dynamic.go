@@ -120,7 +120,10 @@ func scaled(ctx context.Context) {
 	cases.Get(client.Create(ctx, newBoat("anna", 2), metav1.CreateOptions{}))
 	found := cases.Get(discovery.NewDiscoveryClientForConfig(config()))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
-	scales := cases.Get(scale.NewForConfig(config(), mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(found))).Scales(space)
+	// it reads no CBOR, so it must not be left to the preference of all clients
+	plain := config()
+	plain.ContentType = "application/json"
+	scales := cases.Get(scale.NewForConfig(plain, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(found))).Scales(space)
 	now := cases.Get(scales.Get(ctx, boats.GroupResource(), "anna", metav1.GetOptions{}))
 	cases.Equal("replicas", now.Spec.Replicas, int32(1))
 	now.Spec.Replicas = 4

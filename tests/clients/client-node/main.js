@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import * as k8s from '@kubernetes/client-node'
+import WebSocket from 'ws'
 import { end, eventually, refusal, run, test } from './cases.js'
 
 const config = new k8s.KubeConfig()
@@ -146,6 +147,34 @@ test('a watch from the current state ends its beginning with a bookmark', async 
   assert.deepEqual(seen.map(([type]) => type), ['ADDED', 'BOOKMARK'])
   assert.equal(seen[1][1].metadata.annotations['k8s.io/initial-events-end'], 'true')
   request.abort()
+})
+
+test('a WebSocket watches, with a token as browsers show it', async () => {
+  const space = await namespace(), name = 'captain', at = { namespace: space, name }
+  await core.createNamespacedServiceAccount({ namespace: space, body: { metadata: { name } } })
+  const { status: { token } } = await core.createNamespacedServiceAccountToken({ ...at, body: { spec: {} } })
+  const shown = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`
+  const server = config.getCurrentCluster(), path = `/api/v1/namespaces/${space}/configmaps?watch=1`
+  const open = protocols => new WebSocket(server.server.replace('https', 'wss') + path, protocols, {
+    ca: Buffer.from(server.caData, 'base64'), origin: 'https://boats.example.com',
+  })
+  const refused = protocols => new Promise(resolve => open(protocols).once('error', error => resolve(error.message)))
+  assert.match(await refused(['base64url.bearer.authorization.k8s.io.bm9ib2R5', 'v4.channel.k8s.io']), /401/)
+  assert.match(await refused([shown]), /401/)
+  assert.match(await refused([shown, 'v4.channel.k8s.io']), /403/)
+  const rbac = config.makeApiClient(k8s.RbacAuthorizationV1Api)
+  await rbac.createNamespacedRoleBinding({ namespace: space, body: {
+    metadata: { name }, subjects: [{ kind: 'ServiceAccount', ...at }],
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+  } })
+  const socket = open([shown, 'v4.channel.k8s.io']), seen = []
+  socket.on('message', data => seen.push(JSON.parse(data)))
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+  assert.equal(socket.protocol, 'v4.channel.k8s.io')
+  await core.createNamespacedConfigMap({ namespace: space, body: { metadata: { name: 'log' } } })
+  await eventually(() => seen.some(({ type, object }) => type === 'ADDED' && object.metadata.name === 'log'))
+  socket.close()
+  await new Promise(resolve => socket.once('close', resolve))
 })
 
 test('a definition is deleted, and its objects with it', async () => {

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod certificate;
+pub mod websocket;
 
 use std::collections::HashMap;
 
@@ -21,6 +22,8 @@ pub struct Credentials<'a> {
     pub certificate: &'a ClientCertificate,
     /// The Authorization header.
     pub authorization: Option<&'a str>,
+    /// The sub-protocols that a WebSocket was asked for with; browsers have no other place for a token.
+    pub protocols: Option<&'a str>,
 }
 
 /// The configured ways to say who one is.
@@ -87,9 +90,12 @@ impl Authentication {
         if let Some(user) = certificate.user() {
             return Ok(user.clone());
         }
-        let bearer = credentials.authorization.and_then(bearer);
-        match bearer {
-            Some(token) => match self.token(objects, token, &[]) {
+        let shown = match credentials.authorization.and_then(bearer) {
+            Some(token) => Some(token.to_owned()),
+            None => credentials.protocols.map(websocket::token).transpose()?.flatten(),
+        };
+        match shown {
+            Some(token) => match self.token(objects, &token, &[]) {
                 Ok(identity) => Ok(identity.user),
                 Err(why) => {
                     tracing::debug!(why, "a bearer token was refused");
@@ -138,7 +144,7 @@ mod tests {
         let authentication = Authentication::with_tokens("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
         let ask = |header: Option<&str>| {
             let certificate = &ClientCertificate::None;
-            authentication.authenticate(&objects, &Credentials { certificate, authorization: header })
+            authentication.authenticate(&objects, &Credentials { certificate, authorization: header, protocols: None })
         };
         let ann = ask(Some("bearer t1")).unwrap();
         assert_eq!(ann.name, "ann");
@@ -154,7 +160,7 @@ mod tests {
         let authentication = Authentication::with_tokens("t1,ann,1").unwrap();
         let ask = |header: Option<&str>| {
             let certificate = &ClientCertificate::Refused;
-            authentication.authenticate(&objects, &Credentials { certificate, authorization: header })
+            authentication.authenticate(&objects, &Credentials { certificate, authorization: header, protocols: None })
         };
         assert_eq!(ask(None).unwrap_err(), unauthorized());
         assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());

@@ -8,11 +8,13 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTE
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use machinery::status::Reason;
+use machinery::status::{Details, Reason};
 use machinery::{Status, Text};
+use prometheus_client::metrics::gauge::Gauge;
 
 use super::body::Body;
 use super::health::Health;
+use super::measure::{self, Measured, Running, request_kind};
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use super::watch::Stream;
@@ -20,6 +22,7 @@ use super::websocket;
 use crate::authentication::{ClientCertificate, Credentials};
 use crate::authorization::{Authorized, authorize, impersonate};
 use crate::discovery::{Discovery, Render as _};
+use crate::metrics::{AttemptResult, METRICS};
 use crate::openapi::OpenApi;
 use crate::request::{FeatureGates, RequestInfo, User, Verb};
 use crate::resource::{Resource, Version};
@@ -91,20 +94,44 @@ impl Edge {
     }
 
     async fn answer(self: Arc<Self>, certificate: &ClientCertificate, request: http::Request<Incoming>) -> Answer {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
+        let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
+        let answer = self.answer_to(certificate, info, parts, body).await;
+        measured.end(&answer);
+        answer
+    }
+
+    async fn answer_to(
+        self: Arc<Self>,
+        certificate: &ClientCertificate,
+        info: RequestInfo,
+        mut parts: http::request::Parts,
+        body: Incoming,
+    ) -> Answer {
         let reply = reply(self.served, &info, &parts.headers);
         let watching = info.verb == Verb::Watch;
+        if *self.stop.borrow() && !watching {
+            let message = "apiserver is shutting down";
+            return reply.status(
+                &Status::new(Reason::ServiceUnavailable, message)
+                    .with_details(Details { retry_after_seconds: 1, ..Details::default() }),
+            );
+        }
         let timeout = match self.timeout(&info) {
             Ok(timeout) => timeout,
             Err(status) => return reply.status(&status),
         };
-        let Some(_permit) = self.admit(&info, certificate.user()) else {
+        let user = match self.identify(certificate, &parts.headers) {
+            Ok(user) => user,
+            Err(status) => return reply.status(&status),
+        };
+        let Some(_permit) = self.admit(&info, &user) else {
             let mut response = respond::text(429, "Too many requests, please try again later.");
             set(response.headers_mut(), "retry-after", "1");
             return response;
         };
-        let authorized = match self.identify(certificate, &parts.headers, info) {
+        let authorized = match self.authorize(user, &parts.headers, info) {
             Ok(authorized) => authorized,
             Err(status) => return reply.status(&status),
         };
@@ -138,25 +165,34 @@ impl Edge {
     }
 
     /// A place among the requests in flight; watches and administrators need none.
-    fn admit(&self, info: &RequestInfo, user: Option<&User>) -> Option<Permit<'_>> {
-        let free =
-            self.inflight_max == 0 || info.verb == Verb::Watch || user.is_some_and(|u| u.in_group(User::MASTERS));
-        let permit = Permit { inflight: &self.inflight };
+    fn admit(&self, info: &RequestInfo, user: &User) -> Option<Permit<'_>> {
+        if info.verb == Verb::Watch {
+            return Some(Permit { inflight: None });
+        }
+        let gauge = METRICS.current_inflight_requests.get_or_create_owned(&request_kind(info.verb, &info.method));
         let now = self.inflight.fetch_add(1, Ordering::Relaxed);
+        gauge.inc();
+        let permit = Permit { inflight: Some((&self.inflight, gauge)) };
+        let free = self.inflight_max == 0 || user.in_group(User::MASTERS);
         (free || now < self.inflight_max as u64).then_some(permit)
     }
 
-    fn identify(
-        &self,
-        certificate: &ClientCertificate,
-        headers: &HeaderMap,
-        info: RequestInfo,
-    ) -> Result<Authorized, Status> {
+    fn identify(&self, certificate: &ClientCertificate, headers: &HeaderMap) -> Result<User, Status> {
         let authorization = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
-        let credentials = Credentials { certificate, authorization };
-        let (rbac, objects) = (&self.context.rbac, &self.context.objects);
-        let user = self.context.authentication.authenticate(objects, &credentials)?;
-        authorize(rbac, impersonate(rbac, user, headers)?, info)
+        let protocols = websocket::is_asked(headers).then(|| websocket::protocols(headers));
+        let credentials = Credentials { certificate, authorization, protocols: protocols.as_deref() };
+        let found = self.context.authentication.authenticate(&self.context.objects, &credentials);
+        let result = if found.is_ok() { "success" } else { "failure" };
+        METRICS.authentication_attempts.get_or_create(&AttemptResult { result }).inc();
+        found
+    }
+
+    fn authorize(&self, user: User, headers: &HeaderMap, info: RequestInfo) -> Result<Authorized, Status> {
+        let rbac = &self.context.rbac;
+        let judged = impersonate(rbac, user, headers).and_then(|user| authorize(rbac, user, info));
+        let result = if judged.is_ok() { "allowed" } else { "denied" };
+        METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
+        judged
     }
 
     async fn handle(
@@ -213,7 +249,10 @@ impl Edge {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
             }
-            "/metrics" => return self.metrics(),
+            "/metrics" => {
+                let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+                return self.metrics(accept);
+            }
             _ => {}
         }
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
@@ -258,22 +297,10 @@ impl Edge {
         Some(response)
     }
 
-    fn metrics(&self) -> Answer {
-        let mut text = String::new();
-        let panics = self.panics.load(Ordering::Relaxed);
-        let inflight = self.inflight.load(Ordering::Relaxed);
-        text.push_str("# TYPE apiserver_current_inflight_requests gauge\n");
-        text.push_str(&format!("apiserver_current_inflight_requests{{request_kind=\"readOnly\"}} {inflight}\n"));
-        text.push_str("# TYPE apiserver_request_panics_total counter\n");
-        text.push_str(&format!("apiserver_request_panics_total {panics}\n"));
-        text.push_str("# TYPE apiserver_resource_objects gauge\n");
-        for ((group, plural), resource) in self.context.registry.snapshot().iter() {
-            let count = resource.collection.len();
-            let labels = format!("group=\"{group}\",resource=\"{plural}\"");
-            text.push_str(&format!("apiserver_resource_objects{{{labels}}} {count}\n"));
-        }
+    fn metrics(&self, accept: &str) -> Answer {
+        let (format, text) = measure::expose(&self.context.registry, accept);
         let mut response = respond::text(200, &text);
-        set(response.headers_mut(), CONTENT_TYPE.as_str(), "text/plain; version=0.0.4; charset=utf-8");
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), format);
         response
     }
 
@@ -387,15 +414,16 @@ impl Edge {
         };
         let accepted =
             reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
+        let running = Running::begin(&request);
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
-        let stream = Box::new(Stream { watch, accepted, first: true });
+        let stream = Box::new(Stream { watch, accepted, first: true, running });
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-            Media::Cbor => "application/cbor-seq",
+            Media::Cbor => negotiate::CBOR_SEQUENCE,
             _ => Media::Json.as_str(),
         };
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
@@ -410,6 +438,7 @@ async fn survive(panics: &AtomicU64, audit_id: &str, request: impl Future<Output
         Ok(response) => response,
         Err(error) => {
             panics.fetch_add(1, Ordering::Relaxed);
+            METRICS.request_panics.inc();
             tracing::error!(%error, audit_id, "a request panicked");
             respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
         }
@@ -450,7 +479,7 @@ impl crate::discovery::Render for Reply {
     type Answer = Answer;
 
     fn json(&self, value: &machinery::Value) -> Answer {
-        match self.plain.iter().find(|a| a.media != Media::Protobuf) {
+        match self.plain.iter().find(|a| matches!(a.media, Media::Json | Media::Yaml)) {
             Some(accepted) => self.tree(StatusCode::OK, value, accepted),
             None => self.status(&negotiate::not_acceptable(self.served, false)),
         }
@@ -472,14 +501,17 @@ impl crate::discovery::Render for Reply {
     }
 }
 
-/// A place among the requests in flight.
+/// A place among the requests in flight; watches take none.
 struct Permit<'a> {
-    inflight: &'a AtomicU64,
+    inflight: Option<(&'a AtomicU64, Gauge)>,
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.inflight.fetch_sub(1, Ordering::Relaxed);
+        if let Some((inflight, gauge)) = &self.inflight {
+            inflight.fetch_sub(1, Ordering::Relaxed);
+            gauge.dec();
+        }
     }
 }
 

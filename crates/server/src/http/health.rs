@@ -14,13 +14,18 @@ use crate::request::Query;
 /// What the server says of its health.
 pub struct Health {
     /// Shutdown has begun: not ready any more.
-    pub draining: AtomicBool,
+    draining: AtomicBool,
     store: Arc<dyn store::Store>,
 }
 
 impl Health {
     pub fn new(store: Arc<dyn store::Store>) -> Health {
         Health { draining: AtomicBool::new(false), store }
+    }
+
+    /// Shutdown begins.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
     }
 
     /// A store that takes no writes makes the server not ready; it lives on, since it still reads and may recover.

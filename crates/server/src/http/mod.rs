@@ -4,6 +4,7 @@ mod body;
 mod chain;
 mod health;
 mod listener;
+mod measure;
 mod negotiate;
 mod respond;
 mod table;

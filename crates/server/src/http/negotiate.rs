@@ -4,6 +4,9 @@ use crate::request::FeatureGates;
 use machinery::Status;
 use machinery::status::Reason;
 
+/// What a watch in CBOR is.
+pub const CBOR_SEQUENCE: &str = "application/cbor-seq";
+
 /// A media type that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -159,7 +162,11 @@ pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> 
 pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
     let list = if stream {
         let streamed = served.iter().filter(|media| **media != Media::Yaml);
-        streamed.map(|media| format!("{};stream=watch", media.as_str())).collect::<Vec<_>>().join(", ")
+        let stream = |media: &Media| match media {
+            Media::Cbor => CBOR_SEQUENCE.to_owned(),
+            media => format!("{};stream=watch", media.as_str()),
+        };
+        streamed.map(stream).collect::<Vec<_>>().join(", ")
     } else {
         media_list(served)
     };
@@ -214,10 +221,6 @@ mod tests {
         let (plain, table) = ("application/cbor", "application/cbor;as=Table;v=v1;g=meta.k8s.io");
         assert_eq!([plain, table].map(|accept| first(false, accept)), [None, None]);
         assert_eq!([plain, table].map(|accept| first(true, accept)), [Some(Media::Cbor), None]);
-        assert!(
-            not_acceptable(Media::served(FeatureGates { cbor: true }), true)
-                .message
-                .ends_with("application/cbor;stream=watch")
-        );
+        assert!(not_acceptable(Media::served(FeatureGates { cbor: true }), true).message.ends_with(CBOR_SEQUENCE));
     }
 }

@@ -5,6 +5,7 @@ use machinery::value::write_json;
 use machinery::{Value, cbor, protobuf};
 
 use super::body::{NextPiece, Pieces};
+use super::measure::Running;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use crate::verbs::{Shown, Watch, WatchEvent};
@@ -14,6 +15,7 @@ pub struct Stream {
     pub watch: Watch,
     pub accepted: Accepted,
     pub first: bool,
+    pub running: Running,
 }
 
 impl Pieces for Stream {
@@ -21,6 +23,7 @@ impl Pieces for Stream {
         Box::pin(async move {
             loop {
                 let events = self.watch.next().await?;
+                self.running.events.inc_by(events.len() as u64);
                 let mut out = Vec::with_capacity(1024 * events.len().max(1));
                 for event in &events {
                     self.write(event, &mut out);

@@ -13,11 +13,9 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
 use super::respond::{self, set};
+use crate::authentication::websocket::TOKEN_PROTOCOL;
 
 type Answer = Response<Body>;
-
-/// What a sub-protocol that carries a bearer token begins with (api-machinery 13).
-const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -61,16 +59,21 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
     set(response.headers_mut(), "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
-    if let Some(protocol) = protocol(headers) {
+    if let Some(protocol) = protocol(&protocols(headers)) {
         set(response.headers_mut(), "sec-websocket-protocol", protocol);
     }
     response
 }
 
-/// The first sub-protocol that is offered and is no token.
-fn protocol(headers: &HeaderMap) -> Option<&str> {
-    let mut offered = text(headers, "sec-websocket-protocol").split(',').map(str::trim);
-    offered.find(|name| !name.is_empty() && !name.starts_with(TOKEN))
+/// The sub-protocols that are offered, joined by commas.
+pub fn protocols(headers: &HeaderMap) -> String {
+    let lines = headers.get_all("sec-websocket-protocol").iter().filter_map(|line| line.to_str().ok());
+    lines.collect::<Vec<_>>().join(",")
+}
+
+/// The first of them that is no token.
+fn protocol(offered: &str) -> Option<&str> {
+    offered.split(',').map(str::trim).find(|name| !name.is_empty() && !name.starts_with(TOKEN_PROTOCOL))
 }
 
 /// A browser says where its page is from, and so must everybody.

@@ -12,7 +12,9 @@ use super::collection::Collection;
 use super::event::Event;
 use super::key::Key;
 use super::stored::{Body, Meta, Stored};
+use crate::clock;
 use crate::limits;
+use crate::metrics::{METRICS, StoreOperation};
 
 type Id = (Text, Text);
 /// A change that was read: its key, and the object unless that was deleted.
@@ -198,7 +200,9 @@ impl Objects {
         let flight = (bytes.clone(), body, meta, clean);
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), flight);
         let expected = expected.map_or(Expected::Absent, Expected::At);
-        let result = self.commit(Write { key: place.clone(), expected, value: Some(bytes.clone()) }).await;
+        let operation = if expected == Expected::Absent { "create" } else { "update" };
+        let write = Write { key: place.clone(), expected, value: Some(bytes.clone()) };
+        let result = self.commit(key, operation, write).await;
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == bytes.as_ptr()) {
             in_flight.remove(&place);
@@ -208,11 +212,16 @@ impl Objects {
 
     /// Deletes an object that was last written at `expected`.
     pub async fn delete(&self, key: &Key, expected: Revision) -> Result<Revision, Refused> {
-        self.commit(Write { key: key.to_bytes(), expected: Expected::At(expected), value: None }).await
+        let write = Write { key: key.to_bytes(), expected: Expected::At(expected), value: None };
+        self.commit(key, "delete", write).await
     }
 
-    async fn commit(&self, write: Write) -> Result<Revision, Refused> {
-        match self.store.commit(write).await {
+    async fn commit(&self, key: &Key, operation: &'static str, write: Write) -> Result<Revision, Refused> {
+        let began = clock::instant();
+        let result = self.store.commit(write).await;
+        let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
+        METRICS.wrote(&operation, began.elapsed(), result.is_err());
+        match result {
             Ok(revision) => {
                 self.wait_for(revision).await;
                 Ok(revision)

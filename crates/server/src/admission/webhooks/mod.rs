@@ -2,6 +2,7 @@
 //!
 //! Mutating ones are called one after the other, by the names of their configurations; validating ones all at once.
 
+mod measure;
 mod review;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use machinery::{Status, Text, Value};
 use super::expressions::{Expression, Shown, Subject, all_hold, compile};
 use super::matching::Matching;
 use super::{Attributes, World};
+use crate::clock;
 use crate::objects::{Event, EventKind, Key};
 use crate::resource::Version;
 use crate::resource::builtin::Scope;
@@ -107,8 +109,21 @@ impl Hook {
         }
     }
 
-    /// Asks the webhook; answers the patched object, if it changes it.
+    /// Asks the webhook, and counts that; answers the patched object, if it changes it.
     async fn call(
+        &self,
+        client: &Client,
+        attributes: &Attributes<'_>,
+        version: &Version,
+        shown: &Shown,
+    ) -> Result<Option<Value>, Failure> {
+        let began = clock::instant();
+        let result = self.ask(client, attributes, version, shown).await;
+        measure::called(self, attributes.operation, began.elapsed(), result.as_ref().err());
+        result
+    }
+
+    async fn ask(
         &self,
         client: &Client,
         attributes: &Attributes<'_>,

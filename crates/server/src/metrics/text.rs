@@ -1,0 +1,69 @@
+//! The exposition formats: OpenMetrics for those who ask for it, else Prometheus text 0.0.4.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub fn expose(registry: &Registry, accept: &str) -> (&'static str, String) {
+    let mut text = String::new();
+    // writing to memory does not fail
+    let _ = encode(&mut text, registry);
+    match accept.contains("application/openmetrics-text") {
+        true => (OPEN_METRICS, text),
+        false => (PROMETHEUS, older(&text)),
+    }
+}
+
+/// The older format: counters are described by their whole name, and nothing marks the end.
+fn older(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let described = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '));
+        let next = lines.peek().copied().unwrap_or_default();
+        let counts = |name: &str| next == format!("# TYPE {name} counter");
+        match described {
+            Some((name, help)) if counts(name) => {
+                out.push_str(&format!("# HELP {name}_total {help}\n# TYPE {name}_total counter\n"));
+                lines.next();
+            }
+            _ if line == "# EOF" => {}
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    #[test]
+    fn both_formats_are_spoken() {
+        let mut registry = Registry::default();
+        let (asked, open) = (Counter::<u64>::default(), Gauge::<i64>::default());
+        registry.register("asked", "What was asked", asked.clone());
+        registry.register("open", "What is open", open.clone());
+        asked.inc();
+        open.set(2);
+        let (kind, text) = expose(&registry, "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
+        assert_eq!(kind, OPEN_METRICS);
+        assert_eq!(
+            text.lines().take(3).collect::<Vec<_>>(),
+            ["# HELP asked What was asked.", "# TYPE asked counter", "asked_total 1"]
+        );
+        assert!(text.ends_with("# EOF\n"));
+        let (kind, text) = expose(&registry, "*/*");
+        assert_eq!(kind, PROMETHEUS);
+        let wanted = "# HELP asked_total What was asked.\n# TYPE asked_total counter\nasked_total 1\n\
+                      # HELP open What is open.\n# TYPE open gauge\nopen 2\n";
+        assert_eq!(text, wanted);
+    }
+}

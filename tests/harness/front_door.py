@@ -1,0 +1,217 @@
+"""The front door: health, metrics, limits, timeouts, shutdown, and encodings behind their switch."""
+import http.client
+import re
+import signal
+from urllib.parse import urlparse
+
+from pintle import TOKEN, Pintle, eventually, insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+class Half:
+    """A request whose body does not come."""
+
+    def __init__(self, server, token, query=""):
+        url = urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        self.connection.putrequest("POST", MAPS + query)
+        for name, value in {"Authorization": "Bearer " + token, "Content-Type": "application/json",
+                            "Content-Length": "100"}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders(b"{")
+
+    def answer(self):
+        response = self.connection.getresponse()
+        return response.status, response.read().decode(), response.headers
+
+    def close(self):
+        self.connection.close()
+
+
+def text(server, path, **more):
+    status, answer, headers = server.request("GET", path, **more)
+    return status, answer, headers["content-type"]
+
+
+def health(args):
+    plain = "text/plain; charset=utf-8"
+    with Pintle(args.binary) as server:
+        for endpoint, more in (("healthz", []), ("livez", []), ("readyz", ["informer-sync", "shutdown"])):
+            assert text(server, "/" + endpoint, token=None) == (200, "ok", plain), endpoint
+            checks = ["ping", "log", "storage", *more]
+            lines = "".join(f"[+]{check} ok\n" for check in checks)
+            assert text(server, f"/{endpoint}?verbose") == (200, f"{lines}{endpoint} check passed\n", plain), endpoint
+            lines = lines.replace("[+]ping ok", "[+]ping excluded: ok")
+            lines += 'warn: some health checks cannot be excluded: no matches for "boat"\n'
+            excluded = text(server, f"/{endpoint}?verbose&exclude=ping&exclude=boat")
+            assert excluded == (200, f"{lines}{endpoint} check passed\n", plain), excluded
+            assert text(server, f"/{endpoint}/ping") == (200, "ok", plain), endpoint
+            assert text(server, f"/{endpoint}/boat")[0] == 404
+
+
+def audit_ids(args):
+    with Pintle(args.binary) as server:
+        for path in (MAPS, "/readyz", "/nowhere", "/api/v1/boats"):
+            headers = server.request("GET", path)[2]
+            assert UUID.fullmatch(headers["audit-id"]), (path, headers)
+            assert headers["cache-control"] == "no-cache, private", headers
+            assert server.request("GET", path, headers={"Audit-ID": "mine"})[2]["audit-id"] == "mine"
+        assert server.request("GET", MAPS, token="wrong", headers={"Audit-ID": "mine"})[2]["audit-id"] == "mine"
+
+
+def metrics_of(server, **more):
+    """The samples by name and labels, and the types by name."""
+    _, answer, headers = server.request("GET", "/metrics", **more)
+    lines = answer.splitlines()
+    types = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
+    samples = [re.fullmatch(r"([a-z_]+)(?:\{(.*)\})? (\S+)", line) for line in lines if not line.startswith("#")]
+    return [(s[1], dict(re.findall(r'(\w+)="([^"]*)"', s[2] or "")), float(s[3])) for s in samples], types, headers
+
+
+def value(samples, name, **labels):
+    found = [v for n, have, v in samples if n == name and all(have.get(key) == want for key, want in labels.items())]
+    assert len(found) == 1, (name, labels, found)
+    return found[0]
+
+
+def metrics(args):
+    with Pintle(args.binary) as server:
+        for number in range(3):
+            server.ok("POST", MAPS, {"metadata": {"name": f"map-{number}"}})
+        server.ok("POST", MAPS + "?dryRun=All", {"metadata": {"name": "dry"}})
+        server.ok("POST", MAPS.replace("configmaps", "secrets"), {"metadata": {"name": "secret"}})
+        assert server.request("POST", MAPS, {"metadata": {"name": "map-0"}})[0] == 409
+        server.ok("PATCH", MAPS + "/map-0?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap"},
+                  headers={"Content-Type": "application/apply-patch+yaml"})
+        server.ok("GET", MAPS + "?fieldSelector=metadata.name%3Dmap-0")
+        for stranger in ("/apis/a.example.com/v1/boats", "/api/v1/boats", "/somewhere", MAPS + "/map-0/boat"):
+            assert server.request("GET", stranger)[0] == 404, stranger
+        assert server.request("GET", MAPS, token="wrong")[0] == 401
+        watch = Half.__new__(Half)
+        url = urlparse(server.url)
+        watch.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        watch.connection.request("GET", MAPS + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+                                 headers={"Authorization": "Bearer " + TOKEN})
+        events = watch.connection.getresponse()
+        for _ in range(3):
+            events.readline()
+        samples, types, headers = metrics_of(server)
+        assert headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8", headers
+        maps = {"group": "", "version": "v1", "resource": "configmaps"}
+        requests = {"component": "apiserver", "subresource": "", **maps}
+        total = "apiserver_request_total"
+        assert types[total] == "counter" and types["apiserver_request_duration_seconds"] == "histogram", types
+        assert value(samples, total, verb="POST", code="201", dry_run="", scope="resource", **requests) == 3
+        assert value(samples, total, verb="POST", code="201", dry_run="All", **requests) == 1
+        assert value(samples, total, verb="POST", code="409", **requests) == 1
+        assert value(samples, total, verb="APPLY", code="200", **requests) == 1
+        assert value(samples, total, verb="LIST", code="200", scope="resource", **requests) == 1
+        assert value(samples, total, verb="LIST", code="401", scope="namespace", **requests) == 1
+        duration = "apiserver_request_duration_seconds"
+        assert value(samples, duration + "_count", verb="POST", dry_run="", **requests) == 4
+        assert value(samples, duration + "_bucket", verb="POST", dry_run="", le="60.0", **requests) == 4
+        assert value(samples, "apiserver_request_sli_duration_seconds_count", verb="APPLY", **requests) == 1
+        assert value(samples, "apiserver_response_sizes_count", verb="APPLY", **requests) == 1
+        assert value(samples, "apiserver_longrunning_requests", verb="WATCH", scope="namespace", **requests) == 1
+        assert value(samples, "apiserver_watch_events_total", **maps) == 3
+        assert value(samples, "apiserver_current_inflight_requests", request_kind="readOnly") == 1
+        assert value(samples, "apiserver_storage_objects", resource="secrets") == 1
+        assert value(samples, "apiserver_resource_objects", group="rbac.authorization.k8s.io", resource="roles") == 0
+        assert value(samples, "etcd_requests_total", operation="create", group="", resource="configmaps") >= 3
+        assert value(samples, "etcd_request_duration_seconds_count", operation="create", resource="configmaps") >= 3
+        assert value(samples, "authentication_attempts", result="failure") == 1
+        for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds",
+                     "process_start_time_seconds", "kubernetes_build_info"):
+            assert [v for n, _, v in samples if n == name and v > 0], name
+        named = {have["resource"] for _, have, _ in samples if "resource" in have}
+        assert "boats" not in named and not any("boat" in have.get("subresource", "") for _, have, _ in samples), named
+        watch.close()
+        gone = {"verb": "WATCH", "scope": "namespace", **requests}
+        eventually(lambda: value(metrics_of(server)[0], "apiserver_longrunning_requests", **gone) == 0)
+        _, _, headers = metrics_of(server, headers={"Accept": "application/openmetrics-text;version=1.0.0"})
+        assert headers["content-type"].startswith("application/openmetrics-text"), headers
+        assert server.request("GET", "/metrics", token="plain-token")[0] == 403
+
+
+def in_flight(args):
+    rbac = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    everything = {"metadata": {"name": "all"}, "subjects": [{"kind": "User", "name": "plain"}],
+                  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
+    with Pintle(args.binary, "--max-requests-inflight=1") as server:
+        server.ok("POST", rbac, everything)
+        half = Half(server, "plain-token")
+        busy = {"request_kind": "mutating"}
+        eventually(lambda: value(metrics_of(server)[0], "apiserver_current_inflight_requests", **busy) == 1)
+        status, answer, headers = server.request("GET", MAPS, token="plain-token")
+        assert (status, answer) == (429, "Too many requests, please try again later."), (status, answer)
+        assert (headers["retry-after"], headers["content-type"]) == ("1", "text/plain; charset=utf-8"), headers
+        assert server.request("GET", MAPS, token="wrong")[0] == 401, "who asks is found out before"
+        assert server.request("GET", MAPS)[0] == 200, "administrators need no place"
+        terminated = value(metrics_of(server)[0], "apiserver_request_terminations_total", code="429", verb="LIST")
+        assert terminated == 1
+        half.close()
+        eventually(lambda: server.request("GET", MAPS, token="plain-token")[0] == 200)
+
+
+def timeouts(args):
+    late = "Timeout: request did not complete within the allotted timeout"
+    with Pintle(args.binary, "--request-timeout=300ms") as server:
+        for query in ("", "?timeout=0", "?timeout=1h", "?timeout=20ms"):
+            half = Half(server, TOKEN, query)
+            status, answer, _ = half.answer()
+            assert status == 504 and late in answer and '"reason":"Timeout"' in answer, (query, status, answer)
+            half.close()
+        status, answer, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
+        wanted = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+        assert (status, answer["message"]) == (400, wanted), answer
+        assert server.ok("GET", MAPS)["items"] == []
+
+
+def stops_in_steps(args):
+    with Pintle(args.binary, "--shutdown-delay-duration=1s") as server:
+        url = urlparse(server.url)
+        watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        watch.request("GET", MAPS + "?watch=1", headers={"Authorization": "Bearer " + TOKEN})
+        events = watch.getresponse()
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: server.request("GET", "/readyz")[0] == 500)
+        unready = server.request("GET", "/readyz")[1]
+        assert unready.endswith("[-]shutdown failed: reason withheld\nreadyz check failed\n"), unready
+        assert server.request("GET", "/livez")[:2] == (200, "ok")
+        server.ok("POST", MAPS, {"metadata": {"name": "last"}})
+        lines = [line for line in events]
+        assert b'"name":"last"' in lines[-1], "the watch ends cleanly, and after everything was told"
+        assert server.process.wait(timeout=30) == 0
+        server.process.stdout.close()
+        server.process = None
+
+
+def cbor_is_behind_its_switch(args):
+    # {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {"name": "c"}}
+    body = bytes.fromhex("d9d9f7a4") + b"".join((
+        b"\x44kind\x49ConfigMap", b"\x44data\xa1\x41a\x41b", b"\x48metadata\xa1\x44name\x41c", b"\x4aapiVersion\x42v1"))
+    cbor, listed = {"Content-Type": "application/cbor", "Accept": "application/cbor"}, "application/yaml, application/vnd."
+    applied = {"Content-Type": "application/apply-patch+cbor"}
+    with Pintle(args.binary) as server:
+        status, answer, _ = server.request("POST", MAPS, body, headers={"Content-Type": "application/cbor"})
+        assert status == 415 and listed in answer["message"] and "cbor" not in answer["message"], answer
+        assert server.request("GET", MAPS, headers={"Accept": "application/cbor"})[0] == 406
+        assert server.request("PATCH", MAPS + "/c?fieldManager=me", body, headers=applied)[0] == 415
+    with Pintle(args.binary, "--feature-gates=CBORServingAndStorage=true") as server:
+        status, answer, headers = server.request("POST", MAPS, body, headers=cbor)
+        assert (status, headers["content-type"]) == (201, "application/cbor"), (status, answer)
+        assert server.ok("GET", MAPS + "/c")["data"] == {"a": "b"}
+        assert server.ok("PATCH", MAPS + "/d?fieldManager=me", body.replace(b"\x41c", b"\x41d"), headers=applied)["data"] == {"a": "b"}
+        status, answer, headers = server.request("GET", MAPS + "/nobody", headers=cbor)
+        assert (status, headers["content-type"]) == (404, "application/cbor") and "NotFound" in answer, answer
+        status, answer, _ = server.request("POST", MAPS, body[:-1], headers={"Content-Type": "application/cbor"})
+        assert (status, answer["reason"]) == (400, "BadRequest"), answer
+        status, _, headers = server.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers=cbor)
+        assert (status, headers["content-type"]) == (200, "application/cbor-seq"), headers
+        answer = server.request("POST", MAPS, b"", headers={"Content-Type": "text/csv"})[1]
+        assert answer["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), answer
+
+
+CASES = [health, audit_ids, metrics, in_flight, timeouts, stops_in_steps, cbor_is_behind_its_switch]
