@@ -20,51 +20,64 @@ pub struct Member<'a> {
     pub value: Range<usize>,
 }
 
-/// The members of the object that begins at `at`, in their order.
-pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
-    let mut out = vec![];
-    let mut at = at;
-    if *bytes.get(at)? != b'{' {
-        return None;
-    }
-    at += 1;
-    if bytes.get(at) == Some(&b'}') {
-        return Some(out);
-    }
-    loop {
-        let quote = at;
-        let end = skip_string(bytes, at)?;
-        let key = &bytes[quote + 1..end - 1];
-        if bytes.get(end) != Some(&b':') {
-            return None;
-        }
-        let value = end + 1..skip(bytes, end + 1)?;
-        at = value.end;
-        out.push(Member { key, at: quote, value });
-        match bytes.get(at)? {
-            b',' => at += 1,
-            b'}' => return Some(out),
+/// Goes through the members of an object, one after the other.
+struct Members<'a> {
+    bytes: &'a [u8],
+    /// Where the next key begins; none at the end.
+    next: Option<usize>,
+}
+
+impl<'a> Members<'a> {
+    fn of(bytes: &'a [u8], at: usize) -> Option<Members<'a>> {
+        let next = match (bytes.get(at)?, bytes.get(at + 1)?) {
+            (b'{', b'}') => None,
+            (b'{', _) => Some(at + 1),
             _ => return None,
-        }
+        };
+        Some(Members { bytes, next })
+    }
+
+    /// The next key, where its quote stands and where its value begins; `None` inside for the end.
+    fn key(&mut self) -> Option<Option<(&'a [u8], usize, usize)>> {
+        let Some(quote) = self.next else { return Some(None) };
+        let end = skip_string(self.bytes, quote)?;
+        let key = &self.bytes[quote + 1..end - 1];
+        (self.bytes.get(end) == Some(&b':')).then_some(Some((key, quote, end + 1)))
+    }
+
+    /// Tells where the value of the last key has ended.
+    fn ended(&mut self, end: usize) -> Option<()> {
+        self.next = match self.bytes.get(end)? {
+            b',' => Some(end + 1),
+            b'}' => None,
+            _ => return None,
+        };
+        Some(())
     }
 }
 
-/// Where the items of the array that begins at `at` stand.
-fn items(bytes: &[u8], at: usize) -> Option<Vec<Range<usize>>> {
+/// The members of the object that begins at `at`, in their order.
+pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
     let mut out = vec![];
-    let mut at = at + 1;
-    if bytes.get(at) == Some(&b']') {
-        return Some(out);
+    let mut members = Members::of(bytes, at)?;
+    while let Some((key, at, start)) = members.key()? {
+        let value = start..skip(bytes, start)?;
+        members.ended(value.end)?;
+        out.push(Member { key, at, value });
     }
-    loop {
-        let end = skip(bytes, at)?;
-        out.push(at..end);
-        match bytes.get(end)? {
-            b',' => at = end + 1,
-            b']' => return Some(out),
-            _ => return None,
+    Some(out)
+}
+
+/// Where the value of a member of the document begins; what comes behind it is not looked at.
+pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
+    let mut members = Members::of(bytes, 0)?;
+    while let Some((key, _, start)) = members.key()? {
+        if key == name.as_bytes() {
+            return Some(start);
         }
+        members.ended(skip(bytes, start)?)?;
     }
+    None
 }
 
 /// The place behind the value that begins at `at`.
@@ -126,43 +139,69 @@ pub struct Omitted<'a> {
 
 /// The document without some values, and where the placed ones stand.
 pub fn outline(bytes: &[u8], omitted: Omitted<'_>) -> Option<(Value, Vec<Range<usize>>)> {
-    let mut places = vec![];
-    let end = skip(bytes, 0)?;
-    let value = partial(bytes, 0..end, omitted, &mut places, DEPTH_MAX)?;
-    (end == bytes.len()).then_some((value, places))
+    let mut walk = Walk { bytes, omitted, places: vec![] };
+    let (value, end) = walk.value(0, DEPTH_MAX)?;
+    (end == bytes.len()).then_some((value, walk.places))
 }
 
-fn partial(
-    bytes: &[u8],
-    place: Range<usize>,
-    omitted: Omitted<'_>,
-    places: &mut Vec<Range<usize>>,
-    depth: usize,
-) -> Option<Value> {
-    let deeper = depth.checked_sub(1)?;
-    match bytes.get(place.start)? {
-        b'{' => {
-            let mut map = Map::new();
-            for member in members(bytes, place.start)? {
-                let value = if omitted.placed.as_bytes() == member.key {
-                    places.push(member.value);
-                    Value::Int(places.len() as i64 - 1)
-                } else if omitted.dropped.as_bytes() == member.key {
-                    Value::Null
-                } else {
-                    partial(bytes, member.value, omitted, places, deeper)?
-                };
-                map.insert(std::str::from_utf8(member.key).ok().filter(|key| !key.contains('\\'))?, value);
+/// One walk from the first byte to the last.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    omitted: Omitted<'a>,
+    places: Vec<Range<usize>>,
+}
+
+impl Walk<'_> {
+    /// The value that begins at `at`, and the place behind it.
+    fn value(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
+        let deeper = depth.checked_sub(1)?;
+        match self.bytes.get(at)? {
+            b'{' => self.object(at, deeper),
+            b'[' => self.array(at, deeper),
+            _ => {
+                let end = skip(self.bytes, at)?;
+                Some((decode(&self.bytes[at..end]).ok()?, end))
             }
-            Some(Value::Object(map))
         }
-        b'[' => {
-            let items = items(bytes, place.start)?;
-            let items: Option<Vec<Value>> =
-                items.into_iter().map(|place| partial(bytes, place, omitted, places, deeper)).collect();
-            items.map(Value::Array)
+    }
+
+    fn object(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
+        let mut entries = vec![];
+        let mut members = Members::of(self.bytes, at)?;
+        let mut last = at + 1;
+        while let Some((key, _, start)) = members.key()? {
+            let (value, end) = if self.omitted.placed.as_bytes() == key {
+                let place = start..skip(self.bytes, start)?;
+                let end = place.end;
+                self.places.push(place);
+                (Value::Int(self.places.len() as i64 - 1), end)
+            } else if self.omitted.dropped.as_bytes() == key {
+                (Value::Null, skip(self.bytes, start)?)
+            } else {
+                self.value(start, depth)?
+            };
+            members.ended(end)?;
+            last = end;
+            entries.push((std::str::from_utf8(key).ok().filter(|key| !key.contains('\\'))?.into(), value));
         }
-        _ => decode(&bytes[place]).ok(),
+        Some((Value::Object(Map::from_entries(entries, |_| {})), last + 1))
+    }
+
+    fn array(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
+        let mut items = vec![];
+        let mut at = at + 1;
+        if self.bytes.get(at) == Some(&b']') {
+            return Some((Value::Array(items), at + 1));
+        }
+        loop {
+            let (item, end) = self.value(at, depth)?;
+            items.push(item);
+            match self.bytes.get(end)? {
+                b',' => at = end + 1,
+                b']' => return Some((Value::Array(items), end + 1)),
+                _ => return None,
+            }
+        }
     }
 }
 
@@ -182,6 +221,8 @@ mod tests {
         assert_eq!(shown, [("a", r#"{"b":[1,"}"]}"#), (r#"c\""#, r#""\\""#), ("d", "null")]);
         assert!(found.iter().all(|member| bytes[member.at] == b'"'));
         assert_eq!(members(b"{}", 0), Some(vec![]));
+        assert_eq!(find(bytes, "d").map(|at| &bytes[at..]), Some(b"null}".as_slice()));
+        assert_eq!(find(bytes, "b"), None);
     }
 
     #[test]

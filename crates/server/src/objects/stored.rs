@@ -164,13 +164,13 @@ fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
 /// An object as [`Body::encode`] left it, of which only metadata is looked at; `None` if it is written otherwise.
 fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
     const KEY: &[u8] = b"resourceVersion";
-    let top = skim::members(bytes, 0)?;
-    let metadata = top.iter().find(|member| member.key == b"metadata")?;
-    let members = skim::members(bytes, metadata.value.start)?;
+    let start = skim::find(bytes, "metadata")?;
+    let members = skim::members(bytes, start)?;
     if !members.windows(2).all(|pair| pair[0].key < pair[1].key) || members.iter().any(|member| member.key == KEY) {
         return None;
     }
-    let hole = members.iter().find(|member| member.key > KEY).map_or(metadata.value.end - 1, |member| member.at);
+    let hole = members.iter().find(|member| member.key > KEY).map(|member| member.at);
+    let hole = hole.unwrap_or_else(|| members.last().map_or(start + 1, |last| last.value.end));
     let mut known = Map::new();
     for member in members.iter().filter(|member| member.key != b"managedFields") {
         known.insert(std::str::from_utf8(member.key).ok()?, decode(&bytes[member.value.clone()]).ok()?);
