@@ -23,6 +23,7 @@ pub mod rules;
 pub mod types;
 mod validate;
 pub mod value;
+mod work;
 
 pub use check::Checked;
 pub use cost::estimate::{Part, Range, estimate, explain};
@@ -31,3 +32,8 @@ pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};
 pub use macros::Known;
 pub use program::{Activation, Outcome, Program};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

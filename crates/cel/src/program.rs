@@ -269,6 +269,7 @@ impl Program {
 
     /// Evaluates with variables that keep what they were found to be, for the next program.
     pub fn eval_in<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64) -> Outcome<'a> {
+        crate::work::begin();
         let mut slots = std::mem::take(&mut activation.0);
         let rest = slots.split_off(self.variables.min(slots.len()));
         slots.resize_with(self.slots, || Slot::Empty);
