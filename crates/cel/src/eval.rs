@@ -4,7 +4,7 @@
 
 use crate::cost::runtime::CallCost;
 use crate::library::registry;
-use crate::program::{
+use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
@@ -12,9 +12,6 @@ use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Val, compare, equal};
 use crate::work;
 use std::rc::Rc;
-
-/// The implementation of a function.
-pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
 
 /// What a variable holds.
 #[derive(Debug)]
