@@ -8,6 +8,7 @@ mod unify;
 use crate::ast::{Ast, Comprehension, Entry, Expr, Id, Issue, Kind, Literal, Offset, Source};
 use crate::env::Environment;
 use crate::library::{Overload, OverloadIndex, registry};
+use crate::parser;
 use crate::types::Type;
 use machinery::Text;
 use unify::Solver;
@@ -65,6 +66,36 @@ impl Checked {
     }
 }
 
+/// Why an expression is no program: its problems and its text.
+#[derive(Clone, Debug)]
+pub struct CompileError {
+    pub source: Source,
+    pub issues: Vec<Issue>,
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.source.display(&self.issues))
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl Environment {
+    /// Parses an expression and resolves its names. Only syntax errors are told; everything else, such as a variable
+    /// that isn't declared, fails where the evaluation comes upon it.
+    pub fn unchecked(&self, text: &str) -> Result<Checked, CompileError> {
+        let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
+        Ok(resolve(self, ast, true).0)
+    }
+
+    /// Parses and checks an expression. The error has all problems with the texts of kube-apiserver.
+    pub fn check(&self, text: &str) -> Result<Checked, CompileError> {
+        let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
+        check(self, ast).map_err(|(source, issues)| CompileError { source, issues })
+    }
+}
+
 struct Checker<'e> {
     env: &'e Environment,
     types: Vec<Type>,
@@ -76,7 +107,7 @@ struct Checker<'e> {
     lenient: bool,
 }
 
-pub(crate) fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
+fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     let (checked, mut issues) = resolve(env, ast, false);
     if issues.is_empty() && env.homogeneous_literals {
         crate::validate::aggregates(&checked, &env.scope, &mut issues);
@@ -87,11 +118,7 @@ pub(crate) fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }
 
-/// Resolves what can be resolved and leaves the rest to the evaluation.
-pub(crate) fn unchecked(env: &Environment, ast: Ast) -> Checked {
-    resolve(env, ast, true).0
-}
-
+/// Resolves what can be resolved, and tells the rest as issues unless that is left to the evaluation.
 fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {

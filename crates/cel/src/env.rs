@@ -1,11 +1,9 @@
 //! Environments: which variables, functions and syntax expressions may use.
 
-use crate::ast::{Issue, Source};
-use crate::check::{self, Checked};
 use crate::decl::Decl;
 use crate::library::{Libraries, Library};
 use crate::macros::Known;
-use crate::parser::{self, Syntax};
+use crate::parser::Syntax;
 use crate::types::Type;
 use machinery::Text;
 use std::sync::Arc;
@@ -33,21 +31,6 @@ pub struct Environment {
     /// Where names are looked for first: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
     pub container: Text,
 }
-
-/// Why an expression is no program: its problems and its text.
-#[derive(Clone, Debug)]
-pub struct CompileError {
-    pub source: Source,
-    pub issues: Vec<Issue>,
-}
-
-impl std::fmt::Display for CompileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.source.display(&self.issues))
-    }
-}
-
-impl std::error::Error for CompileError {}
 
 /// Libraries by the minor release of Kubernetes 1 that brought them.
 const SINCE: &[(u32, Library)] = &[
@@ -120,18 +103,5 @@ impl Environment {
                 math: self.libraries.has(Library::Math),
             },
         }
-    }
-
-    /// Parses an expression and resolves its names. Only syntax errors are told; everything else, such as a variable
-    /// that isn't declared, fails where the evaluation comes upon it.
-    pub fn unchecked(&self, text: &str) -> Result<Checked, CompileError> {
-        let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
-        Ok(check::unchecked(self, ast))
-    }
-
-    /// Parses and checks an expression. The error has all problems with the texts of kube-apiserver.
-    pub fn check(&self, text: &str) -> Result<Checked, CompileError> {
-        let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
-        check::check(self, ast).map_err(|(source, issues)| CompileError { source, issues })
     }
 }

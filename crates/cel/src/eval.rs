@@ -4,16 +4,14 @@
 
 use crate::cost::runtime::CallCost;
 use crate::library::registry;
-use crate::program::{
+use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
 use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Val, compare, equal};
+use crate::work;
 use std::rc::Rc;
-
-/// The implementation of a function.
-pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
 
 /// What a variable holds.
 #[derive(Debug)]
@@ -37,6 +35,7 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The value of a node without variables.
     pub fn constant(node: &'a Node) -> Result<Val<'a>> {
+        work::begin();
         Frame { slots: vec![], cost: 0, cost_max: u64::MAX }.eval(node)
     }
 
@@ -44,6 +43,12 @@ impl<'a> Frame<'a> {
     fn charge(&mut self, cost: u64) -> Result<()> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.cost_max { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Charges what may have stepped through values.
+    #[inline]
+    fn charge_steps(&mut self, cost: u64) -> Result<()> {
+        if work::is_used_up() { Err(Error::cancelled()) } else { self.charge(cost) }
     }
 
     pub fn eval(&mut self, node: &'a Node) -> Result<Val<'a>> {
@@ -109,6 +114,8 @@ impl<'a> Frame<'a> {
         let result = self.eval(&program.root);
         self.slots.truncate(program.variables);
         self.slots.extend(rest);
+        let result = result
+            .and_then(|value| if value.nests_deeper(work::NESTING_MAX) { Err(Error::cancelled()) } else { Ok(value) });
         result.map_err(|error| match error.is_fatal() {
             true => error,
             false => Error::new(format!("composited variable {name:?} fails to evaluate: {error}")),
@@ -252,7 +259,7 @@ impl<'a> Frame<'a> {
             }
         };
         let same = equal(&a, &b);
-        self.charge(CallCost::Equality.of_call(&[a, b], None))?;
+        self.charge_steps(CallCost::Equality.of_call(&[a, b], None))?;
         same.map(|same| Val::Bool(same != negated))
     }
 
@@ -331,7 +338,7 @@ impl<'a> Frame<'a> {
             None => dispatch(call, args),
         };
         let cost = call.cost.of_call(args, result.as_ref().ok());
-        self.charge(cost)?;
+        self.charge_steps(cost)?;
         result
     }
 

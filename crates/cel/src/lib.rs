@@ -4,6 +4,10 @@
 //! or all its problems with exact texts; [`Program::new`] makes it runnable; [`estimate`] tells what it may cost.
 //! [`rules`] is what definitions of custom resources need of all this.
 //!
+//! Layers, each of which knows only those before it: syntax (`ast`, `lexer`, `parser`, `macros`); types and values
+//! (`types`, `decl`, `regex`, `value`, `library`); environments (`env`); checking (`check`, `validate`) and estimates
+//! (`cost::estimate`); programs (`node`, `eval`, `program`); rules.
+//!
 //! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; what an expression may take is
 //! bounded by its cost.
 
@@ -16,6 +20,7 @@ mod eval;
 mod lexer;
 mod library;
 mod macros;
+mod node;
 pub mod parser;
 mod program;
 pub mod regex;
@@ -23,11 +28,18 @@ pub mod rules;
 pub mod types;
 mod validate;
 pub mod value;
+mod work;
 
-pub use check::Checked;
+pub use check::{Checked, CompileError};
 pub use cost::estimate::{Part, Range, estimate, explain};
-pub use env::{CompileError, Environment, Variable};
+pub use env::{Environment, Variable};
 pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};
 pub use macros::Known;
-pub use program::{Activation, Outcome, Program};
+pub use node::Program;
+pub use program::{Activation, Outcome};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -280,6 +280,20 @@ impl<'a> Val<'a> {
         Some(Val::Map(Map::Owned(Rc::new(entries.collect::<Option<_>>()?))))
     }
 
+    /// Whether lists and maps that an expression made nest deeper than that, or can't be looked through.
+    pub(crate) fn nests_deeper(&self, levels: u32) -> bool {
+        if crate::work::step(1).is_none() {
+            return true;
+        }
+        let deeper = |value: &Val<'a>| levels == 0 || value.nests_deeper(levels - 1);
+        match self {
+            Val::List(List::Owned(items) | List::Typed { items, .. }) => items.iter().any(deeper),
+            Val::Map(Map::Owned(map)) => map.values().any(deeper),
+            Val::Optional(Some(value)) => deeper(value),
+            _ => false,
+        }
+    }
+
     /// Whether `==` holds: false where it is an error, as between data without a type.
     pub fn equals(&self, other: &Val<'a>) -> bool {
         equal(self, other).unwrap_or(false)

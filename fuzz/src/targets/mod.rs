@@ -1,6 +1,7 @@
 //! What random input is given to.
 
 mod cbor;
+mod cel;
 mod fields;
 mod json;
 mod patches;
@@ -19,6 +20,7 @@ pub struct Target {
 
 pub const ALL: &[Target] = &[
     cbor::TARGET,
+    cel::TARGET,
     fields::TARGET,
     json::TARGET,
     patches::JSON,

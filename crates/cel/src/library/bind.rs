@@ -1,7 +1,8 @@
 //! Which function implements which overload.
 
-use super::{authorization, format, lists, math, net, quantity, semver, standard, string_format, strings, time, urls};
-use crate::eval::Function;
+use super::{
+    Function, authorization, format, lists, math, net, quantity, semver, standard, string_format, strings, time, urls,
+};
 
 /// The implementation of an overload.
 pub(super) fn function(id: &str, name: &str, member: bool) -> Function {

@@ -238,7 +238,7 @@ pub fn named<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 macro_rules! constants {
     ($($function:ident $name:literal),* $(,)?) => {
         /// The function that gives a format.
-        pub(crate) fn constant(name: &str) -> Option<crate::eval::Function> {
+        pub(crate) fn constant(name: &str) -> Option<crate::library::Function> {
             $(fn $function<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
                 let format = by_name($name).ok_or_else(Error::overload)?;
                 Ok(Val::opaque(Opaque::Format(format)))

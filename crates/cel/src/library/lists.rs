@@ -1,6 +1,7 @@
 //! Lists and sets.
 
 use crate::value::{Error, List, Result, Val, compare, equal};
+use crate::work;
 use std::cmp::Ordering;
 
 /// What one call may make.
@@ -133,7 +134,7 @@ pub fn distinct<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let mut unique: Vec<Val<'a>> = vec![];
     for item in list(args)?.iter() {
         let item = item?;
-        if !unique.iter().any(|known| equal(&item, known).unwrap_or(false)) {
+        if !has(&unique, &item)? {
             unique.push(item);
         }
     }
@@ -167,10 +168,14 @@ pub fn range<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 fn flat<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Val<'a>>) -> Result<()> {
+    work::step(1).ok_or_else(Error::cancelled)?;
     for item in list.iter() {
         match item? {
             Val::List(inner) if depth > 0 => flat(&inner, depth - 1, out)?,
-            other => out.push(other),
+            other => {
+                work::step(1).ok_or_else(Error::cancelled)?;
+                out.push(other);
+            }
         }
     }
     Ok(())
@@ -188,12 +193,30 @@ pub fn flatten<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::list(out))
 }
 
-fn has(list: &[Val<'_>], want: &Val<'_>) -> bool {
-    list.iter().any(|item| same(item, want))
+fn has<'a>(list: &[Val<'a>], want: &Val<'a>) -> Result<bool> {
+    for item in list {
+        if same(item, want)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-fn same<'a>(a: &Val<'a>, b: &Val<'a>) -> bool {
-    equal(a, b).unwrap_or(false)
+fn has_all<'a>(list: &[Val<'a>], wanted: &[Val<'a>]) -> Result<bool> {
+    for want in wanted {
+        if !has(list, want)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether two values are equal; what can't be compared isn't.
+fn same<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
+    match equal(a, b) {
+        Err(error) if error.is_fatal() => Err(error),
+        other => Ok(other.unwrap_or(false)),
+    }
 }
 
 fn both<'a>(args: &[Val<'a>]) -> Result<(Vec<Val<'a>>, Vec<Val<'a>>)> {
@@ -203,15 +226,20 @@ fn both<'a>(args: &[Val<'a>]) -> Result<(Vec<Val<'a>>, Vec<Val<'a>>)> {
 
 pub fn sets_contains<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (a, b) = both(args)?;
-    Ok(Val::Bool(b.iter().all(|item| has(&a, item))))
+    has_all(&a, &b).map(Val::Bool)
 }
 
 pub fn sets_equivalent<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (a, b) = both(args)?;
-    Ok(Val::Bool(b.iter().all(|item| has(&a, item)) && a.iter().all(|item| has(&b, item))))
+    Ok(Val::Bool(has_all(&a, &b)? && has_all(&b, &a)?))
 }
 
 pub fn sets_intersects<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (a, b) = both(args)?;
-    Ok(Val::Bool(b.iter().any(|item| has(&a, item))))
+    for item in &b {
+        if has(&a, item)? {
+            return Ok(Val::Bool(true));
+        }
+    }
+    Ok(Val::Bool(false))
 }

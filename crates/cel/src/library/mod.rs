@@ -18,10 +18,13 @@ pub(crate) mod strings;
 pub(crate) mod time;
 pub(crate) mod urls;
 
-use crate::eval::Function;
 use crate::types::{Param, Type};
+use crate::value::{Result, Val};
 use std::collections::HashMap;
 use std::sync::OnceLock;
+
+/// The implementation of a function.
+pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
 
 /// A group of functions that an environment has or hasn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

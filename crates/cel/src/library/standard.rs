@@ -160,6 +160,7 @@ pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
                 match item.and_then(|item| equal(&item, value)) {
                     Ok(true) => return Ok(Val::Bool(true)),
                     Ok(false) => {}
+                    Err(error) if error.is_fatal() => return Err(error),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }

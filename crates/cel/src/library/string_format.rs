@@ -5,6 +5,7 @@ mod latest;
 use super::standard::{double_text, plain, type_name};
 use super::time;
 use crate::value::{Error, Result, Val};
+use crate::work;
 use machinery::value::quote;
 
 /// One clause of a format string.
@@ -224,8 +225,18 @@ fn scientific(d: f64, width: usize) -> String {
     format!("{}{text}", " ".repeat(missing))
 }
 
+/// The bytes that a string brings with it.
+fn bytes(value: &Val<'_>) -> usize {
+    match value {
+        Val::String(text) => text.len(),
+        Val::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
 /// `%s` of a value.
 fn text(value: &Val<'_>) -> Option<String> {
+    work::step(1 + bytes(value))?;
     Some(match value {
         Val::Null => "null".to_owned(),
         Val::Double(d) => double_text(*d),
@@ -256,6 +267,7 @@ fn text(value: &Val<'_>) -> Option<String> {
 
 /// A value inside a list or map.
 fn nested(value: &Val<'_>) -> Option<String> {
+    work::step(1 + bytes(value))?;
     Some(match value {
         Val::String(s) => quote(s),
         Val::Bytes(bytes) => format!("b{}", quote(std::str::from_utf8(bytes).ok()?)),

@@ -5,7 +5,7 @@ use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX};
 use crate::env::Environment;
-use crate::program::Program;
+use crate::node::Program;
 use crate::types::Type;
 use machinery::field::FieldErrorKind;
 use machinery::value::write_json_string;

@@ -10,7 +10,7 @@ mod path;
 mod run;
 
 use crate::decl::Decl;
-use crate::program::Program;
+use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Text, Value};
 use std::sync::Arc;

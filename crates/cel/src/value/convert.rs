@@ -124,8 +124,17 @@ fn untyped(value: &Value) -> Val<'_> {
     }
 }
 
-/// A value as JSON, where it has such a form: lists, maps with string keys and scalars.
+/// Values that JSON is made of, at most: lists share their items, so a small list can be immense JSON.
+const JSON_VALUES_MAX: u32 = 4_000_000;
+
+/// A value as JSON, where it has such a form: lists, maps with string keys and scalars, not too many of them.
 pub fn to_json(value: &Val<'_>) -> Option<Value> {
+    let mut left = JSON_VALUES_MAX;
+    json_of(value, &mut left)
+}
+
+fn json_of(value: &Val<'_>, left: &mut u32) -> Option<Value> {
+    *left = left.checked_sub(1)?;
     Some(match value {
         Val::Null => Value::Null,
         Val::Bool(b) => Value::Bool(*b),
@@ -138,7 +147,7 @@ pub fn to_json(value: &Val<'_>) -> Option<Value> {
         Val::Preserved(value) => (*value).clone(),
         Val::List(List::Json { items, .. }) => Value::Array(items.to_vec()),
         Val::List(list) => {
-            let items: Option<Vec<Value>> = list.iter().map(|item| to_json(&item.ok()?)).collect();
+            let items: Option<Vec<Value>> = list.iter().map(|item| json_of(&item.ok()?, left)).collect();
             Value::Array(items?)
         }
         Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
@@ -146,7 +155,7 @@ pub fn to_json(value: &Val<'_>) -> Option<Value> {
             let mut out = machinery::Map::new();
             for (key, value) in map.iter() {
                 let Key::String(key) = key else { return None };
-                out.insert(&**key, to_json(value)?);
+                out.insert(&**key, json_of(value, left)?);
             }
             Value::Object(out)
         }

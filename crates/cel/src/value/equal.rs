@@ -2,11 +2,13 @@
 
 use super::{Error, List, Map, Opaque, Result, Val, to_json};
 use crate::decl::ListKind;
+use crate::work;
 use machinery::Value;
 use std::cmp::Ordering;
 
 /// Whether two values are equal. Values of different types aren't, but numbers compare by value.
 pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
+    work::step(1).ok_or_else(Error::cancelled)?;
     Ok(match (a, b) {
         (Val::Null, Val::Null) => true,
         (Val::Null, _) | (_, Val::Null) => false,

@@ -2,5 +2,7 @@
 
 mod language;
 mod measured;
+mod random;
 mod replay;
 mod robust;
+mod texts;

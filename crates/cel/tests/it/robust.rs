@@ -112,3 +112,23 @@ fn odd_texts_are_answered() {
         run(&env, &text);
     }
 }
+
+/// Values share what they are made of, so a list may be immense and its cost small: comparing, printing and flattening
+/// it ends all the same.
+#[test]
+fn immense_values_end_evaluations() {
+    let env = Environment::standard();
+    let doubled = format!("[[1, 1]]{}", ".map(a, [a, a])".repeat(60));
+    for text in [
+        format!("{doubled} == {doubled}"),
+        format!("'%s'.format([{doubled}]).size() > 0"),
+        format!("{doubled}.flatten(100).size() > 0"),
+        format!("{doubled}.indexOf([]) > 0"),
+        format!("({doubled} + {doubled}).distinct().size() == 1"),
+        "lists.range(900000).distinct().size() > 0".to_owned(),
+    ] {
+        let program = Program::new(&env, &env.check(&text).unwrap()).unwrap();
+        let outcome = program.eval(&[], 1_000_000);
+        assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text}");
+    }
+}

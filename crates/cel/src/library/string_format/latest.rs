@@ -1,8 +1,9 @@
 //! What clauses print in the latest version of the strings extension.
 
-use super::{Clause, PRECISION_MAX};
+use super::{Clause, PRECISION_MAX, bytes};
 use crate::library::{standard::plain, time};
 use crate::value::Val;
+use crate::work;
 
 pub(super) fn print(clause: Clause, value: &Val<'_>) -> Option<String> {
     let precision = clause.precision.unwrap_or(6).min(PRECISION_MAX);
@@ -48,6 +49,7 @@ fn scientific(d: f64, precision: usize) -> String {
 
 /// `%s` of a value: strings and bytes as they are, maps sorted by their printed keys.
 fn text(value: &Val<'_>) -> Option<String> {
+    work::step(1 + bytes(value))?;
     Some(match value {
         Val::Null => "null".to_owned(),
         Val::Double(d) => double(*d),

@@ -1,0 +1,237 @@
+//! What programs are made of: nodes whose variables are slots and whose functions are pointers.
+
+use crate::cost::runtime::CallCost;
+use crate::library::{Function, OverloadIndex};
+use crate::regex::Regex;
+use crate::types::Type;
+use crate::value::{Error, Timestamp, Val};
+use machinery::Text;
+use std::sync::Arc;
+
+/// A constant; unlike values it may be shared between threads.
+#[derive(Clone, Debug)]
+pub(crate) enum Const {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Text),
+    Bytes(Arc<[u8]>),
+    Duration(i64),
+    Timestamp(Timestamp),
+    Type(Arc<Type>),
+    List(Arc<[Const]>),
+    Map(Arc<[(Const, Const)]>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Const(Const),
+    /// What the checker let pass.
+    Fail(Error),
+    Attribute(Box<Attribute>),
+    Has(Box<Attribute>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Conditional(Box<[Node; 3]>),
+    Equal {
+        sides: Box<[Node; 2]>,
+        negated: bool,
+    },
+    Order {
+        sides: Box<[Node; 2]>,
+        order: Order,
+        cost: CallCost,
+    },
+    Call(Box<Call>),
+    Regex(Box<RegexCall>),
+    /// Membership in a list of constants.
+    InConstants(Box<(Node, Vec<Const>)>),
+    List {
+        items: Box<[Node]>,
+        optional: Box<[bool]>,
+    },
+    Map(Box<[(Node, Node, bool)]>),
+    Fold(Box<Fold>),
+    Quantifier(Box<Quantifier>),
+    Bind(Box<Bind>),
+    /// `accumulator + [item]`; the last tells whether the list counts as made at run time.
+    Append {
+        accu: u32,
+        item: Box<Node>,
+        made: bool,
+    },
+    Insert {
+        accu: u32,
+        parts: Box<[Node]>,
+    },
+    /// `or` and `orValue`, which evaluate their argument only if needed.
+    OptionalOr {
+        sides: Box<[Node; 2]>,
+        value: bool,
+    },
+}
+
+/// A variable or value and what is selected from it.
+#[derive(Debug)]
+pub(crate) struct Attribute {
+    pub base: Base,
+    pub qualifiers: Vec<Qualifier>,
+    /// Costs nothing by itself: a branch of a conditional.
+    pub free: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Base {
+    Slot(u32),
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(crate) struct Qualifier {
+    pub kind: QualifierKind,
+    pub optional: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum QualifierKind {
+    Field(Text),
+    Constant(Const),
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub function: &'static str,
+    /// What to call if it is known; otherwise the types of the arguments decide.
+    pub known: Option<Function>,
+    pub overloads: &'static [OverloadIndex],
+    pub args: Box<[Node]>,
+    pub cost: CallCost,
+}
+
+#[derive(Debug)]
+pub(crate) enum RegexKind {
+    Matches,
+    Find,
+    FindAll,
+}
+
+/// A call with a constant pattern.
+#[derive(Debug)]
+pub(crate) struct RegexCall {
+    pub kind: RegexKind,
+    pub regex: Regex,
+    pub args: Box<[Node]>,
+    pub cost: CallCost,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub range: Node,
+    pub var: u32,
+    pub var2: Option<u32>,
+    pub accu: u32,
+    pub init: Node,
+    pub condition: Node,
+    pub step: Node,
+    pub result: Node,
+}
+
+/// `all` (decisive: false) or `exists` (decisive: true).
+#[derive(Debug)]
+pub(crate) struct Quantifier {
+    pub range: Node,
+    pub var: u32,
+    pub var2: Option<u32>,
+    pub predicate: Node,
+    pub decisive: bool,
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    Less,
+    LessEquals,
+    Greater,
+    GreaterEquals,
+}
+
+impl Order {
+    pub(crate) fn of(function: &str) -> Option<Order> {
+        Some(match function {
+            "_<_" => Order::Less,
+            "_<=_" => Order::LessEquals,
+            "_>_" => Order::Greater,
+            "_>=_" => Order::GreaterEquals,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn holds(self, found: std::cmp::Ordering) -> bool {
+        match self {
+            Order::Less => found.is_lt(),
+            Order::LessEquals => found.is_le(),
+            Order::Greater => found.is_gt(),
+            Order::GreaterEquals => found.is_ge(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Bind {
+    pub slot: u32,
+    pub init: Node,
+    pub result: Node,
+}
+
+/// An expression ready to be evaluated. Cheap to share.
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) root: Node,
+    pub(crate) slots: usize,
+    pub(crate) variables: usize,
+}
+
+impl Const {
+    pub(crate) fn value(&self) -> Val<'_> {
+        match self {
+            Const::Null => Val::Null,
+            Const::Bool(b) => Val::Bool(*b),
+            Const::Int(i) => Val::Int(*i),
+            Const::Uint(u) => Val::Uint(*u),
+            Const::Double(d) => Val::Double(*d),
+            Const::String(s) => Val::borrowed(s),
+            Const::Bytes(b) => Val::Bytes(b.clone()),
+            Const::Duration(d) => Val::Duration(*d),
+            Const::Timestamp(t) => Val::Timestamp(*t),
+            Const::Type(t) => Val::Type(t.clone()),
+            Const::List(items) => Val::list(items.iter().map(Const::value).collect()),
+            Const::Map(entries) => {
+                let pairs = entries.iter().filter_map(|(k, v)| Some((crate::value::Key::of(&k.value())?, v.value())));
+                Val::Map(crate::value::Map::Owned(std::rc::Rc::new(pairs.collect())))
+            }
+        }
+    }
+
+    pub(crate) fn of(value: &Val<'_>) -> Option<Const> {
+        Some(match value {
+            Val::Null => Const::Null,
+            Val::Bool(b) => Const::Bool(*b),
+            Val::Int(i) => Const::Int(*i),
+            Val::Uint(u) => Const::Uint(*u),
+            Val::Double(d) => Const::Double(*d),
+            Val::String(s) => Const::String(Text::new(&**s)),
+            Val::Bytes(b) => Const::Bytes(b.clone()),
+            Val::Duration(d) => Const::Duration(*d),
+            Val::Timestamp(t) => Const::Timestamp(*t),
+            Val::Type(t) => Const::Type(t.clone()),
+            Val::List(list) => {
+                let items: Option<Vec<Const>> = list.iter().map(|item| Const::of(&item.ok()?)).collect();
+                Const::List(items?.into())
+            }
+            _ => return None,
+        })
+    }
+}
