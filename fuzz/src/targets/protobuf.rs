@@ -11,6 +11,7 @@ const SEEDS: &[&[u8]] = &[
     b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x10\x0a\x0a\x0a\x01a*\x05\x08\x01\x10\x02\x12\0\x1a\0",
     br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"},"data":{"k":"v"},"binaryData":{"b":"aGk="}}"#,
     br#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","generation":3,"finalizers":["x/y"]},"type":"Opaque"}"#,
+    br#"{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","webhooks":[{"name":"a","rules":[{"operations":["*"],"apiGroups":[""],"resources":["*"]}]}]}"#,
     br#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"a"},"spec":{"leaseDurationSeconds":15,"renewTime":"2026-01-01T00:00:00.000001Z"}}"#,
 ];
 

@@ -1,5 +1,5 @@
 // Controller-runtime against pintle: an operator lives its life, with its manager, leader election, owner references,
-// finalizers, events and status conditions.
+// finalizers, events and status conditions, its webhooks of admission and of conversion.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,7 @@ func main() {
 	ctrl.SetLogger(klog.Background())
 	os.Exit(cases.Run([]cases.Case{
 		{Name: "envtest installs the definition", Run: install},
+		{Name: "the webhooks of the operator are served", Run: open},
 		{Name: "two operators start and one leads", Run: start},
 		{Name: "a boat gets its berth, its condition and its event", Run: berth},
 		{Name: "a berth that somebody deletes or changes comes back", Run: repair},
@@ -54,8 +56,11 @@ func main() {
 		{Name: "the operator goes on over a crash", Run: func(ctx context.Context) { over(ctx, "crashed", cases.Kill) }},
 		{Name: "another owner's status is applied beside the operator's", Run: shared},
 		{Name: "conflicts and invalid boats are client-go's errors", Run: refused},
+		{Name: "webhooks change, refuse and warn", Run: admitted},
+		{Name: "anchors are converted by the webhook", Run: converted},
 		{Name: "the other operator takes over", Run: handover},
 		{Name: "a deleted boat lets go of its mooring", Run: letGo},
+		{Name: "a webhook that is gone refuses until it is taken away", Run: shut},
 		{Name: "envtest takes the definition away", Run: uninstall},
 	}))
 }
@@ -70,10 +75,12 @@ func install(ctx context.Context) {
 		UseExistingCluster: &existing, Config: connection(),
 		CRDInstallOptions: envtest.CRDInstallOptions{
 			Paths: []string{os.Getenv("DEFINITION")}, ErrorIfPathMissing: true, CleanUpAfterUse: true,
+			CRDs: []*apiextensionsv1.CustomResourceDefinition{anchors()},
 		},
+		WebhookInstallOptions: hooks(),
 	}
-	cases.Get(environment.Start())
 	cases.Must(harbor.AddToScheme(scheme.Scheme))
+	cases.Get(environment.Start())
 	api = cases.Get(client.NewWithWatch(connection(), client.Options{Scheme: scheme.Scheme}))
 	for _, name := range []string{moorings, "lake"} {
 		cases.Must(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))

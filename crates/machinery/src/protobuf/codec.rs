@@ -65,6 +65,11 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
                     slot => *slot = Value::Array(vec![value]),
                 }
             }
+            (Count::Inline, field) => {
+                if let Value::Object(members) = read_value(member.kind, field, depth)? {
+                    members.into_iter().for_each(|(name, value)| drop(out.insert(name, value)));
+                }
+            }
             (_, field) => {
                 let value = read_value(member.kind, field, depth)?;
                 if !is_zero(&value) {
@@ -196,6 +201,10 @@ pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
 
 fn write(members: &[Member], map: &Map, out: &mut Writer) {
     for member in members {
+        if let (Count::Inline, Kind::Message(name)) = (member.count, member.kind) {
+            out.message(member.number, |inner| write(message(name).unwrap_or_default(), map, inner));
+            continue;
+        }
         let Some(value) = map.get(member.name).filter(|v| !v.is_null()) else { continue };
         match (member.count, value) {
             (Count::Many, Value::Array(items)) => {
@@ -302,6 +311,19 @@ mod tests {
                     "managedFields": [{"manager": "m", "fieldsV1": {"f:data": {"f:k": {}}}}]
                 },
                 "data": {"k": "v"}, "binaryData": {"b": "AAEC"}, "immutable": true
+            }),
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+                "metadata": {"name": "w"},
+                "webhooks": [{"name": "a", "rules": [{"operations": ["*"], "apiGroups": ["b"], "scope": "*"}]}]
+            }),
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": "p"},
+                "spec": {
+                    "matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "resourceNames": ["n"]}]},
+                    "validations": [{"expression": "true"}], "variables": [{"name": "v", "expression": "1"}]
+                }
             }),
             json!({
                 "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"},

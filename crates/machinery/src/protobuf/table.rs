@@ -21,6 +21,8 @@ pub enum Count {
     Many,
     /// A map from text.
     Map,
+    /// In JSON its members are those of the message around it.
+    Inline,
 }
 
 #[derive(Debug)]
@@ -63,11 +65,9 @@ fn parse() -> Messages {
 fn member(line: &'static str) -> Option<Member> {
     let mut parts = line.split(' ');
     let (number, name, kind) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
-    let (count, kind) = match (kind.strip_prefix("[]"), kind.strip_prefix("{}")) {
-        (Some(kind), _) => (Count::Many, kind),
-        (_, Some(kind)) => (Count::Map, kind),
-        _ => (Count::One, kind),
-    };
+    let counts = [("[]", Count::Many), ("{}", Count::Map), ("^", Count::Inline)];
+    let found = counts.into_iter().find_map(|(mark, count)| Some((count, kind.strip_prefix(mark)?)));
+    let (count, kind) = found.unwrap_or((Count::One, kind));
     let kind = match kind {
         "string" => Kind::Text,
         "bool" => Kind::Bool,

@@ -66,10 +66,10 @@ impl Endpoint {
                 let port = service.get("port").and_then(Value::as_int).and_then(|port| u16::try_from(port).ok());
                 let port = port.unwrap_or(443);
                 let path = service.str_at(&["path"]);
-                let path = if path.is_empty() { "/" } else { path };
+                let path = clean(path);
                 let host = format!("{name}.{namespace}.svc");
                 let url = format!("https://{host}:{port}{path}");
-                (host, port, path.to_owned(), url, Some((Text::from(namespace), Text::from(name))))
+                (host, port, path, url, Some((Text::from(namespace), Text::from(name))))
             }
             None => {
                 let url = config.str_at(&["url"]);
@@ -80,8 +80,11 @@ impl Endpoint {
                     .map(|at| (&authority[..bracket + at], &authority[bracket + at + 1..]));
                 let (host, port) = split.unwrap_or((authority, "443"));
                 let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                let path = if path.is_empty() { "/" } else { path };
-                (host, port.parse().unwrap_or(443), path.to_owned(), url.to_owned(), None)
+                let shown = match path {
+                    "" => url.to_owned(),
+                    path => format!("{}{}", url.strip_suffix(path).unwrap_or(url), clean(path)),
+                };
+                (host, port.parse().unwrap_or(443), clean(path), shown, None)
             }
         };
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
@@ -90,6 +93,19 @@ impl Endpoint {
         let idle = Mutex::default();
         Endpoint { url, host: host.into(), port, authority, path, service, tls, idle }
     }
+}
+
+/// A path as Go's `path.Join` leaves it: no empty segments, none that go nowhere or up, and no slash at the end.
+fn clean(path: &str) -> String {
+    let mut segments: Vec<&str> = vec![];
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
 }
 
 /// The certificates of `caBundle`; none for the authorities of the system.
@@ -259,6 +275,7 @@ mod tests {
         let cases = [
             (json!({"url": "https://a.io"}), "https://a.io", "a.io", 443, "/", "a.io"),
             (json!({"url": "https://a.io:8443/x/y"}), "https://a.io:8443/x/y", "a.io", 8443, "/x/y", "a.io:8443"),
+            (json!({"url": "https://a.io//x/./y/../z/"}), "https://a.io/x/z", "a.io", 443, "/x/z", "a.io"),
             (json!({"url": "https://[::1]:1/x"}), "https://[::1]:1/x", "::1", 1, "/x", "[::1]:1"),
             (
                 json!({"service": {"namespace": "n", "name": "s"}}),

@@ -77,6 +77,7 @@ func (l *BoatList) DeepCopyObject() runtime.Object {
 // AddToScheme makes the types known.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Boat{}, &BoatList{})
+	addAnchors(scheme)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -95,8 +95,8 @@ func (r *Reconciler) letGo(ctx context.Context, boat *Boat) error {
 	return nil
 }
 
-// Manager makes the manager of the operator, which asks for the lease "harbor" in the namespace of moorings. The webhooks
-// of the operator, once there are some, join it here: builder.WebhookManagedBy.
+// Manager makes the manager of the operator, which asks for the lease "harbor" in the namespace of moorings. Its webhooks
+// are served by a manager of their own, see Gate: two operators can't listen on one port.
 func Manager(connection *rest.Config, moorings string) (manager.Manager, error) {
 	lease, renew, retry, skip := 15*time.Second, 10*time.Second, 100*time.Millisecond, true
 	made, err := ctrl.NewManager(connection, ctrl.Options{
