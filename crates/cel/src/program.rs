@@ -36,7 +36,9 @@ impl Program {
         Ok(Program { root, slots: lowering.slots, variables: env.variables.len() })
     }
 
-    /// Evaluates with values for the variables in the order of the environment; `None` for absent ones.
+    /// Evaluates with values for the variables in the order of the environment; `None` for absent ones. The result is a
+    /// value of the type that was checked, or an error with cel-go's text; beyond `cost_max` it is
+    /// `operation cancelled: actual cost limit exceeded`.
     pub fn eval<'a>(&'a self, variables: &[Option<Val<'a>>], cost_max: u64) -> Outcome<'a> {
         let mut slots = Vec::with_capacity(self.slots);
         slots.extend(variables.iter().take(self.variables).map(|value| value.clone().map_or(Slot::Empty, Slot::Value)));

@@ -22,7 +22,8 @@ fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
     Err(Error::new(format!("invalid data, expected {expected}, got {}", go_type(value))))
 }
 
-/// A JSON value as its declaration reads it.
+/// A JSON value as its declaration reads it; what is inside is read when it is looked at. The error is upstream's
+/// `invalid data, expected …`, or says what is wrong with a date, a duration or base64 (crd.md 12.3).
 pub fn from_json<'a>(value: &'a Value, decl: &'a Decl) -> Result<Val<'a>> {
     if let DeclKind::Json = decl.kind {
         return Ok(untyped(value));
