@@ -139,7 +139,8 @@ impl Emitter {
         let lead = if text.starts_with([' ', '\n']) { "2" } else { "" };
         let chomp = match ends {
             0 => "-",
-            1 => "",
+            // without a line before it, the last line break has to be kept by name
+            1 if !body.is_empty() => "",
             _ => "+",
         };
         self.push(&format!("|{lead}{chomp}"));
@@ -227,6 +228,16 @@ mod tests {
         });
         let want = "a: 1\nb:\n- 1\n- c: x\n  d: []\ne: {}\nf: \"true\"\ng: 'a: b'\nh: |\n  two\n  lines\ni: it's\nt: \"2024-01-01T00:00:00Z\"\n";
         assert_eq!(encode(&value), want);
+    }
+
+    #[test]
+    fn line_breaks_are_read_again() {
+        for text in ["\n", "\n\n", "a\n", "a\n\n", "\na", " a\nb", "a\n b\n"] {
+            let value = json!({"a": (text), "b": [(text)]});
+            let written = encode(&value);
+            let read = crate::yaml::decode(written.as_bytes()).map(|decoded| decoded.value);
+            assert_eq!(read.ok(), Some(value), "{written:?}");
+        }
     }
 
     #[test]
