@@ -233,41 +233,6 @@ def account_tokens(args):
         assert asks_who(server, token)[0] == 401, "a token does not pass to another account of that name"
 
 
-def refused_before_the_body(args):
-    """Whoever may not is told so while the body is still to come, in every verb and for every kind of wrong token."""
-    def altered(token, part, **members):
-        parts = token.split(".")
-        value = json.loads(base64.urlsafe_b64decode(parts[part] + "==")) | members
-        parts[part] = base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-        return ".".join(parts)
-
-    with Pintle(args.binary) as server:
-        for name in ("sailor", "gone"):
-            server.ok("POST", ACCOUNTS, {"metadata": {"name": name}})
-        sailor, gone = token_of(server), token_of(server, "gone")
-        server.ok("DELETE", ACCOUNTS + "/gone")
-        unsigned = altered(sailor, 0, alg="none").rsplit(".", 1)[0] + "."
-        wrong = {"another word": "word", "another algorithm": altered(sailor, 0, alg="HS256"), "no signature": unsigned,
-                 "another account": altered(sailor, 1, sub="system:serviceaccount:kube-system:admin"),
-                 "for others": token_of(server, audiences=["others"]), "deleted": gone}
-        cases = [(what, token, 401) for what, token in wrong.items()] + [("without rights", sailor, 403), ("nobody", None, 403)]
-        url = urlparse(server.url)
-        for what, token, code in cases:
-            for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-                path = ACCOUNTS if method == "POST" else ACCOUNTS + "/sailor"
-                connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=10)
-                connection.putrequest(method, path)
-                connection.putheader("Content-Length", "1000")
-                if token:
-                    connection.putheader("Authorization", "Bearer " + token)
-                connection.endheaders()
-                answer = connection.getresponse()
-                status = json.loads(answer.read())
-                connection.close()
-                assert (answer.status, status["code"]) == (code, code), (what, method, status)
-                assert code == 403 or status["message"] == "Unauthorized", (what, method, status)
-
-
 def account_flags(args):
     with Pintle(args.binary) as other:
         eventually((other.dir / "service-account.key").exists)
@@ -377,7 +342,7 @@ def quotas(args):
 def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
-             account_tokens, account_flags, refused_before_the_body, roles_are_reconciled, controllers, quotas,
+             account_tokens, account_flags, roles_are_reconciled, controllers, quotas,
              bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES]
     for case in cases:
         if args.filter in case.__name__:

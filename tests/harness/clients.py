@@ -21,7 +21,7 @@ from pintle import Pintle
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "tests" / "clients"
 TARGET = ROOT / "target" / "clients"
-SECONDS = 180
+SECONDS = 300
 TOGETHER = 2
 ASKED = {"restart": signal.SIGTERM, "kill": signal.SIGKILL}
 

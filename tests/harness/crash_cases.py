@@ -99,6 +99,8 @@ class Watch:
 
     def __init__(self, version):
         self.seen, self.state, self.version, self.failure = set(), {}, int(version), None
+        # what each write has put there, and the names of objects that went: neither comes a second time
+        self.texts, self.gone = set(), set()
 
     def run(self, server, until=None):
         try:
@@ -124,10 +126,15 @@ class Watch:
         self.seen.add(version)
         known = metadata["name"] in self.state
         assert known == (event["type"] != "ADDED"), (event["type"], metadata)
+        assert metadata["name"] not in self.gone, f"{metadata['name']} is back at {version}"
         if event["type"] == "DELETED":
             del self.state[metadata["name"]]
-        else:
-            self.state[metadata["name"]] = metadata["resourceVersion"]
+            self.gone.add(metadata["name"])
+            return
+        self.state[metadata["name"]] = metadata["resourceVersion"]
+        text = event["object"].get("data", {}).get("n")
+        assert text is None or text not in self.texts, f"what was written once is there again at {version}"
+        self.texts.add(text)
 
 
 def survives_kills(args):

@@ -65,10 +65,15 @@ def examples(args):
 
 
 def requirements(args):
-    """Every row of docs/requirements.md names tests, and all of them are there."""
-    rows = [line.strip("|\n").split("|") for line in (ROOT / "docs" / "requirements.md").read_text().splitlines()
-            if re.match(r"\| \d", line)]
-    assert [int(row[0]) for row in rows] == list(range(1, 39)), [row[0] for row in rows]
+    """Every row of the tables of requirements names tests, and all of them are there."""
+    for name, count in (("requirements.md", 38), ("requirements-machinery.md", 55)):
+        rows = [line.strip("|\n").split("|") for line in (ROOT / "docs" / name).read_text().splitlines()
+                if re.match(r"\| \d", line)]
+        assert [int(row[0]) for row in rows] == list(range(1, count + 1)), [row[0] for row in rows]
+        check_tests(rows)
+
+
+def check_tests(rows):
     transcripts = ROOT.parent / "shared" / "transcripts"
     for row in rows:
         named = re.findall(r"`([^`]+)`", row[-1])
@@ -78,7 +83,7 @@ def requirements(args):
             if place == "transcript":
                 found = not transcripts.exists() or (transcripts / (name + ".json")).exists()
             else:
-                found = re.search(rf"\b(def|fn) {re.escape(name)}\(", (ROOT / place).read_text())
+                found = re.search(rf"\b(def|fn|func) {re.escape(name)}\(", (ROOT / place).read_text())
             assert found, f"row {row[0]}: there is no {test}"
 
 

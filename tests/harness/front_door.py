@@ -2,6 +2,7 @@
 import http.client
 import re
 import signal
+import socket
 from urllib.parse import urlparse
 
 from pintle import TOKEN, Pintle, eventually, insecure
@@ -70,7 +71,7 @@ def metrics_of(server, **more):
     return [(s[1], dict(re.findall(r'(\w+)="([^"]*)"', s[2] or "")), float(s[3])) for s in samples], types, headers
 
 
-def value(samples, name, **labels):
+def value(samples, name, /, **labels):
     found = [v for n, have, v in samples if n == name and all(have.get(key) == want for key, want in labels.items())]
     assert len(found) == 1, (name, labels, found)
     return found[0]
@@ -117,6 +118,20 @@ def metrics(args):
         assert value(samples, "apiserver_longrunning_requests", verb="WATCH", scope="namespace", **requests) == 1
         assert value(samples, "apiserver_watch_events_total", **maps) == 3
         assert value(samples, "apiserver_current_inflight_requests", request_kind="readOnly") == 1
+        assert value(samples, "apiserver_current_inqueue_requests", request_kind="mutating") == 0
+        assert value(samples, "apiserver_watch_events_sizes_count", **maps) == 3
+        listed = {"group": "", "resource": "configmaps"}
+        for name, want in {"cache_list": 1, "cache_list_fetched_objects": 1, "cache_list_returned_objects": 1,
+                           "watch_cache_events_received": 3, "watch_cache_events_dispatched": 3}.items():
+            assert value(samples, f"apiserver_{name}_total", **listed) == want, name
+        assert value(samples, "apiserver_watch_cache_resource_version", **listed) > 0
+        admitted = {"type": "admit", "operation": "CREATE", "rejected": "false", "name": "NamespaceLifecycle"}
+        assert value(samples, "apiserver_admission_controller_admission_duration_seconds_count", **admitted) >= 6
+        assert value(samples, "field_validation_request_duration_seconds_count", field_validation="Warn") == 7
+        assert value(samples, "authenticated_user_requests", username="other") > 8
+        assert value(samples, "kubernetes_feature_enabled", name="CBORServingAndStorage") == 0
+        for name in ("tls_handshake_errors", "audit_event", "audit_requests_rejected"):
+            assert value(samples, f"apiserver_{name}_total") == 0, name
         assert value(samples, "apiserver_storage_objects", resource="secrets") == 1
         assert value(samples, "apiserver_resource_objects", group="rbac.authorization.k8s.io", resource="roles") == 0
         assert value(samples, "etcd_requests_total", operation="create", group="", resource="configmaps") >= 3
@@ -139,20 +154,45 @@ def in_flight(args):
     rbac = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     everything = {"metadata": {"name": "all"}, "subjects": [{"kind": "User", "name": "plain"}],
                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
-    with Pintle(args.binary, "--max-requests-inflight=1") as server:
+    one = {"metadata": {"name": "one"}}
+    counted = "--enable-priority-and-fairness=false"
+    with Pintle(args.binary, counted, "--max-requests-inflight=9", "--max-mutating-requests-inflight=1") as server:
         server.ok("POST", rbac, everything)
         half = Half(server, "plain-token")
         busy = {"request_kind": "mutating"}
         eventually(lambda: value(metrics_of(server)[0], "apiserver_current_inflight_requests", **busy) == 1)
-        status, answer, headers = server.request("GET", MAPS, token="plain-token")
-        assert (status, answer) == (429, "Too many requests, please try again later."), (status, answer)
+        status, answer, headers = server.request("POST", MAPS, one, token="plain-token")
+        assert (status, answer) == (429, "Too many requests, please try again later.\n"), (status, answer)
         assert (headers["retry-after"], headers["content-type"]) == ("1", "text/plain; charset=utf-8"), headers
-        assert server.request("GET", MAPS, token="wrong")[0] == 401, "who asks is found out before"
-        assert server.request("GET", MAPS)[0] == 200, "administrators need no place"
-        terminated = value(metrics_of(server)[0], "apiserver_request_terminations_total", code="429", verb="LIST")
-        assert terminated == 1
+        assert headers["x-content-type-options"] == "nosniff", headers
+        assert server.request("GET", MAPS, token="plain-token")[0] == 200, "who reads has places of their own"
+        assert server.request("POST", MAPS, one, token="wrong")[0] == 401, "who asks is found out before"
+        server.ok("POST", MAPS, one)  # administrators need no place
+        status, _, _ = server.request("DELETE", MAPS + "/one", headers={"Impersonate-User": "plain"})
+        assert status == 429, "whom an administrator stands for does"
+        samples = metrics_of(server)[0]
+        assert value(samples, "apiserver_request_terminations_total", code="429", verb="POST") == 1
+        assert value(samples, "apiserver_dropped_requests_total", request_kind="mutating") == 2
         half.close()
-        eventually(lambda: server.request("GET", MAPS, token="plain-token")[0] == 200)
+        eventually(lambda: server.request("DELETE", MAPS + "/one", token="plain-token")[0] == 200)
+    with Pintle(args.binary, "--max-requests-inflight=0", "--max-mutating-requests-inflight=0") as server:
+        server.ok("POST", rbac, everything)
+        halves = [Half(server, "plain-token") for _ in range(3)]
+        assert server.request("POST", MAPS, one, token="plain-token")[0] == 201, "0 is any number"
+        for half in halves:
+            half.close()
+
+
+def compression(args):
+    """From 128 KiB on, and for those who name gzip without further words, as kube-apiserver reads the header."""
+    with Pintle(args.binary) as server:
+        for name, size in (("small", 120_000), ("large", 140_000)):
+            server.ok("POST", MAPS, {"metadata": {"name": name}, "data": {"key": "x" * size}})
+        for name, accepted, wanted in (("small", "gzip", None), ("large", "gzip", "gzip"), ("large", "br, gzip", "gzip"),
+                                       ("large", "gzip;q=0", None), ("large", "identity", None)):
+            headers = server.request("GET", f"{MAPS}/{name}", headers={"Accept-Encoding": accepted})[2]
+            assert headers.get("content-encoding") == wanted, (name, accepted, headers)
+            assert headers.get("vary") == (wanted and "Accept-Encoding"), (name, accepted, headers)
 
 
 def timeouts(args):
@@ -188,6 +228,73 @@ def stops_in_steps(args):
         server.process = None
 
 
+class WebSocket:
+    """A watch over a WebSocket, as far as this needs one."""
+
+    def __init__(self, server, path):
+        url = urlparse(server.url)
+        self.socket = insecure().wrap_socket(socket.create_connection((url.hostname, url.port), timeout=30))
+        self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nAuthorization: Bearer {TOKEN}\r\n"
+                             "Connection: Upgrade\r\nUpgrade: websocket\r\nOrigin: https://localhost\r\n"
+                             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
+        self.file = self.socket.makefile("rb")
+        self.head = b"".join(iter(self.file.readline, b"\r\n"))
+
+    def frame(self):
+        """The next frame: its opcode and what it holds; nothing at the end of the connection."""
+        first = self.file.read(2)
+        if not first:
+            return None
+        length = first[1] & 0x7F
+        if length > 125:
+            length = int.from_bytes(self.file.read(2 if length == 126 else 8), "big")
+        return first[0] & 0x0F, self.file.read(length)
+
+    def close(self):
+        """Says goodbye: an empty close frame, masked with zeros."""
+        self.socket.sendall(b"\x88\x80\0\0\0\0")
+
+
+def websockets_are_closed_at_the_end(args):
+    with Pintle(args.binary) as server:
+        watch = WebSocket(server, MAPS + "?watch=1")
+        assert watch.head.startswith(b"HTTP/1.1 101 "), watch.head
+        server.ok("POST", MAPS, {"metadata": {"name": "last"}})
+        text = watch.frame()
+        assert text[0] == 1 and b'"ADDED"' in text[1], text
+        server.process.send_signal(signal.SIGTERM)
+        assert watch.frame() == (8, b"\x03\xe8"), "a close frame with the code 1000"
+        watch.close()
+        assert watch.frame() is None
+        assert server.process.wait(timeout=30) == 0
+        server.process.stdout.close()
+        server.process = None
+
+
+def discovery_in_other_encodings(args):
+    protobuf, cbor = "application/vnd.kubernetes.protobuf", "application/cbor"
+    form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    paths = ("/api", "/apis", "/apis/coordination.k8s.io", "/api/v1", "/apis/coordination.k8s.io/v1")
+
+    def ask(server, path, accept):
+        status, answer, headers = server.request("GET", path, headers={"Accept": accept})
+        return status, headers.get("content-type"), answer
+
+    for gate in ("false", "true"):
+        with Pintle(args.binary, f"--feature-gates=CBORServingAndStorage={gate}") as server:
+            for path in paths:
+                status, kind, answer = ask(server, path, protobuf)
+                assert (status, kind) == (200, protobuf) and answer.startswith("k8s\0"), (path, status, kind)
+                assert ask(server, path, cbor)[:2] == (406, "application/json"), (gate, path)
+                assert ask(server, path, cbor + ",application/json")[:2] == (200, "application/json"), "client-go reads no CBOR here"
+            for path in ("/api", "/apis"):
+                for media in (protobuf, "application/yaml", "application/json"):
+                    assert ask(server, path, f"{media}{form},{media}")[:2] == (200, media + form), (path, media)
+                assert ask(server, path, cbor + form + ",application/json")[:2] == (200, "application/json"), path
+            for path in ("/openapi/v2", "/openapi/v3/api/v1"):
+                assert ask(server, path, cbor)[0] == 406, "OpenAPI has its own two media types"
+
+
 def cbor_is_behind_its_switch(args):
     # {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {"name": "c"}}
     body = bytes.fromhex("d9d9f7a4") + b"".join((
@@ -214,4 +321,5 @@ def cbor_is_behind_its_switch(args):
         assert answer["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), answer
 
 
-CASES = [health, audit_ids, metrics, in_flight, timeouts, stops_in_steps, cbor_is_behind_its_switch]
+CASES = [health, audit_ids, metrics, in_flight, compression, timeouts, stops_in_steps, websockets_are_closed_at_the_end,
+         discovery_in_other_encodings, cbor_is_behind_its_switch]

@@ -215,8 +215,11 @@ CASES = [off_by_default, every_answer_warns, one_object_in_two_versions, apply_i
 
 def run(args, report):
     # these look at what is above
+    import definition_cases
     import example_cases
+    import storage_migration
     import third_party_cases
-    for case in [*CASES, *third_party_cases.CASES, *example_cases.CASES]:
+    for case in [*CASES, *third_party_cases.CASES, *storage_migration.CASES, *definition_cases.CASES,
+                 *example_cases.CASES]:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

@@ -9,14 +9,15 @@ import threading
 class Hooks:
     """`with Hooks(server) as hooks:` answers on 127.0.0.1 with the serving certificate of `server`.
 
-    `hooks.on(path, answer)` registers a function from the review's request to its response; `hooks.asked` collects
-    (path, request). A response is completed with the uid and, for admission, `allowed`; bytes are sent as they are.
+    `hooks.on(path, answer)` registers a function from the review's request to its response, or from its spec to its status
+    where a review has these; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
+    as they are. Where `hooks.receive` is set it takes everything that is sent, and nothing is answered.
     """
 
     def __init__(self, server):
         self.certificates = server.dir
         self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
-        self.answers, self.asked = {}, []
+        self.answers, self.asked, self.receive = {}, [], None
 
     def __enter__(self):
         hooks = self
@@ -30,7 +31,13 @@ class Hooks:
             def do_POST(self):
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 path = self.path.split("?")[0]
-                hooks.asked.append((path, review["request"]))
+                if hooks.receive:
+                    hooks.receive(review)
+                    self.send_response(200)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                hooks.asked.append((path, review.get("request", review.get("spec"))))
                 status, body = hooks.answer(path, review)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -60,11 +67,15 @@ class Hooks:
     def answer(self, path, review):
         if path not in self.answers:
             return 404, b"no such hook"
-        given = self.answers[path](review["request"])
+        given = self.answers[path](review.get("request", review.get("spec")))
         if isinstance(given, bytes):
             return 200, given
-        response = {"uid": review["request"]["uid"], **given}
-        return 200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}).encode()
+        answer = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
+        if "request" in review:
+            answer["response"] = {"uid": review["request"]["uid"], **given}
+        else:
+            answer["status"] = given
+        return 200, json.dumps(answer).encode()
 
     def requests(self, path):
         return [request for asked, request in self.asked if asked == path]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that need a running server: transcripts of a real kube-apiserver, the command line, crashes, the
-older generations of custom resources, kubectl, the client libraries.
+"""Tests that need a running server: transcripts of a real kube-apiserver, the command line, crashes, histories
+of concurrent clients, the older generations of custom resources, kubectl, the client libraries.
 
   main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
 
@@ -13,16 +13,27 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import audit_cases
 import cli_cases
 import clients
 import crash_cases
+import encryption_cases
+import etcd_cases
+import flow_cases
 import generation_cases
+import identity_cases
 import kubectl_cases
+import linear_cases
+import mutation_cases
+import soak_cases
 import transcripts
 import webhook_cases
 from report import Report
 
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
+            "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run,
+            "linear": linear_cases.run, "soak": soak_cases.run, "encryption": encryption_cases.run,
+            "etcd": etcd_cases.run,
             "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}
 
 

@@ -120,6 +120,8 @@ def files_that_may_not_grow(args):
         assert status == 500 and "[-]storage failed" in answer, answer
         assert server.request("GET", "/livez")[0] == 200
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == set(made)
+        assert server.ok("GET", f"{MAPS}/{made[0]}")["metadata"]["name"] == made[0]
+        assert events(server, watch) == len(made), "watches go on"
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, unlimited)
         eventually(lambda: server.request("GET", "/readyz")[0] == 200)
@@ -128,7 +130,73 @@ def files_that_may_not_grow(args):
         assert server.stop() == 0
         server.start()
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*made, "last"}
-        assert len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={watch}&timeoutSeconds=1")[1].splitlines()) == len(made) + 1
+        assert events(server, watch) == len(made) + 1
 
 
-CASES = [files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]
+def events(server, after):
+    return len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={after}&timeoutSeconds=1")[1].splitlines())
+
+
+def flipped_bits_of_a_backup_are_told(args):
+    server, _ = filled(args)
+    backup, place = server.dir / "backup", server.dir / "place"
+    assert pintle(args, "store", "backup", backup, "--data-dir", server.dir)[0] == 0
+    whole = backup.read_bytes()
+    for at in range(0, len(whole), len(whole) // 25):
+        backup.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1:])
+        status, said = pintle(args, "store", "restore", backup, "--data-dir", place)
+        want = "it is no backup" if at < 8 else "it is damaged"
+        assert status == 1 and said.splitlines() == [f"pintle: backup {backup}: {want}"], (at, said)
+        assert not (place / "FORMAT").exists()
+    backup.write_bytes(whole)
+    assert pintle(args, "store", "restore", backup, "--data-dir", place)[0] == 0
+    shutil.rmtree(server.dir)
+
+
+def directories_that_cannot_be_used(args):
+    """Each is refused in one line, and nothing in it is changed."""
+    server, _ = filled(args)
+    data = server.dir
+    format_file = data / "FORMAT"
+    cases = [
+        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is damaged: the file FORMAT does not hold a format"),
+        ("of a newer version", lambda: format_file.write_text("pintle 3\n"), f"data directory {data} has format 3, but this version of pintle understands up to 2; use a newer pintle"),
+        ("without its format", format_file.unlink, f"data directory {data} is damaged: the file FORMAT is missing"),
+    ]
+    before = format_file.read_text()
+    for what, spoil, want in cases:
+        spoil()
+        found = contents(data)
+        status, said = pintle(args, "serve", "--secure-port", "0", "--data-dir", data)
+        assert status == 1 and len(said.splitlines()) == 1 and want in said, (what, said)
+        assert contents(data) == found, what
+        format_file.write_text(before)
+    shutil.rmtree(data)
+
+
+def contents(directory):
+    """All files but the one that says who works on the directory."""
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "LOCK"}
+
+
+def read_only_directories(args):
+    """As somebody who may not write there; root may, and becomes somebody else."""
+    server, _ = filled(args)
+    data = server.dir
+    found = contents(data)
+    binary = data / "pintle"
+    shutil.copy(args.binary, binary)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    places = [path for path in (data, *data.rglob("*")) if path != binary]
+    [path.chmod(0o555 if path.is_dir() else 0o444) for path in places]
+    binary.chmod(0o555)
+    done = subprocess.run([binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True, timeout=30, **nobody)
+    said = done.stdout + done.stderr
+    [path.chmod(0o755 if path.is_dir() else 0o644) for path in places]
+    assert done.returncode == 1 and said.splitlines() == [f"pintle: data directory {data}: Permission denied (os error 13)"], said
+    binary.unlink()
+    assert contents(data) == found
+    shutil.rmtree(data)
+
+
+CASES = [flipped_bits_of_a_backup_are_told, directories_that_cannot_be_used, read_only_directories, files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]

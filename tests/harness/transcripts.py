@@ -34,11 +34,16 @@ def replay(server, path):
 
 
 def run(args, report):
-    paths = [p for p in sorted(SHARED.glob("*.json")) if p.stem.split("-")[0] in AREAS and args.filter in p.stem]
+    with Pintle(args.binary) as server:
+        replay_all(args, report, server, args.filter)
+
+
+def replay_all(args, report, server, wanted):
+    paths = [p for p in sorted(SHARED.glob("*.json")) if p.stem.split("-")[0] in AREAS and wanted in p.stem]
     paths = [p for p in paths if p.stem not in ABSENT]
     assert paths or args.filter, f"no transcripts in {SHARED.name}"
     known = exceptions()
-    with Pintle(args.binary) as server, concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
         together = [p for p in paths if p.stem not in ALONE]
         results = list(pool.map(lambda path: replay(server, path), together))
         results += [replay(server, path) for path in paths if path.stem in ALONE]

@@ -1,4 +1,5 @@
 """Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
+import socket
 import threading
 
 from cli_cases import Watch
@@ -266,7 +267,45 @@ def converting_badly(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
-CASES = [validating, mutating, failing, choosing, by_service, converting, converting_lists, converting_badly]
+def converting_late_or_never(server, hooks):
+    """A webhook that does not answer costs its own requests their time, and nobody else anything."""
+    prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat failed: Post "
+    answers = threading.Event()
+
+    def late(request):
+        answers.wait(60)
+        return swapped(request)
+
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/late", swapped)))
+    server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+    hooks.on("/late", late)
+    for path in (BOATS.format("v2") + "/gig?timeout=300ms", BOATS.format("v2") + "?timeout=300ms"):
+        status, found, _ = server.request("GET", path)
+        assert (status, found["reason"]) == (504, "Timeout"), found
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert server.ok("PATCH", BOATS.format("v1") + "/gig", {"spec": {"sails": 1}})["spec"] == {"sails": 1}
+        server.ok("GET", CORE)
+    answers.set()
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # it does not listen
+        dead = f"https://127.0.0.1:{nobody.getsockname()[1]}/dead"
+        definition = server.ok("GET", DEFINITIONS + "/boats.harbor.example.com")
+        definition["spec"]["conversion"]["webhook"]["clientConfig"]["url"] = dead
+        server.ok("PUT", DEFINITIONS + "/boats.harbor.example.com", definition)
+        for method, path, body in (("GET", BOATS.format("v2"), None), ("POST", BOATS.format("v2"), boat("v2", "new", rig={"sails": 1}))):
+            status, found, _ = server.request(method, path, body)
+            wanted = f'{prefix}"{dead}?timeout=30s": dial tcp {dead[8:-5]}: connect: connection refused'
+            assert (status, found["message"].replace("v2, Kind", "v1, Kind")) == (500, wanted), found
+        assert [item["metadata"]["name"] for item in server.ok("GET", BOATS.format("v1"))["items"]] == ["gig"]
+    definition["spec"]["conversion"]["webhook"]["clientConfig"] = hooks.on("/late", swapped)
+    definition["metadata"].pop("resourceVersion")
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": definition["spec"]})
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+
+
+CASES = [validating, mutating, failing, choosing, by_service, converting, converting_lists, converting_badly,
+         converting_late_or_never]
 
 
 def run(args, report):

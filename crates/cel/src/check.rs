@@ -5,9 +5,9 @@
 
 mod unify;
 
-use crate::ast::{Ast, Comprehension, Entry, Expr, Id, Issue, Kind, Literal, Offset, Source};
+use crate::ast::{Ast, Comprehension, Entry, Expr, Field, Id, Issue, Kind, Literal, Offset, Source};
 use crate::env::Environment;
-use crate::library::{Overload, OverloadIndex, registry};
+use crate::library::{Library, Overload, OverloadIndex, registry};
 use crate::parser;
 use crate::types::Type;
 use machinery::Text;
@@ -305,6 +305,13 @@ impl Checker<'_> {
         };
         let result = match &target {
             Type::Map(pair) => pair.1.clone(),
+            Type::Made(name) => match Type::made(name).and_then(|of| of(field)) {
+                Some(t) => t,
+                None => {
+                    self.issue(id, format!("undefined field '{field}'"));
+                    Type::Error
+                }
+            },
             Type::Object(object) => match object.escaped(field).and_then(|f| f.decl.exposed.clone()) {
                 Some(t) => t,
                 None => {
@@ -524,9 +531,15 @@ impl Checker<'_> {
         Type::map(key, value)
     }
 
-    /// Messages can't be made: no environment has message types with fields.
+    /// Messages are made of the types of mutations; no environment has others with fields.
     fn message(&mut self, id: Id, name: &str, kind: &mut Kind) {
         let Kind::Struct { fields, .. } = kind else { return };
+        if self.env.libraries.has(Library::JsonPatch)
+            && let Some(of) = Type::made(name)
+        {
+            self.set(id, Type::Made(name.into()));
+            return fields.iter_mut().for_each(|field| self.made_field(field, of));
+        }
         match self.lookup(name).map(|(_, t, _)| t) {
             None => return self.undeclared(id, name),
             Some(Type::Type(Some(inner))) => {
@@ -546,6 +559,24 @@ impl Checker<'_> {
         for field in fields {
             self.expr(&mut field.value);
             self.issue(field.id, format!("undefined field '{}'", field.name));
+        }
+    }
+
+    /// A field of a message that an expression makes: its type is known, or anything goes.
+    fn made_field(&mut self, field: &mut Field, of: fn(&str) -> Option<Type>) {
+        self.expr(&mut field.value);
+        let mut given = self.get(&field.value);
+        if field.optional {
+            given = self.optional_element(field.value.id, given);
+        }
+        let Some(wanted) = of(&field.name) else {
+            return self.issue(field.id, format!("undefined field '{}'", field.name));
+        };
+        if !self.solver.assignable(&wanted, &given) {
+            let (wanted, given) = (self.show(&wanted), self.show(&given));
+            let message =
+                format!("expected type of field '{}' is '{wanted}' but provided type is '{given}'", field.name);
+            self.issue(field.id, message);
         }
     }
 

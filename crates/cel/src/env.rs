@@ -75,6 +75,13 @@ impl Environment {
         }
     }
 
+    /// The same with what mutations are written with.
+    #[must_use]
+    pub fn with_mutations(mut self) -> Environment {
+        self.libraries = self.libraries.with(Library::JsonPatch);
+        self
+    }
+
     /// The same with one more variable.
     #[must_use]
     pub fn variable(mut self, name: &str, r#type: Type) -> Environment {

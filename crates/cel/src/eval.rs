@@ -9,8 +9,9 @@ use crate::node::{
     RegexKind,
 };
 use crate::types::Type;
-use crate::value::{Error, Key, List, Map, Result, Val, compare, equal};
+use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal};
 use crate::work;
+use machinery::Text;
 use std::rc::Rc;
 
 /// What a variable holds.
@@ -79,6 +80,7 @@ impl<'a> Frame<'a> {
             }
             Node::List { items, optional } => self.list(items, optional),
             Node::Map(entries) => self.map(entries),
+            Node::Made(name, fields) => self.made(name, fields),
             Node::Fold(fold) => self.fold(fold),
             Node::Quantifier(quantifier) => self.quantifier(quantifier),
             Node::Bind(bind) => self.bind(bind),
@@ -397,20 +399,25 @@ impl<'a> Frame<'a> {
         Ok(Val::list(values))
     }
 
+    /// A message that an expression makes.
+    fn made(&mut self, name: &'a Text, fields: &'a [(Text, Node, bool)]) -> Result<Val<'a>> {
+        let mut map = std::collections::BTreeMap::new();
+        for (field, value, optional) in fields {
+            let value = self.eval(value)?;
+            if let Some(value) = present(*optional, value)? {
+                map.insert(Key::String(Str::Borrowed(field)), value);
+            }
+        }
+        self.charge(40)?;
+        Ok(Val::Map(Map::Made(name.clone(), Rc::new(map))))
+    }
+
     fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Result<Val<'a>> {
         let mut map = std::collections::BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key)?;
             let value = self.eval(value)?;
-            let value = match (optional, value) {
-                (false, value) => value,
-                (true, Val::Optional(None)) => continue,
-                (true, Val::Optional(Some(value))) => (*value).clone(),
-                (true, other) => {
-                    let name = other.type_of().runtime_name();
-                    return Err(Error::new(format!("cannot initialize optional entry from non-optional value {name}")));
-                }
-            };
+            let Some(value) = present(*optional, value)? else { continue };
             let Some(key) = Key::of(&key).filter(|_| !matches!(key, Val::Double(_))) else {
                 return Err(Error::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
             };
@@ -683,5 +690,18 @@ fn fits(value: &Val<'_>, t: &Type) -> bool {
         (Val::Authorization(part), t @ Type::Named(_)) => part.type_of() == *t,
         (Val::Opaque(opaque), t @ (Type::Named(_) | Type::Opaque(..))) => opaque.type_of() == *t,
         _ => false,
+    }
+}
+
+/// The value of an entry, none if it is optional and not there.
+fn present(optional: bool, value: Val<'_>) -> Result<Option<Val<'_>>> {
+    match (optional, value) {
+        (false, value) => Ok(Some(value)),
+        (true, Val::Optional(None)) => Ok(None),
+        (true, Val::Optional(Some(value))) => Ok(Some((*value).clone())),
+        (true, other) => {
+            let name = other.type_of().runtime_name();
+            Err(Error::new(format!("cannot initialize optional entry from non-optional value {name}")))
+        }
     }
 }

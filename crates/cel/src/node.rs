@@ -53,6 +53,8 @@ pub(crate) enum Node {
         optional: Box<[bool]>,
     },
     Map(Box<[(Node, Node, bool)]>),
+    /// A message of this type: fields, and whether each is optional.
+    Made(Text, Box<[(Text, Node, bool)]>),
     Fold(Box<Fold>),
     Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),

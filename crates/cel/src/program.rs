@@ -3,7 +3,7 @@
 //! Lowering does what cel-go's planner does, because the cost that is counted at run time depends on it: chains of
 //! selections become one attribute, literals of constants become constants, conversions of constants are done at once.
 
-use crate::ast::{Comprehension, Expr, Kind, Literal};
+use crate::ast::{Comprehension, Expr, Field, Kind, Literal};
 use crate::check::{Checked, Reference};
 use crate::cost::runtime::CallCost;
 use crate::env::Environment;
@@ -176,7 +176,14 @@ impl Lowering<'_> {
                     _ => Ok(node),
                 }
             }
-            Kind::Struct { name, .. } => Err(Error::new(format!("unknown type: {name}"))),
+            Kind::Struct { name, fields } => {
+                if !matches!(self.checked.type_of(expr.id), Type::Made(_)) {
+                    return Err(Error::new(format!("unknown type: {name}")));
+                }
+                let field = |field: &Field| Ok((field.name.clone(), self.expr(&field.value)?, field.optional));
+                let fields: Result<Vec<_>, Error> = fields.iter().map(field).collect();
+                Ok(Node::Made(name.clone(), fields?.into()))
+            }
             Kind::Comprehension(fold) => self.fold(fold),
         }
     }

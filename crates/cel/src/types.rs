@@ -31,6 +31,8 @@ pub enum Type {
     Named(&'static str),
     /// Objects of a schema.
     Object(Arc<ObjectType>),
+    /// Messages that expressions make: `Object`, `Object.spec` and so on, whose fields are not known, and `JSONPatch`.
+    Made(Text),
     Param(Param),
 }
 
@@ -52,6 +54,7 @@ impl PartialEq for Type {
             (Type::Opaque(a, p), Type::Opaque(b, q)) => a == b && p == q,
             (Type::Named(a), Type::Named(b)) => a == b,
             (Type::Object(a), Type::Object(b)) => Arc::ptr_eq(a, b),
+            (Type::Made(a), Type::Made(b)) => a == b,
             (Type::Param(a), Type::Param(b)) => a == b,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
@@ -118,6 +121,7 @@ impl Type {
             }
             Type::Named(name) => (*name).to_owned(),
             Type::Object(object) => object.name(scope),
+            Type::Made(name) => name.to_string(),
             Type::Param(Param::Named(letter)) => char::from(*letter).to_string(),
             Type::Param(Param::Fresh(number)) => format!("_var{number}"),
         }
@@ -137,12 +141,27 @@ impl Type {
             Type::Timestamp => "google.protobuf.Timestamp",
             Type::List(_) => "list",
             Type::Map(_) | Type::Object(_) => "map",
+            Type::Made(name) => return name.clone(),
             Type::Type(_) => "type",
             Type::Opaque(name, _) | Type::Named(name) => name,
             Type::Any => "google.protobuf.Any",
             Type::Wrapper(inner) => return inner.runtime_name(),
             Type::Dyn | Type::Error | Type::Param(_) => "dyn",
         })
+    }
+
+    /// The types of the fields of a message that expressions can make, by its name (KEP-3962); none if it is no such name.
+    pub(crate) fn made(name: &str) -> Option<fn(&str) -> Option<Type>> {
+        match name {
+            "JSONPatch" => Some(|field| match field {
+                "op" | "path" | "from" => Some(Type::String),
+                "value" => Some(Type::Dyn),
+                _ => None,
+            }),
+            "Object" => Some(|_| Some(Type::Dyn)),
+            name if name.starts_with("Object.") => Some(|_| Some(Type::Dyn)),
+            _ => None,
+        }
     }
 
     /// The type that an expression may name; none if there is no such type.

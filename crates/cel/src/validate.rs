@@ -125,7 +125,9 @@ fn unprintable(checked: &Checked, verb: char, item: &Expr) -> Option<u32> {
     let t = checked.type_of(item.id);
     let good = match verb {
         _ if *t == Type::Dyn => true,
-        's' => !matches!(t, Type::Opaque(..) | Type::Named(_) | Type::Object(_) | Type::Any | Type::Error),
+        's' => {
+            !matches!(t, Type::Opaque(..) | Type::Named(_) | Type::Object(_) | Type::Made(_) | Type::Any | Type::Error)
+        }
         'd' | 'o' => matches!(t, Type::Int | Type::Uint),
         'f' | 'e' => matches!(t, Type::Double | Type::String),
         'b' => matches!(t, Type::Int | Type::Uint | Type::Bool),

@@ -15,7 +15,7 @@ use machinery::{Text, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use convert::{from_json, to_json};
+pub use convert::{from_json, misnamed, to_json};
 pub(crate) use equal::{compare, equal, item_key, scalar_text};
 
 /// Why an evaluation failed. One word, as it is part of every result.
@@ -189,6 +189,8 @@ pub enum Map<'a> {
     Object(&'a machinery::Map, &'a ObjectType),
     Json(&'a machinery::Map, &'a Decl),
     Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
+    /// A message of this type that an expression made; its keys are the fields that are there.
+    Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
 }
 
 /// A key of a map made by an expression.
@@ -288,7 +290,7 @@ impl<'a> Val<'a> {
         let deeper = |value: &Val<'a>| levels == 0 || value.nests_deeper(levels - 1);
         match self {
             Val::List(List::Owned(items) | List::Typed { items, .. }) => items.iter().any(deeper),
-            Val::Map(Map::Owned(map)) => map.values().any(deeper),
+            Val::Map(Map::Owned(map) | Map::Made(_, map)) => map.values().any(deeper),
             Val::Optional(Some(value)) => deeper(value),
             _ => false,
         }
@@ -320,6 +322,7 @@ impl<'a> Val<'a> {
             Val::Duration(_) => Type::Duration,
             Val::Timestamp(_) => Type::Timestamp,
             Val::List(_) => Type::list(Type::Dyn),
+            Val::Map(Map::Made(name, _)) => Type::Made(name.clone()),
             Val::Map(_) => Type::map(Type::Dyn, Type::Dyn),
             Val::Type(_) => Type::Type(None),
             Val::Optional(_) => Type::optional(Type::Dyn),
@@ -417,7 +420,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Map::Object(map, _) | Map::Json(map, _) => map.len(),
-            Map::Owned(map) => map.len(),
+            Map::Owned(map) | Map::Made(_, map) => map.len(),
         }
     }
 
@@ -435,7 +438,7 @@ impl<'a> Map<'a> {
             }
             Map::Json(map, value) => map.get(key).map(|v| from_json(v, value)),
             // `Key` borrows for as long as the map does: look up with a key of the shortest life.
-            Map::Owned(map) => lookup(map, &Key::String(Str::Borrowed(key))),
+            Map::Owned(map) | Map::Made(_, map) => lookup(map, &Key::String(Str::Borrowed(key))),
         }
     }
 
@@ -447,7 +450,7 @@ impl<'a> Map<'a> {
                 Map::Json(_, decl) if matches!(decl.kind, crate::decl::DeclKind::Json) => None,
                 _ => Some(Err(Error::overload())),
             },
-            (Map::Owned(map), key) => map.get(&Key::of(key)?).map(|v| Ok(v.clone())),
+            (Map::Owned(map) | Map::Made(_, map), key) => map.get(&Key::of(key)?).map(|v| Ok(v.clone())),
         }
     }
 
@@ -466,7 +469,7 @@ impl<'a> Map<'a> {
                 .map(|field| Val::borrowed(field.escaped.as_ref().unwrap_or(&field.name)))
                 .collect(),
             Map::Json(map, _) => map.keys().map(|key| Val::borrowed(key)).collect(),
-            Map::Owned(map) => map.keys().map(Key::value).collect(),
+            Map::Owned(map) | Map::Made(_, map) => map.keys().map(Key::value).collect(),
         }
     }
 }

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
@@ -14,19 +12,9 @@ use machinery::Value;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use server::Outside;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-/// How to reach a server, and as whom. Certificates and keys are PEM.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Access {
-    /// `host:port`.
-    authority: String,
-    roots: Vec<u8>,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-    token: String,
-}
 
 /// A connection that carries one request after the other.
 pub struct Client {
@@ -65,28 +53,25 @@ impl Answer {
 impl Client {
     /// Connects to the server of a kubeconfig's current context. The error is one line.
     pub async fn connect(kubeconfig: &Path) -> Result<Client, String> {
-        let wrong = |why: String| format!("{}: {why}", kubeconfig.display());
-        let text =
-            std::fs::read(kubeconfig).map_err(|error| format!("cannot read {}: {error}", kubeconfig.display()))?;
-        let value = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
-        let access = access(&value, kubeconfig.parent().unwrap_or(Path::new("."))).map_err(wrong)?;
-        let refused = |error: std::io::Error| format!("cannot connect to {}: {error}", access.authority);
-        let host = access.authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
+        let access = crate::kubeconfig::read(kubeconfig)?;
+        let authority = authority(&access.url).map_err(|why| format!("{}: {why}", kubeconfig.display()))?;
+        let refused = |error: std::io::Error| format!("cannot connect to {authority}: {error}");
+        let host = authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
         let tls = TlsConnector::from(Arc::new(tls(&access)?));
-        let stream = TcpStream::connect(&access.authority).await.map_err(refused)?;
+        let stream = TcpStream::connect(&authority).await.map_err(refused)?;
         let stream = TokioIo::new(tls.connect(name, stream).await.map_err(refused)?);
         let (sender, connection) = handshake(stream).await.map_err(|error| error.to_string())?;
         // it ends with the sender
         drop(tokio::task::spawn_local(connection));
-        Ok(Client { sender, authority: access.authority, token: access.token })
+        Ok(Client { sender, authority, token: access.token })
     }
 
     pub async fn get(&mut self, path: &str) -> Result<Answer, String> {
         self.call("GET", path, "application/json", None).await
     }
 
-    /// Sends a request with the media type of its answer and a JSON body.
+    /// Sends a request with the media type of its answer and a JSON body; that of a PATCH is a merge patch.
     pub async fn call(
         &mut self,
         method: &str,
@@ -100,7 +85,8 @@ impl Client {
             request = request.header("authorization", format!("Bearer {}", self.token));
         }
         if body.is_some() {
-            request = request.header("content-type", "application/json");
+            let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+            request = request.header("content-type", media);
         }
         let body = Full::new(Bytes::from(body.map(Value::to_json).unwrap_or_default()));
         let request = request.body(body).map_err(|error| error.to_string())?;
@@ -113,46 +99,15 @@ impl Client {
     }
 }
 
-/// The member of a list that has a name.
-fn named<'a>(config: &'a Value, list: &str, name: &str, member: &str) -> Result<&'a Value, String> {
-    let items = config.get(list).and_then(Value::as_array).unwrap_or_default();
-    let found = items.iter().find(|item| item.str_at(&["name"]) == name).and_then(|item| item.get(member));
-    found.ok_or_else(|| format!("there is no {member} {name:?}"))
-}
-
-/// PEM that stands there as base64, or in a file beside the kubeconfig.
-fn pem(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String> {
-    let data = value.str_at(&[&format!("{key}-data")]);
-    if !data.is_empty() {
-        return STANDARD.decode(data).map_err(|error| format!("{key}-data: {error}"));
-    }
-    match value.str_at(&[key]) {
-        "" => Ok(vec![]),
-        file => {
-            let path = directory.join(file);
-            std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-        }
-    }
-}
-
-fn access(config: &Value, directory: &Path) -> Result<Access, String> {
-    let context = named(config, "contexts", config.str_at(&["current-context"]), "context")?;
-    let cluster = named(config, "clusters", context.str_at(&["cluster"]), "cluster")?;
-    let user = named(config, "users", context.str_at(&["user"]), "user")?;
-    let server = cluster.str_at(&["server"]);
+/// `host:port` of a server.
+fn authority(server: &str) -> Result<String, String> {
     let authority = server.strip_prefix("https://").ok_or_else(|| format!("server {server:?} is no https:// URL"))?;
     let authority = authority.trim_end_matches('/');
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    Ok(Access {
-        authority: if has_port { authority.to_owned() } else { format!("{authority}:443") },
-        roots: pem(cluster, "certificate-authority", directory)?,
-        certificate: pem(user, "client-certificate", directory)?,
-        key: pem(user, "client-key", directory)?,
-        token: user.str_at(&["token"]).to_owned(),
-    })
+    Ok(if has_port { authority.to_owned() } else { format!("{authority}:443") })
 }
 
-fn tls(access: &Access) -> Result<ClientConfig, String> {
+fn tls(access: &Outside) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&access.roots) {
         let certificate = certificate.map_err(|error| format!("the certificate authority: {error}"))?;
@@ -177,18 +132,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_current_context_says_where_and_who() {
-        let read = |text: &str| access(&machinery::yaml::decode(text.as_bytes()).unwrap().value, Path::new("."));
-        let ours = crate::kubeconfig::render("https://127.0.0.1:6443", "ca", "c", "k");
-        let found = read(&ours).unwrap();
-        assert_eq!(found.authority, "127.0.0.1:6443");
-        assert_eq!((&*found.roots, &*found.certificate, &*found.key), (&b"ca"[..], &b"c"[..], &b"k"[..]));
-        let two = "contexts: [{name: a, context: {cluster: x, user: u}}, {name: b, context: {cluster: y, user: v}}]\n\
-                   clusters: [{name: x, cluster: {server: 'https://x'}}, {name: y, cluster: {server: 'https://[::1]:1/'}}]\n\
-                   users: [{name: u, user: {token: t}}, {name: v, user: {token: s}}]\ncurrent-context: ";
-        let of = |context: &str| read(&format!("{two}{context}\n")).map(|found| (found.authority, found.token));
-        assert_eq!(of("a"), Ok(("x:443".to_owned(), "t".to_owned())));
-        assert_eq!(of("b"), Ok(("[::1]:1".to_owned(), "s".to_owned())));
-        assert_eq!(of("c"), Err("there is no context \"c\"".to_owned()));
+    fn a_port_is_443_unless_it_is_named() {
+        assert_eq!(authority("https://x").unwrap(), "x:443");
+        assert_eq!(authority("https://[::1]:1/").unwrap(), "[::1]:1");
+        assert_eq!(authority("http://x").unwrap_err(), "server \"http://x\" is no https:// URL");
     }
 }

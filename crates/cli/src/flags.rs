@@ -1,5 +1,6 @@
 //! What can be said on the command line: each flag once, with its help; names are kube-apiserver's where it has them.
 
+use crate::encryption::EncryptionFlags;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -25,12 +26,23 @@ pub enum Command {
     /// Check and backup work beside a running server; nothing in the directory is changed.
     #[command(subcommand)]
     Store(Store),
+    /// Write all objects of a data directory or of etcd, as they are at one moment, to a file that any engine can import.
+    ///
+    /// Works beside running servers. Keys in etcd that are not ours are left out.
+    Export(Transfer),
+    /// Fill an empty data directory, or an etcd without objects, from a file that was exported, and compare what is there.
+    ///
+    /// Nothing is written before all of the file has been checked. Objects get new resourceVersions: clients start again.
+    Import(Transfer),
     /// Look at the validation rules of definitions.
     #[command(subcommand)]
     Cel(Cel),
     /// Bring what is defined in an older way into the form of today, with its objects.
     #[command(subcommand)]
     Migrate(Migrate),
+    /// Look after the versions in which objects are stored.
+    #[command(subcommand)]
+    Storage(Storage),
 }
 
 #[derive(Subcommand)]
@@ -98,15 +110,89 @@ pub enum Migrate {
     },
 }
 
+#[derive(Subcommand)]
+pub enum Storage {
+    /// Write objects of a running server again that may be stored in an older version.
+    ///
+    /// Objects whose stored version is not the storage version of their definition are written in that; then
+    /// status.storedVersions names it alone, and older versions can be removed. Other clients can go on. The exit status
+    /// is 1 if something is not migrated; running it again goes on.
+    Migrate {
+        /// Definitions, such as crontabs.stable.example.com, or groups, such as stable.example.com.
+        #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+        names: Vec<String>,
+
+        /// All definitions.
+        #[arg(long)]
+        all: bool,
+
+        /// Tell what is to be done, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+
+        /// How to reach the server.
+        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
+        kubeconfig: PathBuf,
+    },
+}
+
 /// Where objects are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Storage {
+pub enum Engine {
     /// In the data directory; every acknowledged write is on disk.
     Embedded,
     /// In memory: gone when the server stops.
     Memory,
     /// In etcd.
     Etcd,
+}
+
+/// A file, and the store that it comes from or goes to.
+#[derive(Args)]
+pub struct Transfer {
+    /// The file; - for the standard output or input.
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub place: Place,
+
+    #[command(flatten)]
+    pub etcd: Etcd,
+
+    #[command(flatten)]
+    pub encryption: EncryptionFlags,
+}
+
+/// How etcd is reached.
+#[derive(Args)]
+pub struct Etcd {
+    /// The etcd servers (scheme://host:port), comma separated; implies --storage etcd.
+    #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
+    pub etcd_servers: Vec<String>,
+
+    /// The prefix of all keys in etcd.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
+    pub etcd_prefix: String,
+
+    /// The authorities of the etcd servers' certificates, PEM [default: those of the system].
+    #[arg(long, value_name = "FILE", help_heading = "Storage")]
+    pub etcd_cafile: Option<PathBuf>,
+
+    /// The client certificate for etcd, PEM; needs --etcd-keyfile.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile", help_heading = "Storage")]
+    pub etcd_certfile: Option<PathBuf>,
+
+    /// The key of the client certificate for etcd, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile", help_heading = "Storage")]
+    pub etcd_keyfile: Option<PathBuf>,
+
+    /// The user of etcd; needs --etcd-password-file or the variable PINTLE_ETCD_PASSWORD.
+    #[arg(long, value_name = "NAME", help_heading = "Storage")]
+    pub etcd_username: Option<String>,
+
+    /// A file with the password of the user of etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_username", help_heading = "Storage")]
+    pub etcd_password_file: Option<PathBuf>,
 }
 
 /// How logs are written.
@@ -124,20 +210,22 @@ pub struct Serve {
 
     /// Where objects are kept.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]
-    pub storage: Storage,
+    pub storage: Engine,
 
     /// When a write is acknowledged: sync when it is on disk; interval=DURATION at once, and on disk after that time; none
     /// at once, and on disk when the operating system likes. With interval and none, a crash of the machine loses writes.
     #[arg(long, value_name = "WHEN", default_value = "sync", value_parser = durability, help_heading = "Storage")]
     pub durability: store::Durability,
 
-    /// The etcd servers (scheme://host:port), comma separated; with --storage etcd.
-    #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
-    pub etcd_servers: Vec<String>,
+    #[command(flatten)]
+    pub etcd: Etcd,
 
-    /// The prefix of all keys in etcd.
-    #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
-    pub etcd_prefix: String,
+    #[command(flatten)]
+    pub encryption: EncryptionFlags,
+
+    /// What passes between compactions of etcd, which keeps the history of one such time; 0 leaves compaction to others.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Storage")]
+    pub etcd_compaction_interval: std::time::Duration,
 
     /// Older generations of the API that are served, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to
     /// 1.21), extensions/v1beta1 (ThirdPartyResources); api/all, api/beta and api/legacy stand for both.
@@ -156,13 +244,23 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]
     pub request_timeout: std::time::Duration,
 
-    /// Features that are off unless they are named, comma separated: CBORServingAndStorage=true.
+    /// Features that are off unless they are named, comma separated: CBORServingAndStorage=true,
+    /// MutatingAdmissionPolicy=true.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 
-    /// Requests that may run at once, watches aside; more are answered 429. 0 for any number.
-    #[arg(long, value_name = "N", default_value_t = 600, help_heading = "Serving")]
+    /// Whether the two numbers below, added up, are seats that priority levels share (FlowSchemas,
+    /// PriorityLevelConfigurations), so that a noisy client waits for itself and not for others.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Serving")]
+    pub enable_priority_and_fairness: bool,
+
+    /// Requests that read and may run at once, watches aside; more are answered 429. 0 for any number.
+    #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Serving")]
     pub max_requests_inflight: usize,
+
+    /// Requests that write and may run at once; more are answered 429. 0 for any number.
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Serving")]
+    pub max_mutating_requests_inflight: usize,
 
     /// How long the server goes on serving, not ready any more, when it is told to stop.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, help_heading = "Serving")]
@@ -184,13 +282,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file", help_heading = "Certificates")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// More authorities whose client certificates are accepted, PEM.
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
-    pub client_ca_file: Option<PathBuf>,
-
-    /// A file of bearer tokens, lines of: token,user,uid,"group1,group2".
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
-    pub token_auth_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub identity: crate::identity::IdentityFlags,
 
     /// Who issues tokens of ServiceAccounts; the first issues, all are accepted
     /// [default: https://kubernetes.default.svc.cluster.local].
@@ -218,8 +311,11 @@ pub struct Serve {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
     pub api_audiences: Vec<String>,
 
-    /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionWebhook,
-    /// ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
+    #[command(flatten)]
+    pub audit: crate::audit::AuditFlags,
+
+    /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
+    /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
 
@@ -257,7 +353,7 @@ pub struct Serve {
 }
 
 /// A duration such as `1m30s`; a bare number is seconds.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(std::time::Duration::from_secs(seconds));
     }

@@ -1,15 +1,21 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
 mod accounts;
+mod audit;
 mod cel;
 mod certificates;
 mod client;
+mod encryption;
+mod etcd;
 mod flags;
+mod identity;
 mod kubeconfig;
 mod logs;
 mod migrate;
 mod serve;
+mod storage;
 mod store_tasks;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -23,8 +29,11 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         flags::Command::Serve(flags) => serve::run(&flags),
         flags::Command::Store(task) => store_tasks::run(&task),
+        flags::Command::Export(place) => transfer::export(&place),
+        flags::Command::Import(place) => transfer::import(&place),
         flags::Command::Cel(task) => cel::run(&task),
         flags::Command::Migrate(task) => migrate::run(&task),
+        flags::Command::Storage(task) => storage::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Authentication, Config, Controllers, FeatureGates, RuntimeConfig, Server, Tls};
+use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
-use crate::flags::{Serve, Storage};
-use crate::{accounts, kubeconfig, logs};
+use crate::flags::{Engine, Serve};
+use crate::{accounts, etcd, kubeconfig, logs};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
 
@@ -22,10 +22,14 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
-    let runtime = RuntimeConfig::parse(&flags.runtime_config).map_err(|error| format!("--runtime-config: {error}"))?;
+    let mut runtime =
+        RuntimeConfig::parse(&flags.runtime_config).map_err(|error| format!("--runtime-config: {error}"))?;
+    let feature_gates =
+        FeatureGates::parse(&flags.feature_gates).map_err(|error| format!("--feature-gates: {error}"))?;
+    runtime.mutating_policies = feature_gates.mutating_policies;
     let service_addresses = service_addresses(flags)?;
-    let mut authentication = authentication(flags)?;
-    let store = open_store(flags)?;
+    let mut authentication = flags.identity.authentication()?;
+    let storage = flags.encryption.apply(open_storage(flags)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
     authentication.accounts = accounts.clone();
@@ -33,14 +37,20 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         tls: tls(flags, &certificates)?,
         authentication,
+        authorization: flags.identity.authorization()?,
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         service_addresses,
         controllers: controllers(flags, &certificates)?,
-        feature_gates: FeatureGates::parse(&flags.feature_gates)
-            .map_err(|error| format!("--feature-gates: {error}"))?,
+        feature_gates,
         runtime,
+        compaction_interval: flags.etcd_compaction_interval,
         request_timeout: flags.request_timeout,
-        inflight_max: flags.max_requests_inflight,
+        priority_and_fairness: flags.enable_priority_and_fairness,
+        inflight_max: server::InFlightMax {
+            read_only: flags.max_requests_inflight,
+            mutating: flags.max_mutating_requests_inflight,
+        },
+        audit: flags.audit.audit()?,
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
@@ -50,8 +60,12 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
-        let signals = Signals::listen()?;
-        let server = Server::start(store, config).await?;
+        let mut signals = Signals::listen()?;
+        let server = tokio::select! {
+            server = Server::start(storage, config) => server?,
+            // the store may have to be waited for
+            () = signals.wait() => return Ok(()),
+        };
         let path = write_kubeconfig(flags, &certificates, server.address)?;
         let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
@@ -81,7 +95,7 @@ impl Signals {
         })
     }
 
-    async fn wait(mut self) {
+    async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -101,16 +115,6 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
     flags.service_address.iter().map(parse).collect()
 }
 
-fn authentication(flags: &Serve) -> Result<Authentication, String> {
-    let text = match &flags.token_auth_file {
-        Some(path) => {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        }
-        None => String::new(),
-    };
-    Authentication::with_tokens(&text).map_err(|error| format!("--token-auth-file: {error}"))
-}
-
 fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
     let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
     controllers.event_ttl = flags.event_ttl;
@@ -123,20 +127,18 @@ fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String>
     Ok(controllers)
 }
 
-fn open_store(flags: &Serve) -> Result<Arc<dyn store::Store>, String> {
+fn open_storage(flags: &Serve) -> Result<server::Storage, String> {
     match flags.storage {
-        Storage::Memory => Ok(Arc::new(store::Embedded::in_memory())),
-        Storage::Embedded => {
+        _ if !flags.etcd.etcd_servers.is_empty() => etcd::storage(&flags.etcd),
+        Engine::Etcd => etcd::storage(&flags.etcd),
+        Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
+        Engine::Embedded => {
             let address = SocketAddr::new(flags.bind_address, flags.secure_port);
             let holder = format!("pintle with process id {} ({})", std::process::id(), url(address));
             let options = store::Options { durability: flags.durability, ..store::Options::default() };
             let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
-            Ok(Arc::new(store))
+            Ok(server::Storage::own(Arc::new(store)))
         }
-        Storage::Etcd => Err(format!(
-            "--storage etcd is not part of this version yet (servers {:?}, prefix {})",
-            flags.etcd_servers, flags.etcd_prefix
-        )),
     }
 }
 
@@ -165,10 +167,17 @@ fn tls(flags: &Serve, own: &Certificates) -> Result<Tls, String> {
         _ => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
     };
     let mut client_ca = own.authority.clone().into_bytes();
-    if let Some(path) = &flags.client_ca_file {
+    if let Some(path) = &flags.identity.client_ca_file {
         client_ca.extend(read_certificates(path)?);
     }
-    Ok(Tls { certificate, key, client_ca })
+    let proxy = match &flags.identity.requestheader_client_ca_file {
+        Some(path) => {
+            let names = flags.identity.requestheader_allowed_names.clone();
+            Some(ProxyAuthority { ca: read_certificates(path)?, names })
+        }
+        None => None,
+    };
+    Ok(Tls { certificate, key, client_ca, proxy })
 }
 
 /// The address as clients use it.

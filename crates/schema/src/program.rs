@@ -193,6 +193,12 @@ impl Schema {
         Schema { program: Arc::new(Program { root, options: options.clone(), structural, rules }) }
     }
 
+    /// Whether the member at a path of properties has a default.
+    pub fn has_default(&self, path: &[&str]) -> bool {
+        let node = path.iter().try_fold(&self.program.root, |node, name| node.field(name));
+        self.program.structural && node.is_some_and(|node| node.default.is_some())
+    }
+
     /// Whether the schema is structural: pruning, defaulting and rules need that.
     pub fn is_structural(&self) -> bool {
         self.program.structural

@@ -24,7 +24,8 @@ pub fn instant() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-fn random<const N: usize>() -> [u8; N] {
+/// Bytes that nobody can foresee.
+pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // without randomness uids could repeat, so there is no way on
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
@@ -33,7 +34,7 @@ fn random<const N: usize>() -> [u8; N] {
 
 /// A random UUID (version 4).
 pub fn uuid() -> String {
-    let mut b: [u8; 16] = random();
+    let mut b: [u8; 16] = random_bytes();
     b[6] = (b[6] & 0x0f) | 0x40;
     b[8] = (b[8] & 0x3f) | 0x80;
     let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
@@ -43,11 +44,11 @@ pub fn uuid() -> String {
 /// The five random characters of a generated name.
 pub fn name_suffix() -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let bytes: [u8; 5] = random();
+    let bytes: [u8; 5] = random_bytes();
     bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()])).collect()
 }
 
 /// A number in `0..bound`.
 pub fn random_below(bound: u64) -> u64 {
-    u64::from_le_bytes(random()) % bound.max(1)
+    u64::from_le_bytes(random_bytes()) % bound.max(1)
 }

@@ -1,15 +1,17 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
 //! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication` → `resource` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
+//! `authentication`, `flow` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
 
 mod admission;
+mod audit;
 pub mod authentication;
 mod authorization;
 mod clock;
 mod controllers;
 mod digest;
 mod discovery;
+mod flow;
 mod http;
 mod limits;
 mod metrics;
@@ -18,6 +20,7 @@ mod openapi;
 mod request;
 mod resource;
 mod task;
+pub mod transfer;
 mod verbs;
 mod webhook;
 
@@ -28,17 +31,24 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use self::http::{Tls, TlsError, parse_duration};
+pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError, parse_duration};
 use admission::Admission;
 pub use admission::check_plugins;
-pub use authentication::{AccountOptions, Accounts, Authentication};
+pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
+pub use authentication::{
+    AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
+    ProxyHeaders, ReviewVersion, StaticTokens, TokenReviewer,
+};
+pub use authorization::{AccessReviewer, Mode as AuthorizationMode, Remember};
 pub use controllers::Controllers;
+use flow::Flow;
+pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
-pub use resource::RuntimeConfig;
 use resource::{Registry, builtin};
+pub use resource::{RuntimeConfig, upstream_storage};
 use verbs::Context;
-pub use webhook::Address;
+pub use webhook::{Address, Outside, Remote};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
@@ -48,6 +58,8 @@ pub struct Config {
     pub address: SocketAddr,
     pub tls: Tls,
     pub authentication: Authentication,
+    /// Who is asked whether somebody may, in this order.
+    pub authorization: Vec<AuthorizationMode>,
     /// Steps of admission that don't run.
     pub disabled_admission_plugins: Vec<String>,
     /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
@@ -56,9 +68,14 @@ pub struct Config {
     pub feature_gates: FeatureGates,
     /// The older generations that are served.
     pub runtime: RuntimeConfig,
+    /// What passes between compactions of a store that others write to as well.
+    pub compaction_interval: Duration,
     pub request_timeout: Duration,
-    /// Requests that may run at once, watches aside; 0 for any number.
-    pub inflight_max: usize,
+    pub inflight_max: InFlightMax,
+    /// Whether those numbers, added up, are seats that priority levels share.
+    pub priority_and_fairness: bool,
+    /// What is recorded of requests, and where.
+    pub audit: Audit,
     /// How long the server goes on serving, not ready any more, when it is told to stop.
     pub shutdown_delay: Duration,
     /// How long open requests may take when the server stops.
@@ -69,45 +86,65 @@ pub struct Config {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
-    edge: Arc<http::Edge>,
+    health: Arc<http::Health>,
+    audit: Arc<Audit>,
     delay: Duration,
     serving: tokio::task::JoinHandle<()>,
+    /// Takes part in the contest for the controllers.
+    candidate: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Server {
-    /// Loads the store, serves what it defines, and listens. The error is one line.
-    pub async fn start(store: Arc<dyn store::Store>, config: Config) -> Result<Server, String> {
-        let derived = Arc::new(controllers::Derived::new(&config.controllers));
-        let accounts = config.authentication.accounts.clone();
+    /// Listens, loads the store, and serves what it defines. Until then only `/livez`, `/readyz` and `/healthz` are
+    /// answered. The error is one line.
+    pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
+        let stop = watch::Sender::new(false);
+        let health = Arc::new(http::Health::new(storage.store.clone()));
+        let door = Arc::new(http::Door::new(health.clone()));
+        let listener = http::Listener::bind(config.address, &config.tls, door.clone()).await?;
+        let address = listener.address().map_err(|error| error.to_string())?;
+        let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
+        let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
+        config.authentication.accounts.set_address(address);
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
-        let context = prepare(store, admission, config.authentication, derived.clone(), config.runtime).await?;
+        let max = config.inflight_max;
+        let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
+        let gatekeepers = Gatekeepers {
+            authentication: config.authentication,
+            modes: config.authorization,
+            flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
+        };
+        let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
         let _ = found.set(Arc::downgrade(&context.objects));
-        let stop = watch::Sender::new(false);
-        controllers::start(&context, &derived, &stop.subscribe());
+        let audit = Arc::new(config.audit);
+        audit.start();
+        let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
         let edge = http::Edge::new(
             context,
+            (health.clone(), door.open.clone()),
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,
             config.feature_gates,
+            audit.clone(),
         );
-        let edge = Arc::new(edge);
-        let listener = http::Listener::bind(config.address, &config.tls, edge.clone()).await?;
-        let address = listener.address().map_err(|error| error.to_string())?;
-        accounts.set_address(address);
-        let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
-        Ok(Server { address, stop, edge, delay: config.shutdown_delay, serving })
+        door.serve_all(Arc::new(edge));
+        Ok(Server { address, stop, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
 
     /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
     /// grace period (api-machinery 20.2).
     pub async fn stop(self) {
-        self.edge.health.drain();
+        self.health.drain();
         tokio::time::sleep(self.delay).await;
         self.stop.send_replace(true);
         let _ = self.serving.await;
+        self.audit.flush().await;
+        if let Some(candidate) = self.candidate {
+            let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
+        }
     }
 }
 
@@ -122,50 +159,78 @@ fn webhook_client(mapped: HashMap<String, Address>, objects: Arc<OnceLock<Weak<O
     webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
 
+/// What is derived from objects and follows their changes.
+struct Followers {
+    registry: Arc<Registry>,
+    rbac: Arc<authorization::Rbac>,
+    admission: Arc<Admission>,
+    flow: Option<Arc<Flow>>,
+    derived: Arc<controllers::Derived>,
+    third_party: bool,
+}
+
+impl Followers {
+    fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
+        self.rbac.observe(key, event);
+        self.admission.observe(key, event);
+        self.flow.iter().for_each(|flow| flow.observe(key, event));
+        if let Some((group, plural)) = resource::defined_by(key)
+            && self.registry.get(&group, &plural).is_none_or(|served| served.is_custom())
+        {
+            let client = self.admission.client();
+            let defined = resource::defined(objects, client, self.third_party, &group, &plural);
+            self.registry.replace(&group, &plural, defined);
+        }
+        // last, since controllers look at what the others have made of the event
+        self.derived.observe(key, event);
+    }
+}
+
+/// Who is who, and who may what.
+#[derive(Default)]
+struct Gatekeepers {
+    authentication: Authentication,
+    modes: Vec<AuthorizationMode>,
+    flow: Option<Arc<Flow>>,
+}
+
 /// Loads the store and serves what it defines, and what a new one has from the start.
 async fn prepare(
-    store: Arc<dyn store::Store>,
+    storage: Storage,
     admission: Arc<Admission>,
-    authentication: Authentication,
+    gatekeepers: Gatekeepers,
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::default());
     let rbac = Arc::new(authorization::Rbac::default());
-    let third_party = runtime.third_party_resources;
-    let objects = open(store, registry.clone(), rbac.clone(), admission.clone(), derived, third_party).await?;
+    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes);
+    let flow = gatekeepers.flow;
+    let followers = Followers {
+        registry: registry.clone(),
+        rbac,
+        admission: admission.clone(),
+        flow: flow.clone(),
+        derived,
+        third_party: runtime.third_party_resources,
+    };
+    let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
+    let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (shipped, older) in builtin::served(runtime) {
         let resource = builtin::resource(shipped, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let context = Arc::new(Context::new(objects, registry, admission, authentication, rbac));
-    verbs::bootstrap(&context).await.map_err(|status| status.message.clone())?;
+    let context = Context::new(objects, registry, admission, gatekeepers.authentication, authorizer, flow);
+    let context = Arc::new(context);
+    while let Err(status) = verbs::bootstrap(&context).await {
+        let store = context.objects.store();
+        if !store.is_shared() || store.health().is_ok() {
+            return Err(status.message.clone());
+        }
+        // the store may take writes again
+        tokio::time::sleep(limits::LEASE_RETRY).await;
+    }
     verbs::settle_all(&context).await;
     Ok(context)
-}
-
-/// Opens the objects with a registry that follows their definitions an authorizer that follows roles and bindings,
-/// and admission that follows its configuration.
-async fn open(
-    store: Arc<dyn store::Store>,
-    registry: Arc<Registry>,
-    rbac: Arc<authorization::Rbac>,
-    admission: Arc<Admission>,
-    derived: Arc<controllers::Derived>,
-    third_party: bool,
-) -> Result<Arc<Objects>, String> {
-    let client = admission.client().clone();
-    let observer = move |objects: &Objects, key: &Key, event: &Event| {
-        rbac.observe(key, event);
-        admission.observe(key, event);
-        if let Some((group, plural)) = resource::defined_by(key)
-            && registry.get(&group, &plural).is_none_or(|served| served.is_custom())
-        {
-            registry.replace(&group, &plural, resource::defined(objects, &client, third_party, &group, &plural));
-        }
-        // last, since controllers look at what the others have made of the event
-        derived.observe(key, event);
-    };
-    Objects::open(store, Box::new(observer)).await.map_err(|error| error.to_string())
 }

@@ -34,13 +34,18 @@ pub const WRITE_RETRIES: usize = 64;
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Answers from this size on are compressed (api-machinery 3.3).
 pub const GZIP_BYTES_MIN: usize = 128 * 1024;
+/// An OpenAPI document of all groups that is larger is made anew when it is asked for; that of 10,000 definitions of 13 KB
+/// has 260 MB. Ours.
+pub const OPENAPI_KEPT_BYTES_MAX: usize = 16 << 20;
 /// Seconds that a read waits for a version from the future (api-machinery 11.4).
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
-/// Objects deleted per page of a deletecollection.
+/// Objects that a deletecollection deletes at once, where nothing can refuse one.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
 /// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
+/// Seconds that the client of a WebSocket has to answer our end of it.
+pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 /// Streams of one HTTP/2 connection; kube-apiserver says 100, we have no reason to queue more than needed.
 pub const HTTP2_STREAMS_MAX: u32 = 1_000;
 /// Changes of the store that stay readable: watches resume and lists page within them.
@@ -66,7 +71,29 @@ pub const QUOTA_RESYNC: std::time::Duration = std::time::Duration::from_secs(300
 pub const GARBAGE_PARALLEL: usize = 64;
 /// Seconds between attempts of a controller that fails: doubled up to this many.
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
+/// How long a call to a server outside may take: webhooks of authentication, authorization and audit, keys of issuers.
+pub const REMOTE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+/// How often a call to a server outside is made, with a pause between that grows by half each time; upstream's.
+pub const REMOTE_TRIES: u32 = 5;
+pub const REMOTE_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+/// How long a request may wait for a seat, unless a quarter of its time is less.
+pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+/// Events of the audit log that may wait to be written.
+pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
+/// Bytes of a User-Agent that the audit log keeps.
+pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
+/// What passes at least between two looks at the keys of an issuer.
+pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Answers of webhooks of authentication and authorization that are remembered, each.
+pub const REMEMBERED_ANSWERS_MAX: usize = 4096;
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
+/// The lease of the controllers: how long it lasts, how long its holder tries to renew it, and what passes between tries;
+/// kube-controller-manager's.
+pub const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
+pub const LEASE_RENEW: std::time::Duration = std::time::Duration::from_secs(10);
+pub const LEASE_RETRY: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long a read waits for changes that others have made.
+pub const CATCH_UP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;

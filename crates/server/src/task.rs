@@ -18,3 +18,13 @@ where
     tracing::trace!(name, "task starts");
     tokio::spawn(future)
 }
+
+/// Runs what may take long, so that other requests of this worker go on elsewhere.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}

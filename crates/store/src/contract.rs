@@ -1,11 +1,14 @@
 //! The contract of every engine: five operations on bytes.
 
+#[cfg(feature = "suite")]
+pub mod suite;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
 
-/// The store's clock: each write gets the next one. What clients see as resourceVersion.
+/// The store's clock: it rises with each write, by one or by more. What clients see as resourceVersion.
 pub type Revision = u64;
 
 /// A future that an engine answers with.
@@ -82,10 +85,18 @@ impl std::fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+/// What a follower is told at once: changes of rising revision, and up to where that is all there is. Changes that were
+/// made together have the same revision and come together. Without changes, only the revision has risen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub changes: Vec<Change>,
+    pub revision: Revision,
+}
+
 /// A reader of changes: every change after some revision, in order, exactly once.
 pub trait Changes: Send {
-    /// The next changes, at least one; waits until there are any.
-    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, StoreError>>;
+    /// What comes next; waits until there is anything. After [`StoreError::Compacted`] changes are lost to this reader.
+    fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>>;
 }
 
 /// A revisioned map of bytes.
@@ -100,11 +111,21 @@ pub trait Store: Send + Sync {
     /// Every change after `after`.
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>>;
 
-    /// The newest committed revision.
+    /// The newest committed revision of all writers; every follower reaches it.
     fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>>;
 
     /// Forgets what was overwritten or deleted at or before `before`.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Bytes that the store takes on disk, where that is known.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether others write to the same store. Then it forgets its history by itself.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// Why writes are refused at the moment, if they are; reads and followers go on.
     fn health(&self) -> Result<(), StoreError> {

@@ -1,10 +1,12 @@
 //! Revisioned bytes: the [`Store`] contract, and the engine for memory and for a directory of this machine.
 //!
 //! Invariants: no JSON and no Kubernetes here. A write is durable, then visible, then acknowledged, in that order.
-//! Revisions rise by one with each write and are never used twice. Start with [`contract`].
+//! Revisions rise with each write and are never used twice. Start with [`contract`].
 
 pub mod contract;
 mod embedded;
 
-pub use contract::{Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
-pub use embedded::{Durability, Embedded, FORMAT_VERSION, OpenError, Options, Summary, backup, check, restore};
+pub use contract::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+pub use embedded::{
+    Durability, Embedded, FORMAT_VERSION, OpenError, Options, Summary, backup, check, restore, snapshot,
+};

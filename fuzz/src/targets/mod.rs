@@ -2,10 +2,12 @@
 
 mod cbor;
 mod cel;
+mod definitions;
 mod fields;
 mod json;
 mod patches;
 mod protobuf;
+mod schemas;
 mod selectors;
 mod yaml;
 
@@ -21,11 +23,13 @@ pub struct Target {
 pub const ALL: &[Target] = &[
     cbor::TARGET,
     cel::TARGET,
+    definitions::TARGET,
     fields::TARGET,
     json::TARGET,
     patches::JSON,
     patches::MERGE,
     protobuf::TARGET,
+    schemas::TARGET,
     selectors::TARGET,
     yaml::TARGET,
 ];

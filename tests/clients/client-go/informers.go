@@ -66,6 +66,13 @@ func (s *spy) RoundTrip(request *http.Request) (*http.Response, error) {
 	return s.inner.RoundTrip(request)
 }
 
+// starts is how often the state was asked for, in one way or the other.
+func (s *spy) starts() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.lists + s.first
+}
+
 // seen counts what a handler was told of each name.
 type seen struct {
 	lock   sync.Mutex

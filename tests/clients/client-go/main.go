@@ -33,7 +33,7 @@ var (
 func main() {
 	os.Exit(cases.Run(slices.Concat(
 		definitionCases, typedCases, dynamicCases, metadataCases, discoveryCases, informerCases, leaderCases,
-		applyCases, errorCases, goneCases,
+		expiredCases, applyCases, errorCases, goneCases,
 	)))
 }
 

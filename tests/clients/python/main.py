@@ -35,6 +35,14 @@ def boats():
     return DynamicClient(client.ApiClient()).resources.get(api_version="/".join(GROUP), kind="Boat")
 
 
+def flood(space):
+    """Makes more history than the server keeps: 540 config maps that come and go."""
+    data = {"key": "x" * 95_000}
+    for number in range(540):
+        core.create_namespaced_config_map(space, {"metadata": {"name": f"flood-{number}", "labels": {"flood": ""}}, "data": data})
+    core.delete_collection_namespaced_config_map(space, label_selector="flood")
+
+
 @case("a definition is created from its file and established")
 def define():
     utils.create_from_yaml(client.ApiClient(), os.environ["DEFINITION"])
@@ -226,6 +234,40 @@ def informed():
     core.delete_namespaced_config_map("first", space)
     eventually(lambda: keys() == [f"{space}/{name}" for name in ("second", "third")])
     informer.stop()
+
+
+@case("a watch that has expired says so, and an informer lists anew")
+def expired():
+    space, seen, go_on = namespace(), queue.Queue(), threading.Event()
+    first = core.create_namespaced_config_map(space, {"metadata": {"name": "first"}})
+    informer = SharedInformer(list_func=core.list_namespaced_config_map, namespace=space)
+
+    def told(what):
+        def tell(found):
+            seen.put((what, found.metadata.name))
+            if found.metadata.name == "hold":
+                go_on.wait()
+        return tell
+
+    informer.add_event_handler("ADDED", told("added"))
+    informer.add_event_handler("DELETED", told("deleted"))
+    informer.start()
+    try:
+        equal("first", seen.get(timeout=30), ("added", "first"))
+        core.create_namespaced_config_map(space, {"metadata": {"name": "hold"}})
+        equal("held", seen.get(timeout=30), ("added", "hold"))
+        core.delete_namespaced_config_map("first", space)
+        flood(space)
+        core.create_namespaced_config_map(space, {"metadata": {"name": "late"}})
+        go_on.set()
+        eventually(lambda: sorted(each.metadata.name for each in informer.cache.list()) == ["hold", "late"])
+    finally:
+        go_on.set()
+        informer.stop()
+    old = first.metadata.resource_version
+    late = raises(ApiException, lambda: list(watch.Watch().stream(
+        core.list_namespaced_config_map, space, resource_version=old, timeout_seconds=30)))
+    assert late.status == 410 and "too old resource version" in late.reason, late
 
 
 @case("a leader is elected by a lease")

@@ -54,6 +54,7 @@ fn nullable(t: &Type) -> bool {
         Type::Opaque(..)
             | Type::Named(_)
             | Type::Object(_)
+            | Type::Made(_)
             | Type::Any
             | Type::Duration
             | Type::Timestamp

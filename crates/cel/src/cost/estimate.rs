@@ -231,7 +231,10 @@ impl<'c, 'd> Coster<'c, 'd> {
                 if *test_only {
                     return cost;
                 }
-                let known = matches!(self.t(operand), Type::Map(_) | Type::Object(_) | Type::Named(_) | Type::Param(_));
+                let known = matches!(
+                    self.t(operand),
+                    Type::Map(_) | Type::Object(_) | Type::Made(_) | Type::Named(_) | Type::Param(_)
+                );
                 let place = self.step(self.place(operand), Step::Field(field));
                 self.places.insert(expr.id, place);
                 if known { cost.plus(ONE) } else { cost }

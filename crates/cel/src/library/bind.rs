@@ -118,6 +118,7 @@ fn text(name: &str) -> Option<Function> {
         "trim" => strings::trim,
         "join" => strings::join,
         "strings.quote" => strings::quote,
+        "jsonpatch.escapeKey" => strings::escape_key,
         "format" => string_format::format,
         "find" => strings::find,
         "findAll" => strings::find_all,

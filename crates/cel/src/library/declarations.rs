@@ -25,6 +25,7 @@ pub(super) const ALL: &[(Library, &str)] = &[
     (Library::RegexExtension, REGEX_EXT),
     (Library::StringsReverse, STRINGS_REVERSE),
     (Library::StringsLatest, STRINGS_LATEST),
+    (Library::JsonPatch, JSON_PATCH),
 ];
 
 const STANDARD: &str = "\
@@ -473,3 +474,6 @@ const STRINGS_REVERSE: &str = "\
 const STRINGS_LATEST: &str = "\
 .format | string_format_latest | string; list(dyn) | string
 strings.quote | strings_quote | string | string";
+
+const JSON_PATCH: &str = "\
+jsonpatch.escapeKey | jsonpatch_escapeKey_string | string | string";

@@ -52,6 +52,8 @@ pub enum Library {
     Encoders,
     Math,
     Bindings,
+    /// Mutations: messages of type `Object` and `JSONPatch`, `jsonpatch.escapeKey` (KEP-3962).
+    JsonPatch,
 }
 
 /// A set of libraries.
@@ -79,7 +81,7 @@ impl Libraries {
     }
 
     /// All there are, each in its latest version.
-    pub const LATEST: Libraries = Libraries(!(1 << Library::StringsFormat as u8));
+    pub const LATEST: Libraries = Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8));
 }
 
 /// Number of an overload in the registry.

@@ -189,6 +189,12 @@ pub fn join<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::string(text))
 }
 
+/// `jsonpatch.escapeKey`: a key as a segment of a JSON pointer has it (RFC 6901).
+pub fn escape_key<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [Val::String(key)] = args else { return Err(Error::overload()) };
+    Ok(Val::string(key.replace('~', "~0").replace('/', "~1")))
+}
+
 /// `strings.quote`: printable text stays, the rest is escaped.
 pub fn quote<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::String(text)] = args else { return Err(Error::overload()) };

@@ -6,12 +6,14 @@
 
 mod class;
 mod parse;
+mod pike;
 
-use regex_automata::{meta, util::captures::Captures};
-use std::sync::Arc;
+use pike::{Places, Program};
+use regex_automata::meta;
+use std::sync::{Arc, OnceLock};
 
-/// The compiled form of one pattern may take this many bytes.
-const PROGRAM_BYTES_MAX: usize = 64 << 20;
+/// The automaton of a pattern may take this many bytes; what would be larger is matched step by step.
+const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
 /// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,26 +35,62 @@ impl std::fmt::Display for RegexError {
 
 impl std::error::Error for RegexError {}
 
-/// A compiled pattern. Cheap to clone.
-#[derive(Clone, Debug)]
+/// A pattern, compiled when it is first needed. Cheap to clone.
+#[derive(Clone)]
 pub struct Regex {
-    inner: meta::Regex,
     pattern: Arc<str>,
+    engine: Arc<OnceLock<Engine>>,
+}
+
+/// What matches.
+enum Engine {
+    Automaton(Box<meta::Regex>),
+    Steps(Program),
+}
+
+impl std::fmt::Debug for Regex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Regex").field(&self.pattern).finish()
+    }
+}
+
+impl Engine {
+    fn new(pattern: &str) -> Engine {
+        // the pattern has been parsed before, and matches nothing should that not go twice
+        let hir = parse::parse(pattern).unwrap_or_else(|_| regex_syntax::hir::Hir::fail());
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
+            .onepass_size_limit(Some(1 << 20))
+            .hybrid_cache_capacity(2 << 20);
+        match meta::Builder::new().configure(config).build_from_hir(&hir) {
+            Ok(automaton) => Engine::Automaton(Box::new(automaton)),
+            Err(_) => Engine::Steps(Program::new(&hir)),
+        }
+    }
+
+    /// The places of the leftmost match that begins at `from` or later.
+    fn places(&self, text: &str, from: usize) -> Option<Places> {
+        match self {
+            Engine::Automaton(automaton) => {
+                let mut captures = automaton.create_captures();
+                automaton.search_captures(&regex_automata::Input::new(text).range(from..), &mut captures);
+                let spans = captures.iter().flat_map(|span| [span.map(|s| s.start), span.map(|s| s.end)]);
+                captures.is_match().then(|| spans.collect())
+            }
+            Engine::Steps(program) => program.run(text, from, true),
+        }
+    }
 }
 
 impl Regex {
-    /// Compiles a pattern in Go's syntax.
+    /// Reads a pattern in Go's syntax.
     pub fn new(pattern: &str) -> Result<Regex, RegexError> {
-        let hir = parse::parse(pattern)?;
-        let config = meta::Config::new()
-            .nfa_size_limit(Some(PROGRAM_BYTES_MAX))
-            .onepass_size_limit(Some(1 << 20))
-            .hybrid_cache_capacity(2 << 20);
-        let inner = meta::Builder::new()
-            .configure(config)
-            .build_from_hir(&hir)
-            .map_err(|_| RegexError::new("expression too large", pattern))?;
-        Ok(Regex { inner, pattern: pattern.into() })
+        parse::parse(pattern)?;
+        Ok(Regex { pattern: pattern.into(), engine: Arc::default() })
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.get_or_init(|| Engine::new(&self.pattern))
     }
 
     /// The pattern as it was given.
@@ -62,39 +100,60 @@ impl Regex {
 
     /// Whether the pattern matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.inner.is_match(text)
+        match self.engine() {
+            Engine::Automaton(automaton) => automaton.is_match(text),
+            Engine::Steps(program) => program.run(text, 0, false).is_some(),
+        }
     }
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.inner.find(text).and_then(|m| text.get(m.range()))
+        match self.engine() {
+            Engine::Automaton(automaton) => automaton.find(text).and_then(|found| text.get(found.range())),
+            Engine::Steps(_) => self.captures(text)?.into_iter().next().flatten(),
+        }
     }
 
     /// All matches that don't overlap, from the left.
     pub fn find_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> + 'a {
-        self.inner.find_iter(text).filter_map(move |m| text.get(m.range()))
+        self.captures_iter(text).filter_map(|groups| groups.into_iter().next().flatten())
     }
 
     /// The groups of the leftmost match, the whole match first.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
-        let mut captures = self.inner.create_captures();
-        self.inner.captures(text, &mut captures);
-        captures.is_match().then(|| groups(&captures, text))
+        self.engine().places(text, 0).map(|places| groups(&places, text))
     }
 
     /// The groups of every match.
     pub fn captures_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Vec<Option<&'a str>>> + 'a {
-        self.inner.captures_iter(text).map(move |captures| groups(&captures, text))
+        let (mut from, mut last) = (0, None);
+        std::iter::from_fn(move || {
+            loop {
+                let places = (from <= text.len()).then(|| self.engine().places(text, from)).flatten()?;
+                let (start, end) = (places.first().copied().flatten()?, places.get(1).copied().flatten()?);
+                let next = text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+                // an empty match right behind the last match is none
+                let again = start == end && last == Some(end);
+                from = if start == end { end + next } else { end };
+                last = Some(end);
+                if !again {
+                    return Some(groups(&places, text));
+                }
+            }
+        })
     }
 
     /// How many groups there are, the whole match included.
     pub fn groups_len(&self) -> usize {
-        self.inner.captures_len()
+        match self.engine() {
+            Engine::Automaton(automaton) => automaton.captures_len(),
+            Engine::Steps(program) => program.groups_len(),
+        }
     }
 }
 
-fn groups<'t>(captures: &Captures, text: &'t str) -> Vec<Option<&'t str>> {
-    captures.iter().map(|span| span.and_then(|s| text.get(s.range()))).collect()
+fn groups<'t>(places: &Places, text: &'t str) -> Vec<Option<&'t str>> {
+    places.chunks(2).map(|place| text.get(place.first().copied()??..place.get(1).copied()??)).collect()
 }
 
 #[cfg(test)]
@@ -179,6 +238,51 @@ mod tests {
         let large = "(xx){1000}".repeat(2000);
         assert!(Regex::new(&large).unwrap_err().text.contains("expression too large"));
         assert!(Regex::new(&"(".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn both_engines_find_the_same() {
+        let patterns = [
+            "a|ab",
+            "(a|ab)(c|bcd)(d*)",
+            "(a+)(b+)?",
+            "(?:a*?)(b|$)",
+            "x*",
+            "(?i)straße|k",
+            "\\bfoo\\b",
+            "(?m)^b$|\\z",
+            "[^a-c]+",
+            "(a{2,3}){2}",
+            "(|a)+",
+            "^(a|b)*?c",
+            "\\pL\\d",
+            "(?P<y>\\d{4})-(\\d\\d)?",
+            "\\B.",
+            "(?s).$",
+            "a{0}b",
+        ];
+        let texts = ["", "abcd", "aabbb", "foo foob", "a\nb\nc", "STRAßE \u{212a}", "aaaaaa", "2026-11-21 x7é8", "cab"];
+        for pattern in patterns {
+            let automaton = Regex::new(pattern).unwrap();
+            let steps = Engine::Steps(Program::new(&parse::parse(pattern).unwrap()));
+            let steps = Regex { pattern: pattern.into(), engine: Arc::new(OnceLock::from(steps)) };
+            assert!(matches!(automaton.engine(), Engine::Automaton(_)), "{pattern}");
+            for text in texts {
+                assert_eq!(steps.is_match(text), automaton.is_match(text), "{pattern} in {text:?}");
+                assert_eq!(steps.find(text), automaton.find(text), "{pattern} in {text:?}");
+                let (one, other): (Vec<_>, Vec<_>) =
+                    (steps.captures_iter(text).collect(), automaton.captures_iter(text).collect());
+                assert_eq!(one, other, "{pattern} in {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_large_as_an_automaton_is_small_as_steps() {
+        let regex = Regex::new("^(\\pL{1000}){1}[\\pL\\pN]{0,999}$").unwrap();
+        assert!(matches!(regex.engine(), Engine::Steps(_)));
+        assert!(regex.is_match(&"é".repeat(1500)) && !regex.is_match(&"é".repeat(999)));
+        assert!(!regex.is_match(&"é".repeat(2000)) && regex.is_match(&format!("{}7", "x".repeat(1000))));
     }
 
     #[test]

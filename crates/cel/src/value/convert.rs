@@ -134,6 +134,28 @@ pub fn to_json(value: &Val<'_>) -> Option<Value> {
     json_of(value, &mut left)
 }
 
+/// What is wrong with the types of messages that an expression made of `Object`: each is named after the fields that lead
+/// to it.
+pub fn misnamed(value: &Val<'_>) -> Option<String> {
+    misnamed_at(value, "Object")
+}
+
+fn misnamed_at(value: &Val<'_>, path: &str) -> Option<String> {
+    match value {
+        Val::Map(Map::Made(name, _)) if name != path => Some(format!(
+            "unexpected type name {}, expected {}, which matches field name path from root Object type",
+            machinery::value::quote(name),
+            machinery::value::quote(path)
+        )),
+        Val::Map(Map::Made(_, fields)) => fields.iter().find_map(|(key, value)| match key {
+            Key::String(field) => misnamed_at(value, &format!("{path}.{}", &**field)),
+            _ => None,
+        }),
+        Val::List(list) => list.iter().find_map(|item| misnamed_at(&item.ok()?, path)),
+        _ => None,
+    }
+}
+
 fn json_of(value: &Val<'_>, left: &mut u32) -> Option<Value> {
     *left = left.checked_sub(1)?;
     Some(match value {
@@ -152,7 +174,7 @@ fn json_of(value: &Val<'_>, left: &mut u32) -> Option<Value> {
             Value::Array(items?)
         }
         Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
-        Val::Map(Map::Owned(map)) => {
+        Val::Map(Map::Owned(map) | Map::Made(_, map)) => {
             let mut out = machinery::Map::new();
             for (key, value) in map.iter() {
                 let Key::String(key) = key else { return None };

@@ -96,7 +96,7 @@ pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> String {
     let parts = keys.iter().map(|key| {
         let value = match map {
             Map::Object(map, _) | Map::Json(map, _) => map.get(key).map(Value::to_json),
-            Map::Owned(_) => map.get_str(key).and_then(|v| to_json(&v.ok()?)).map(|v| v.to_json()),
+            Map::Owned(_) | Map::Made(..) => map.get_str(key).and_then(|v| to_json(&v.ok()?)).map(|v| v.to_json()),
         };
         value.unwrap_or_default()
     });
@@ -150,7 +150,8 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
             }
             Ok(true)
         }
-        (Map::Owned(x), _) => {
+        (Map::Made(a, _), Map::Made(b, _)) if a != b => Ok(false),
+        (Map::Owned(x) | Map::Made(_, x), _) => {
             for (key, value) in x.iter() {
                 let Some(other) = b.get(&key.value()) else { return Ok(false) };
                 if !equal(value, &other?)? {

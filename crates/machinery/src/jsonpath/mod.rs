@@ -15,7 +15,8 @@ use crate::value::{Text, Value};
 /// A compiled path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
-    nodes: Vec<Node>,
+    /// One action after the other. The first finds; the others only fail.
+    actions: Vec<Vec<Node>>,
 }
 
 /// One step of a path.
@@ -52,15 +53,18 @@ struct Filter {
 impl JsonPath {
     /// Compiles a path as definitions hold it, without braces: `.spec.list[0].name`.
     pub fn parse(path: &str) -> Result<JsonPath, String> {
-        parse::template(path).map(|nodes| JsonPath { nodes })
+        parse::template(path).map(|actions| JsonPath { actions })
     }
 
     /// All values that the path finds, in order; what is missing is no error.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-        match eval::list(vec![Cow::Borrowed(value)], &self.nodes) {
+        let mut all = self.actions.iter().map(|nodes| match eval::list(vec![Cow::Borrowed(value)], nodes) {
             (found, None) => Ok(found),
             (_, Some(why)) => Err(why),
-        }
+        });
+        let found = all.next().unwrap_or(Ok(vec![]))?;
+        all.try_for_each(|other| other.map(drop))?;
+        Ok(found)
     }
 }
 
@@ -85,6 +89,9 @@ mod tests {
     fn paths_find_what_the_reference_finds() {
         let cases = [
             (".spec.list[0]", r#"["x"]"#),
+            (".spec.one}", "[1]"),
+            (".spec.one}{.spec.two", "[1]"),
+            (".spec.one}{[0]", "map[string]interface {} is not array or slice"),
             (".spec.list[-1]", r#"["z"]"#),
             (".spec.list[-1:]", r#"["z"]"#),
             (".spec.list[1:3]", r#"["y","z"]"#),

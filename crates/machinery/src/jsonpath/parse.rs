@@ -6,23 +6,28 @@ use crate::value::{Text, Value};
 /// Filters may stand within filters this deep.
 const DEPTH_MAX: usize = 64;
 
-/// The nodes of the first action of `{text}`; what follows the action is not looked at but must be well-formed.
-pub(super) fn template(text: &str) -> Result<Vec<Node>, String> {
-    action(text, 0)
+/// The nodes of every action of `{text}`: usually one, more if the text closes it and opens others.
+pub(super) fn template(text: &str) -> Result<Vec<Vec<Node>>, String> {
+    actions(text, 0)
 }
 
+/// The nodes of the first action; those that follow must be well-formed.
 fn action(text: &str, depth: usize) -> Result<Vec<Node>, String> {
+    actions(text, depth).map(|actions| actions.into_iter().next().unwrap_or_default())
+}
+
+fn actions(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, String> {
     if depth > DEPTH_MAX {
         return Err("too deep".to_owned());
     }
     let input = format!("{{{text}}}");
     let mut parser = Parser { input: &input, at: 1, depth };
-    let nodes = parser.inside()?;
+    let mut actions = vec![parser.inside()?];
     while let Some(next) = parser.rest().find('{') {
         parser.at += next + 1;
-        parser.inside()?;
+        actions.push(parser.inside()?);
     }
-    Ok(nodes)
+    Ok(actions)
 }
 
 struct Parser<'t> {

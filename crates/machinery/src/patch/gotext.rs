@@ -36,6 +36,20 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
+/// `%s` of a value: what is no text is told with its type.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.to_string(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", text(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        other => format!("%!s({}={})", type_of(other), plain(other)),
+    }
+}
+
 /// `%#v` of a value.
 pub fn source(value: &Value) -> String {
     match value {

@@ -38,7 +38,8 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
     };
     let count = patch.operations.len();
     if count > OPERATIONS_MAX {
-        let why = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {count}");
+        let what = "Request entity too large: The allowed maximum operations in a JSON patch is";
+        let why = format!("{what} {OPERATIONS_MAX}, got {count}");
         return Err(Status::new(Reason::RequestEntityTooLarge, why));
     }
     Ok(patch)

@@ -3,7 +3,7 @@
 //! Directives: `$patch` (`replace`, `delete`), `$retainKeys`, `$setElementOrder/<list>`,
 //! `$deleteFromPrimitiveList/<list>`. Only built-in kinds have the metadata that this needs.
 
-use super::gotext::{plain, type_of};
+use super::gotext::{plain, text, type_of};
 use super::{Unknown, decode_object};
 use crate::status::Status;
 use crate::value::{Map, Text, Value};
@@ -144,7 +144,7 @@ pub fn apply(document: Value, patch: Value, meta: &PatchMeta) -> Result<Value, S
 
 fn unknown_directive(directive: &Value, patch: &Map) -> Failure {
     let map = plain(&Value::Object(patch.clone()));
-    Failure::Other(format!("unknown patch type: {} in map: {map}", plain(directive)))
+    Failure::Other(format!("unknown patch type: {} in map: {map}", text(directive)))
 }
 
 fn merge_map(mut original: Map, mut patch: Map, meta: &PatchMeta) -> Result<Map, Failure> {
@@ -275,7 +275,7 @@ fn merge_list(
     }
     let (merged, order, patch) = if maps {
         if key.is_empty() {
-            return Err(Failure::Other("cannot merge lists without merge key for ".to_owned()));
+            return Err(Failure::Other("cannot merge lists without merge key for string".to_owned()));
         }
         let (original, patch) = special_items(original, patch, key)?;
         (merge_items(original.clone(), patch.clone(), key, &field.child)?, original, patch)
@@ -373,6 +373,16 @@ mod tests {
             (names, r#"{"$setElementOrder/names":["b","c"],"names":["c"]}"#, r#"{"names":["a","b","c"]}"#),
             ("{}", r#"{"$setElementOrder/names":["b"]}"#, "{}"),
             (
+                r#"{"owners":[{"uid":"c"},{"uid":"a"},{"uid":"b"}]}"#,
+                r#"{"$setElementOrder/owners":[{"uid":"d"},{"uid":"a"}],"owners":[{"uid":"d"},{"$patch":"delete","uid":"b"}]}"#,
+                r#"{"owners":[{"uid":"c"},{"uid":"d"},{"uid":"a"}]}"#,
+            ),
+            (
+                r#"{"owners":[{"uid":"c"}]}"#,
+                r#"{"$setElementOrder/owners":[{"uid":"d"}],"owners":[{"uid":"d"},{"$patch":"replace"}]}"#,
+                "The order in patch list:\n[map[uid:d] map[$patch:replace]]\n doesn't match $setElementOrder list:\n[map[uid:d]]\n",
+            ),
+            (
                 owners,
                 r#"{"owners":[{"uid":"2","x":1},{"uid":"3"}]}"#,
                 r#"{"owners":[{"uid":"1"},{"uid":"2","x":1},{"uid":"3"}]}"#,
@@ -385,6 +395,7 @@ mod tests {
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"replace","b":1}}"#, r#"{"m":{"b":1}}"#),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"delete"}}"#, r#"{"m":{}}"#),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"wipe"}}"#, "unknown patch type: wipe in map: map[$patch:wipe]"),
+            (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":5}}"#, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
             (r#"{"whole":{"a":1}}"#, r#"{"whole":{"b":1}}"#, r#"{"whole":{"b":1}}"#),
             ("{}", r#"{"m":{"a":null,"b":{"$patch":"delete"}}}"#, r#"{"m":{}}"#),
         ];

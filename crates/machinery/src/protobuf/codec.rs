@@ -18,13 +18,35 @@ fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
     let package = group.split('.').next().unwrap_or_default();
     match kind {
-        "PartialObjectMetadata" | "PartialObjectMetadataList" | "DeleteOptions" => format!("meta.v1.{kind}"),
+        "PartialObjectMetadata"
+        | "PartialObjectMetadataList"
+        | "DeleteOptions"
+        | "APIVersions"
+        | "APIGroup"
+        | "APIGroupList"
+        | "APIResourceList" => format!("meta.v1.{kind}"),
         _ => format!("{package}.{version}.{kind}"),
     }
 }
 
+/// What becomes of text that is empty: generated code writes it where it is not set, and where it is set to nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    Dropped,
+    Kept,
+}
+
 /// An enveloped object as JSON. The error says what is wrong.
 pub fn decode(bytes: &[u8]) -> Result<Value, String> {
+    decode_with(bytes, Empty::Dropped)
+}
+
+/// The same with text that is empty, for whoever knows which of it is set.
+pub fn decode_whole(bytes: &[u8]) -> Result<Value, String> {
+    decode_with(bytes, Empty::Kept)
+}
+
+fn decode_with(bytes: &[u8], empty: Empty) -> Result<Value, String> {
     let envelope = open(bytes)?;
     let name = message_name(&envelope.api_version, &envelope.kind);
     let Some(members) = message(&name) else {
@@ -33,13 +55,13 @@ pub fn decode(bytes: &[u8]) -> Result<Value, String> {
             envelope.kind, envelope.api_version
         ));
     };
-    let mut object = read(members, envelope.raw, 0).ok_or("proto: illegal wireType")?;
+    let mut object = read(members, envelope.raw, 0, empty).ok_or("proto: illegal wireType")?;
     object.insert("apiVersion", Value::from(envelope.api_version));
     object.insert("kind", Value::from(envelope.kind));
     Ok(Value::Object(object))
 }
 
-fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
+fn read(members: &'static [Member], bytes: &[u8], depth: usize, empty: Empty) -> Option<Map> {
     if depth > DEPTH_MAX {
         return None;
     }
@@ -51,7 +73,7 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
         let Some(member) = members.iter().find(|m| m.number == number) else { continue };
         match (member.count, field) {
             (Count::Map, Field::Bytes(_, entry)) => {
-                let (key, value) = read_entry(member.kind, entry, depth)?;
+                let (key, value) = read_entry(member.kind, entry, depth, empty)?;
                 let slot = out.entry(member.name);
                 if !matches!(slot, Value::Object(_)) {
                     *slot = Value::object();
@@ -59,20 +81,20 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
                 slot.set_at(&[&key], value);
             }
             (Count::Many, field) => {
-                let value = read_value(member.kind, field, depth)?;
+                let value = read_value(member.kind, field, depth, empty)?;
                 match out.entry(member.name) {
                     Value::Array(items) => items.push(value),
                     slot => *slot = Value::Array(vec![value]),
                 }
             }
             (Count::Inline, field) => {
-                if let Value::Object(members) = read_value(member.kind, field, depth)? {
+                if let Value::Object(members) = read_value(member.kind, field, depth, empty)? {
                     members.into_iter().for_each(|(name, value)| drop(out.insert(name, value)));
                 }
             }
             (_, field) => {
-                let value = read_value(member.kind, field, depth)?;
-                if !is_zero(&value) {
+                let value = read_value(member.kind, field, depth, empty)?;
+                if !is_unset(&value, empty) {
                     out.insert(member.name, value);
                 }
             }
@@ -82,11 +104,11 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
 }
 
 /// Generated code writes text and times that are not set; JSON has no such members.
-fn is_zero(value: &Value) -> bool {
-    matches!(value, Value::Null) || value.as_str() == Some("")
+fn is_unset(value: &Value, empty: Empty) -> bool {
+    matches!(value, Value::Null) || (empty == Empty::Dropped && value.as_str() == Some(""))
 }
 
-fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
+fn read_entry(kind: Kind, entry: &[u8], depth: usize, empty: Empty) -> Option<(String, Value)> {
     let mut key = String::new();
     let mut value = match kind {
         Kind::Text | Kind::Bytes => Value::from(""),
@@ -95,26 +117,28 @@ fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)>
     for field in fields(entry)? {
         match field {
             Field::Bytes(1, text) => key = String::from_utf8_lossy(text).into_owned(),
-            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => value = read_value(kind, field, depth)?,
+            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => {
+                value = read_value(kind, field, depth, empty)?
+            }
             _ => {}
         }
     }
     Some((key, value))
 }
 
-fn read_value(kind: Kind, field: Field<'_>, depth: usize) -> Option<Value> {
+fn read_value(kind: Kind, field: Field<'_>, depth: usize, empty: Empty) -> Option<Value> {
     match (kind, field) {
         (Kind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
         (Kind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
         (Kind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
         (Kind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
         (Kind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
-        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
+        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1, empty),
         _ => None,
     }
 }
 
-fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
+fn read_message(name: &str, bytes: &[u8], depth: usize, empty: Empty) -> Option<Value> {
     let members = message(name)?;
     match name {
         "meta.v1.Time" | "meta.v1.MicroTime" => read_time(name, bytes),
@@ -123,7 +147,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             _ => Some(Value::Null),
         },
         "resource.Quantity" | "intstr.IntOrString" | "apiextensions.v1.JSONSchemaPropsOrBool" => {
-            let map = read(members, bytes, depth)?;
+            let map = read(members, bytes, depth, empty)?;
             let part = |key: &str| map.get(key).cloned();
             Some(match name {
                 "resource.Quantity" => part("string").unwrap_or_default(),
@@ -133,14 +157,14 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             })
         }
         "apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-            let mut map = read(members, bytes, depth)?;
+            let mut map = read(members, bytes, depth, empty)?;
             Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
         }
-        "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" => {
-            let mut map = read(members, bytes, depth)?;
+        "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs" => {
+            let mut map = read(members, bytes, depth, empty)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
-        _ => read(members, bytes, depth).map(Value::Object),
+        _ => read(members, bytes, depth, empty).map(Value::Object),
     }
 }
 
@@ -276,7 +300,7 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
                 }
             }
         }
-        ("authentication.v1.ExtraValue" | "authorization.v1.ExtraValue", value) => {
+        ("authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs", value) => {
             for item in value.as_array().unwrap_or_default().iter().filter_map(Value::as_str) {
                 out.text(1, item);
             }
@@ -347,6 +371,17 @@ mod tests {
                     "versions": [{"name": "v1", "served": true, "storage": true}],
                     "conversion": {"strategy": "Webhook", "conversionReviewVersions": ["v1beta1"], "webhookClientConfig": {"url": "u"}}
                 }
+            }),
+            json!({
+                "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "a.b/v1",
+                "resources": [{"name": "cs/status", "namespaced": true, "kind": "C", "verbs": ["get", "patch"]}]
+            }),
+            json!({
+                "apiVersion": "apidiscovery.k8s.io/v2", "kind": "APIGroupDiscoveryList",
+                "items": [{"metadata": {"name": "a.b"}, "versions": [{
+                    "version": "v1", "freshness": "Current",
+                    "resources": [{"resource": "cs", "responseKind": {"group": "a.b", "version": "v1", "kind": "C"}, "verbs": ["get"]}]
+                }]}]
             }),
             json!({
                 "apiVersion": "extensions/v1beta1", "kind": "ThirdPartyResource", "metadata": {"name": "a.b.c"},

@@ -92,24 +92,30 @@ impl Requirement {
     }
 
     fn new(key: &str, operator: Operator, values: Vec<Text>) -> Result<Requirement, String> {
-        let wrap = |path: &str, value: &str, why: &str| {
-            format!("unable to parse requirement: {path}: Invalid value: {}: {why}", quote(value))
+        let mut errors = vec![];
+        let mut tell = |path: String, value: &str, why: &str| {
+            errors.push(format!("{path}: Invalid value: {}: {why}", quote(value)));
         };
         let messages = names::qualified_name(key);
         if !messages.is_empty() {
-            return Err(wrap("<nil>", key, &messages.join("; ")));
+            tell("<nil>".to_owned(), key, &messages.join("; "));
+        }
+        if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
+            for (i, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err()) {
+                tell(format!("values[{i}]"), value, "for 'Gt', 'Lt' operators, the value must be an integer");
+            }
         }
         for (i, value) in values.iter().enumerate() {
-            if matches!(operator, Operator::GreaterThan | Operator::LessThan) && value.parse::<i64>().is_err() {
-                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                return Err(wrap(&format!("values[{i}]"), value, why));
-            }
             let messages = names::label_value(value);
             if !messages.is_empty() {
-                return Err(wrap(&format!("values[{i}][{key}]"), value, &messages.join("; ")));
+                tell(format!("values[{i}][{key}]"), value, &messages.join("; "));
             }
         }
-        Ok(Requirement { key: key.into(), operator, values })
+        match errors.as_slice() {
+            [] => Ok(Requirement { key: key.into(), operator, values }),
+            [one] => Err(format!("unable to parse requirement: {one}")),
+            several => Err(format!("unable to parse requirement: [{}]", several.join(", "))),
+        }
     }
 }
 
@@ -318,6 +324,10 @@ mod tests {
             (
                 "color<",
                 "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
+            (
+                "color>-x-",
+                "unable to parse requirement: [values[0]: Invalid value: \"-x-\": for 'Gt', 'Lt' operators, the value must be an integer, values[0][color]: Invalid value: \"-x-\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')]",
             ),
             ("/x=y", "unable to parse requirement: <nil>: Invalid value: \"/x\": prefix part must be non-empty"),
         ];

@@ -39,7 +39,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
 
 /// Decodes one JSON document and reports duplicate keys.
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, trace: None };
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None };
     let value = decoder.document()?;
     let duplicates = if decoder.duplicated { trace(bytes).duplicates } else { vec![] };
     Ok(Decoded { value, duplicates })
@@ -58,7 +58,8 @@ struct Trace {
 }
 
 fn trace(bytes: &[u8]) -> Trace {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, trace: Some(Trace::default()) };
+    let trace = Some(Trace::default());
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace };
     let _ = decoder.document();
     decoder.trace.unwrap_or_default()
 }
@@ -106,6 +107,8 @@ struct Decoder<'a> {
     depth: usize,
     /// Some object has a key twice.
     duplicated: bool,
+    /// The first number that no float can hold: told when the syntax is right.
+    overflow: Option<JsonError>,
     trace: Option<Trace>,
 }
 
@@ -134,7 +137,7 @@ impl<'a> Decoder<'a> {
         let value = self.value(&Path::Root)?;
         self.space();
         match self.peek() {
-            None => Ok(value),
+            None => self.overflow.take().map_or(Ok(value), Err),
             Some(c) => Err(unexpected(c, "after top-level value")),
         }
     }
@@ -153,6 +156,11 @@ impl<'a> Decoder<'a> {
         let c = self.peek().ok_or_else(|| error("unexpected end of JSON input"))?;
         self.at += 1;
         Ok(c)
+    }
+
+    /// The next byte of what can't end here: at the end Go's scanner sees a space.
+    fn next_or_space(&mut self) -> u8 {
+        self.next().unwrap_or(b' ')
     }
 
     fn value(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {
@@ -236,7 +244,7 @@ impl<'a> Decoder<'a> {
 
     fn literal(&mut self, text: &str, value: Value) -> Result<Value, JsonError> {
         for want in text.bytes().skip(1) {
-            let c = self.next()?;
+            let c = self.next_or_space();
             if c != want {
                 return Err(unexpected(c, &format!("in literal {text} (expecting {})", quote_char(want))));
             }
@@ -248,7 +256,7 @@ impl<'a> Decoder<'a> {
         let start = self.at - 1;
         let mut c = self.bytes[start];
         if c == b'-' {
-            c = self.next()?;
+            c = self.next_or_space();
             if !c.is_ascii_digit() {
                 return Err(unexpected(c, "in numeric literal"));
             }
@@ -278,12 +286,16 @@ impl<'a> Decoder<'a> {
         }
         match text.parse::<f64>() {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
-            _ => Err(error(format!("json: cannot unmarshal number {text} into Go value of type float64"))),
+            _ => {
+                let why = format!("json: cannot unmarshal number {text} into Go value of type float64");
+                self.overflow.get_or_insert(error(why));
+                Ok(Value::Null)
+            }
         }
     }
 
     fn first_digit(&mut self, context: &str) -> Result<(), JsonError> {
-        let c = self.next()?;
+        let c = self.next_or_space();
         if c.is_ascii_digit() { Ok(()) } else { Err(unexpected(c, context)) }
     }
 
@@ -332,7 +344,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), JsonError> {
-        match self.next()? {
+        match self.next_or_space() {
             b'n' => out.push(b'\n'),
             b't' => out.push(b'\t'),
             b'r' => out.push(b'\r'),
@@ -362,7 +374,7 @@ impl<'a> Decoder<'a> {
     fn hex4(&mut self) -> Result<u32, JsonError> {
         let mut unit = 0;
         for _ in 0..4 {
-            let c = self.next()?;
+            let c = self.next_or_space();
             let digit =
                 char::from(c).to_digit(16).ok_or_else(|| unexpected(c, "in \\u hexadecimal character escape"))?;
             unit = unit * 16 + digit;
@@ -424,6 +436,12 @@ mod tests {
             ("\"\\q\"", "invalid character 'q' in string escape code"),
             ("\"\\u12x4\"", "invalid character 'x' in \\u hexadecimal character escape"),
             ("\"a\nb\"", "invalid character '\\n' in string literal"),
+            ("tru", "invalid character ' ' in literal true (expecting 'e')"),
+            ("-", "invalid character ' ' in numeric literal"),
+            ("[6E", "invalid character ' ' in exponent of numeric literal"),
+            ("\"a\\", "invalid character ' ' in string escape code"),
+            ("\"a", "unexpected end of JSON input"),
+            ("[1e309x]", "invalid character 'x' after array element"),
             ("1e309", "json: cannot unmarshal number 1e309 into Go value of type float64"),
         ];
         for (text, want) in cases {

@@ -3,12 +3,13 @@
 //!
 //! Bounds: nesting [`DEPTH_MAX`], and [`NODES_MAX`] nodes after aliases are expanded.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
+use super::words;
 use crate::value::{Decoded, JsonError, Map, Text, Value, quote};
 
 /// Collections may nest this deep.
-pub const DEPTH_MAX: usize = 1_000;
+pub const DEPTH_MAX: usize = 10_000;
 /// Nodes that one document may grow to when its aliases are expanded.
 pub const NODES_MAX: usize = 4_000_000;
 
@@ -18,12 +19,28 @@ pub fn decode(text: &[u8]) -> Result<Decoded, JsonError> {
         Ok(text) => text,
         Err(_) => return Err(fail("yaml: invalid leading UTF-8 octet")),
     };
-    if text.contains('"') && text.contains("\\/") {
-        return Err(fail("yaml: found unknown escape character"));
-    }
-    let mut builder = Builder::default();
+    words::check(text)?;
+    first_document(text, true)
+}
+
+/// The first document of a text; what follows its end may be `cut` off, once, if the parser can't go past it.
+fn first_document(text: &str, cut: bool) -> Result<Decoded, JsonError> {
+    let mut builder = Builder { text, ..Builder::default() };
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|e| scan_error(text, &e))?;
+        let (event, span) = match event {
+            Ok(found) => found,
+            // only the first document is read
+            Err(error) if cut && error.info().contains("document end marker") => {
+                return first_document(words::lines_before(text, error.marker().line()), false);
+            }
+            Err(error) => return Err(words::of_scanner(text, &error)),
+        };
+        if let Event::Scalar(scalar, ScalarStyle::Plain, ..) = &event
+            && !scalar.is_empty()
+            && !builder.frames.is_empty()
+        {
+            words::check_tabs_after(text, &span.end)?;
+        }
         if builder.event(event, span.start.line())? {
             break;
         }
@@ -31,46 +48,8 @@ pub fn decode(text: &[u8]) -> Result<Decoded, JsonError> {
     Ok(Decoded { value: builder.root.unwrap_or_default(), duplicates: builder.duplicates })
 }
 
-fn fail(message: impl Into<String>) -> JsonError {
+pub(super) fn fail(message: impl Into<String>) -> JsonError {
     JsonError { message: message.into() }
-}
-
-/// The scanner's error in the words of the reference library, as far as the two can be matched.
-fn scan_error(text: &str, error: &ScanError) -> JsonError {
-    let info = error.info();
-    let line = error.marker().line();
-    let last = text.lines().count();
-    let table = [
-        ("unknown anchor", "unknown anchor"),
-        ("invalid Unicode character escape", "found invalid Unicode character escape code"),
-        ("unknown escape character", "found unknown escape character"),
-        ("invalid escape", "found unknown escape character"),
-        ("unicode escape", "found invalid Unicode character escape code"),
-    ];
-    if info.contains("unknown anchor") {
-        let name = text.lines().nth(line.saturating_sub(1)).and_then(|l| l.split('*').nth(1)).unwrap_or_default();
-        let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
-        return fail(format!("yaml: unknown anchor '{name}' referenced"));
-    }
-    for (part, words) in table {
-        if info.contains(part) {
-            return fail(format!("yaml: {words}"));
-        }
-    }
-    if info.contains("mapping values") {
-        return fail("yaml: mapping values are not allowed in this context");
-    }
-    let (line, words) = if info.contains("tab") {
-        (line, "found character that cannot start any token")
-    } else if info.contains("',' or '}'") || info.contains("',' or ']'") || info.contains("flow") {
-        let close = if info.contains(']') { "']'" } else { "'}'" };
-        return fail(format!("yaml: line {}: did not find expected ',' or {close}", line.min(last)));
-    } else if info.contains("end of stream") || info.contains("unexpected EOF") || info.contains("quoted") {
-        (last + 1, "found unexpected end of stream")
-    } else {
-        (line.saturating_sub(1), "did not find expected key")
-    };
-    fail(format!("yaml: line {line}: {words}"))
 }
 
 /// A collection that is still open.
@@ -81,24 +60,35 @@ enum Frame {
     },
     Mapping {
         anchor: usize,
-        entries: Vec<(Text, Value)>,
-        merged: Vec<(Text, Value)>,
+        entries: Vec<Entry>,
         key: Option<Key>,
         /// The value under a null key, which JSON cannot have.
         null: Option<String>,
     },
 }
 
+/// A member of a mapping.
+struct Entry {
+    name: Text,
+    /// The key as it is told: keys of different types are different, also where JSON has one name for them.
+    shown: String,
+    value: Value,
+}
+
 /// A key read, whose value comes next.
 enum Key {
-    Plain(Text),
+    Plain {
+        name: Text,
+        shown: String,
+    },
     Merge,
     /// Only told when its value is known.
     Null,
 }
 
 #[derive(Default)]
-struct Builder {
+struct Builder<'a> {
+    text: &'a str,
     frames: Vec<Frame>,
     anchors: std::collections::HashMap<usize, (Value, usize)>,
     duplicates: Vec<String>,
@@ -106,7 +96,7 @@ struct Builder {
     nodes: usize,
 }
 
-impl Builder {
+impl Builder<'_> {
     /// Takes one event; true when the first document is complete.
     fn event(&mut self, event: Event<'_>, line: usize) -> Result<bool, JsonError> {
         match event {
@@ -117,14 +107,15 @@ impl Builder {
                 self.node(scalar, anchor, line, plain && text == "<<")?;
             }
             Event::Alias(anchor) => {
-                let (value, size) =
-                    self.anchors.get(&anchor).cloned().ok_or_else(|| fail("yaml: unknown anchor referenced"))?;
+                let (value, size) = self.anchors.get(&anchor).cloned().ok_or_else(|| {
+                    fail(format!("yaml: anchor '{}' value contains itself", words::alias(self.text, line)))
+                })?;
                 self.nodes += size;
                 self.node(value, 0, line, false)?;
             }
             Event::SequenceStart(anchor, _) => self.open(Frame::Sequence { anchor, items: vec![] })?,
             Event::MappingStart(anchor, _) => {
-                self.open(Frame::Mapping { anchor, entries: vec![], merged: vec![], key: None, null: None })?;
+                self.open(Frame::Mapping { anchor, entries: vec![], key: None, null: None })?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(line)?,
             _ => {}
@@ -146,11 +137,8 @@ impl Builder {
             Some(Frame::Mapping { null: Some(shown), .. }) => {
                 Err(fail(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")))
             }
-            Some(Frame::Mapping { anchor, entries, merged, .. }) => {
-                let mut map: Map = merged.into_iter().collect();
-                for (key, value) in entries {
-                    map.insert(key, value);
-                }
+            Some(Frame::Mapping { anchor, entries, .. }) => {
+                let map: Map = entries.into_iter().map(|entry| (entry.name, entry.value)).collect();
                 self.node(Value::Object(map), anchor, line, false)
             }
             None => Ok(()),
@@ -170,19 +158,24 @@ impl Builder {
         match self.frames.last_mut() {
             None => self.root = Some(value),
             Some(Frame::Sequence { items, .. }) => items.push(value),
-            Some(Frame::Mapping { entries, merged, key, null, .. }) => match key.take() {
+            Some(Frame::Mapping { entries, key, null, .. }) => match key.take() {
                 None if merge => *key = Some(Key::Merge),
                 None if value.is_null() => *key = Some(Key::Null),
-                None => *key = Some(Key::Plain(key_text(value)?)),
+                None => {
+                    let shown = go_syntax(&value);
+                    *key = Some(Key::Plain { name: key_text(value)?, shown });
+                }
                 Some(Key::Null) => *null = Some(go_syntax(&value)),
-                Some(Key::Merge) => merge_into(merged, value)?,
-                Some(Key::Plain(name)) => {
-                    if entries.iter().any(|(k, _)| *k == name) || merged.iter().any(|(k, _)| *k == name) {
-                        let shown =
-                            if matches!(name.as_str(), "true" | "false") { name.to_string() } else { quote(&name) };
-                        self.duplicates.push(format!("line {line}: key {shown} already set in map"));
+                Some(Key::Merge) => {
+                    let mut merged = vec![];
+                    merge_into(&mut merged, value)?;
+                    for (name, value) in merged {
+                        let shown = quote(&name);
+                        put(entries, Entry { name, shown, value }, line, &mut self.duplicates);
                     }
-                    entries.push((name, value));
+                }
+                Some(Key::Plain { name, shown }) => {
+                    put(entries, Entry { name, shown, value }, line, &mut self.duplicates);
                 }
             },
         }
@@ -196,6 +189,14 @@ fn count(value: &Value) -> usize {
         Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
         _ => 1,
     }
+}
+
+/// Adds a member; a later one takes the place of an earlier one, and both are told.
+fn put(entries: &mut Vec<Entry>, entry: Entry, line: usize, duplicates: &mut Vec<String>) {
+    if entries.iter().any(|known| known.shown == entry.shown) {
+        duplicates.push(format!("line {line}: key {} already set in map", entry.shown));
+    }
+    entries.push(entry);
 }
 
 fn merge_into(merged: &mut Vec<(Text, Value)>, value: Value) -> Result<(), JsonError> {
@@ -249,11 +250,27 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Js
             let bytes = bytes.map_err(|_| fail("yaml: !!binary value contains invalid base64 data"))?;
             Ok(String::from_utf8_lossy(&bytes).into_owned().into())
         }
-        Some("null") => Ok(Value::Null),
-        Some("float") => resolve(text).map(|v| v.as_float().map_or(v, Value::Float)),
+        Some(tag @ ("null" | "float" | "int" | "bool")) => tagged(text, tag),
         Some(_) => resolve(text),
         None if style == ScalarStyle::Plain && tag.is_none() => resolve(text),
         None => Ok(text.into()),
+    }
+}
+
+/// A scalar that is to be of a type.
+fn tagged(text: &str, tag: &str) -> Result<Value, JsonError> {
+    let value = resolve(text)?;
+    let found = match &value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        _ => "str",
+    };
+    match (found, tag) {
+        ("int" | "float", "float") => Ok(value.as_float().map_or(value, by_way_of_json)),
+        (found, tag) if found == tag => Ok(value),
+        _ => Err(fail(format!("yaml: cannot decode !!{found} `{text}` as a !!{tag}"))),
     }
 }
 
@@ -294,7 +311,23 @@ fn number(text: &str) -> Option<Value> {
     if !shaped {
         return None;
     }
-    plain.parse::<f64>().ok().filter(|f| f.is_finite()).map(Value::Float)
+    plain.parse::<f64>().ok().filter(|f| f.is_finite()).map(by_way_of_json)
+}
+
+/// YAML goes by way of JSON, where Go writes a float without a fraction as an integer: `1.0` becomes 1.
+fn by_way_of_json(f: f64) -> Value {
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f);
+    if fits && f.fract() == 0.0 { Value::Int(f as i64) } else { Value::Float(f) }
+}
+
+/// Turns the floats of a value that was read from JSON into what they are when it is read as YAML.
+pub fn reread(value: &mut Value) {
+    match value {
+        Value::Float(f) => *value = by_way_of_json(*f),
+        Value::Array(items) => items.iter_mut().for_each(reread),
+        Value::Object(map) => map.values_mut().for_each(reread),
+        _ => {}
+    }
 }
 
 /// Integers in the notations of Go's `strconv.ParseInt(s, 0, 64)` and of YAML 1.1.
@@ -324,13 +357,22 @@ fn integer(plain: &str) -> Option<Value> {
     match signed.and_then(|i| i64::try_from(i).ok()) {
         Some(i) => Some(Value::Int(i)),
         None if radix == 10 => plain.parse::<f64>().ok().map(Value::Float),
-        None => signed.map(|i| Value::Float(i as f64)),
+        None => signed.and_then(|i| u64::try_from(i).ok()).map(|i| Value::Float(i as f64)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lines that end in a carriage return are lines to the parser, and none to whoever counts line feeds.
+    #[test]
+    fn what_follows_a_document_is_cut_off_once() {
+        for text in ["a: 1\r... b", "a: 1\r\r... b\r... c", "\r\r\r... b", "... b"] {
+            let _ = decode(text.as_bytes());
+        }
+        assert_eq!(decode(b"a: 1\n... b\n").unwrap().value.to_json(), r#"{"a":1}"#);
+    }
 
     #[test]
     fn documents() {

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod words;
 
-pub use decode::{DEPTH_MAX, NODES_MAX, decode};
+pub use decode::{DEPTH_MAX, NODES_MAX, decode, reread};
 pub use encode::encode;

@@ -6,6 +6,7 @@
 //! one; a write that changes nothing moves no time; what an applier leaves out goes only if nobody else owns it.
 //! Start reading at [`update`] and [`apply`], then `ownership.rs`; `typed/` holds the walks over values.
 
+mod configuration;
 mod conflicts;
 mod fieldpath;
 mod fields_v1;
@@ -17,6 +18,7 @@ mod typed;
 mod types;
 mod versions;
 
+pub use configuration::merge_configuration;
 pub use fieldpath::{FieldSet, Node, PathElement};
 pub use fields_v1::{encode as encode_fields_v1, parse as parse_fields_v1};
 pub use owners::UPDATE_ENTRIES_MAX;

@@ -36,7 +36,7 @@ pub use conditions::{
 };
 pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
-pub(crate) use structural::is_structural;
+pub use structural::is_structural;
 pub use third_party::{
     ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, successor_of_third_party,
     third_party_versions, validate_third_party,

@@ -6,7 +6,7 @@ use machinery::{FieldError, FieldPath, Value};
 use super::openapi::{additional, entries, flag, has_properties, items, list, text};
 
 /// Whether a schema can be made structural and breaks no rule.
-pub(crate) fn is_structural(schema: &Value) -> bool {
+pub fn is_structural(schema: &Value) -> bool {
     unsupported(schema).is_none() && violations(schema, &FieldPath::root()).is_empty()
 }
 

@@ -221,10 +221,12 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
         errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
         return;
     }
+    // upstream crosses a name off when it has met it, so that of two versions of one name the second finds none
     let has = |name: &str| stored.iter().any(|s| s.as_str() == Some(name));
-    for version in spec.versions {
+    for (i, version) in spec.versions.iter().enumerate() {
         let name = version.str_at(&["name"]);
-        if version.get("storage") == Some(&Value::Bool(true)) && !has(name) {
+        let met = spec.versions[..i].iter().any(|v| v.str_at(&["name"]) == name);
+        if version.get("storage") == Some(&Value::Bool(true)) && (met || !has(name)) {
             errors.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
         }
     }

@@ -12,10 +12,12 @@ mod read;
 mod time;
 mod types;
 
-pub use common::{CONDITION, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE};
+pub use common::{
+    CONDITION, DELETE_OPTIONS, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE, SCALE,
+};
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use metadata::OBJECT_META;
-pub use read::{Read, read, read_request, read_stored, sees_duplicate};
+pub use read::{Read, TypeError, first_error, read, read_request, read_stored, sees_duplicate};
 pub use time::{days_in, normal_micro_time, normal_time};
 pub use types::type_schema;
 

@@ -1,16 +1,49 @@
 //! Reading a tree as a typed object.
 
-use machinery::{Map, Text, Value};
+use machinery::{Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
 /// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
-/// (sorted) tree, and the first type error.
+/// (sorted) tree, and the type error that counts.
 #[derive(Debug, Default)]
 pub struct Read {
     pub value: Value,
     pub unknown: Vec<String>,
     pub error: Option<String>,
+    /// All type errors, in the order of the (sorted) tree.
+    pub errors: Vec<TypeError>,
+}
+
+/// A member of a wrong type.
+#[derive(Debug)]
+pub struct TypeError {
+    path: String,
+    message: String,
+    /// The member decodes itself: decoding ends here, and this is told, whatever came before.
+    ends: bool,
+}
+
+/// What is told of several type errors of a document whose keys stand in this order (as paths): the first that ends
+/// decoding, else the first.
+pub fn first_error(errors: &[TypeError], order: &[String]) -> Option<String> {
+    let place = |error: &&TypeError| place(&error.path, order);
+    let ending = errors.iter().filter(|error| error.ends).min_by_key(place);
+    ending.or_else(|| errors.iter().min_by_key(place)).map(|error| error.message.clone())
+}
+
+/// Where a path stands among the keys of a document; an item stands behind the keys of the items before it.
+fn place(path: &str, order: &[String]) -> usize {
+    if let Some(at) = order.iter().position(|known| known == path) {
+        return at;
+    }
+    let Some((outer, inner)) = path.rfind(['.', '[']).map(|end| path.split_at(end)) else { return usize::MAX };
+    let index = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')?.parse::<usize>().ok());
+    let before = (0..index.unwrap_or(0)).rev().find_map(|index| {
+        let item = format!("{outer}[{index}]");
+        order.iter().rposition(|known| known.starts_with(&item))
+    });
+    before.unwrap_or_else(|| place(outer, order))
 }
 
 /// Reads `value` as `shape`.
@@ -40,7 +73,7 @@ enum Empty {
 struct Reader {
     /// `None` where the reference server decodes without looking for unknown members.
     unknown: Option<Vec<String>>,
-    error: Option<String>,
+    errors: Vec<TypeError>,
     /// The names of the members around, for type errors.
     fields: Vec<&'static str>,
     structs: Vec<&'static str>,
@@ -50,11 +83,8 @@ struct Reader {
 
 /// The object without any given member.
 fn zero(shape: &Struct) -> Value {
-    let mut map = Map::new();
-    for field in shape.fields {
-        put(&mut map, field, None, Empty::AsPrinted);
-    }
-    Value::Object(map)
+    let member = |field: &Field| Some((Text::from(field.name), printed(field, None, Empty::AsPrinted)?));
+    Value::Object(shape.fields.iter().filter_map(member).collect())
 }
 
 fn zero_value(shape: &Shape) -> Value {
@@ -68,20 +98,16 @@ fn zero_value(shape: &Shape) -> Value {
     }
 }
 
-fn put(map: &mut Map, field: &Field, value: Option<Value>, empty: Empty) {
+/// A member as it is printed, if it is.
+fn printed(field: &Field, value: Option<Value>, empty: Empty) -> Option<Value> {
     let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {
-        (Print::Always, None) => {
-            map.insert(field.name, zero_value(&field.shape));
-        }
-        (Print::NonEmpty, Some(value)) if is_empty(&value) && !(empty == Empty::Kept && container(&value)) => {}
+        (Print::Always, None) => Some(zero_value(&field.shape)),
+        (Print::NonEmpty, Some(value)) if is_empty(&value) && !(empty == Empty::Kept && container(&value)) => None,
         (Print::Always, Some(Value::Array(items))) if items.is_empty() && empty == Empty::Forgotten => {
-            map.insert(field.name, Value::Null);
+            Some(Value::Null)
         }
-        (_, Some(value)) => {
-            map.insert(field.name, value);
-        }
-        (_, None) => {}
+        (_, value) => value,
     }
 }
 
@@ -108,19 +134,24 @@ fn literal(value: &Value) -> String {
 
 impl Reader {
     fn new(unknown: Option<Vec<String>>, empty: Empty) -> Reader {
-        Reader { unknown, error: None, fields: vec![], structs: vec![], path: String::new(), empty }
+        Reader { unknown, errors: vec![], fields: vec![], structs: vec![], path: String::new(), empty }
     }
 
     fn read(mut self, value: &Value, shape: &'static Struct) -> Read {
         let value = self.structure(value, shape).unwrap_or_else(|| zero(shape));
-        Read { value, unknown: self.unknown.unwrap_or_default(), error: self.error }
+        let error = first_error(&self.errors, &[]);
+        Read { value, unknown: self.unknown.unwrap_or_default(), error, errors: self.errors }
     }
 
-    fn fail(&mut self, message: String) {
-        self.error.get_or_insert(message);
+    fn fail(&mut self, message: String, ends: bool) {
+        self.errors.push(TypeError { path: self.path.clone(), message, ends });
     }
 
     fn mismatch(&mut self, value: &Value, go: &str) {
+        self.mismatched(value, go, false);
+    }
+
+    fn mismatched(&mut self, value: &Value, go: &str, ends: bool) {
         let what = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
@@ -136,7 +167,7 @@ impl Reader {
             }
             _ => "Go value of type".to_owned(),
         };
-        self.fail(format!("json: cannot unmarshal {what} into {place} {go}"));
+        self.fail(format!("json: cannot unmarshal {what} into {place} {go}"), ends);
     }
 
     fn structure(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
@@ -148,28 +179,39 @@ impl Reader {
                 return None;
             }
         };
-        let length = self.path.len();
-        if let Some(unknown) = &mut self.unknown {
-            for key in map.keys().filter(|k| find(shape, k).is_none()) {
-                unknown.push(if length == 0 { key.to_string() } else { format!("{}.{key}", self.path) });
+        self.structs.push(shape.name);
+        // both are sorted by name
+        let mut given = map.iter().peekable();
+        let mut out = Vec::with_capacity(shape.fields.len().min(map.len() + 4));
+        for field in shape.fields {
+            while let Some((key, _)) = given.next_if(|(key, _)| key.as_str() < field.name) {
+                self.unknown(key);
+            }
+            let (key, inner) = given.next_if(|(key, _)| *key == field.name).unzip();
+            let read = inner.filter(|inner| !inner.is_null()).and_then(|inner| self.member(field, inner));
+            if let Some(value) = printed(field, read, self.empty) {
+                out.push((key.cloned().unwrap_or_else(|| Text::from(field.name)), value));
             }
         }
-        self.structs.push(shape.name);
-        let mut out = Map::new();
-        for field in shape.fields {
-            let inner = map.get(field.name).filter(|v| !v.is_null());
-            let read = inner.and_then(|inner| {
-                self.fields.push(field.name);
-                self.down(field.name);
-                let read = self.value(inner, &field.shape);
-                self.path.truncate(length);
-                self.fields.pop();
-                read
-            });
-            put(&mut out, field, read, self.empty);
-        }
+        given.for_each(|(key, _)| self.unknown(key));
         self.structs.pop();
-        Some(Value::Object(out))
+        Some(Value::Object(out.into_iter().collect()))
+    }
+
+    fn member(&mut self, field: &'static Field, value: &Value) -> Option<Value> {
+        let length = self.path.len();
+        self.fields.push(field.name);
+        self.down(field.name);
+        let read = self.value(value, &field.shape);
+        self.path.truncate(length);
+        self.fields.pop();
+        read
+    }
+
+    fn unknown(&mut self, key: &str) {
+        if let Some(unknown) = &mut self.unknown {
+            unknown.push(if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) });
+        }
     }
 
     fn down(&mut self, name: &str) {
@@ -183,8 +225,8 @@ impl Reader {
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
         let mut inner = Reader::new(None, self.empty);
         let read = inner.structure(value, shape);
-        if let Some(error) = inner.error {
-            self.fail(error);
+        if let Some(error) = first_error(&inner.errors, &[]) {
+            self.fail(error, true);
         }
         read
     }
@@ -199,7 +241,7 @@ impl Reader {
                 Value::Bool(_) => Some(value.clone()),
                 Value::Object(_) => self.apart(value, inner),
                 _ => {
-                    self.fail("boolean or JSON schema expected".to_owned());
+                    self.fail("boolean or JSON schema expected".to_owned(), true);
                     None
                 }
             },
@@ -234,7 +276,7 @@ impl Reader {
             (Shape::MicroTime, Value::String(text)) => self.result(super::normal_micro_time(text)),
             (Shape::Quantity, value) => self.result(super::quantity::canonical(value).map(Some)),
             (Shape::Time | Shape::MicroTime, other) => {
-                self.mismatch(other, "string");
+                self.mismatched(other, "string", true);
                 None
             }
             (shape, other) => {
@@ -248,7 +290,7 @@ impl Reader {
         match read {
             Ok(text) => text.map(Value::from),
             Err(error) => {
-                self.fail(error);
+                self.fail(error, true);
                 None
             }
         }
@@ -259,7 +301,7 @@ impl Reader {
         match base64_error(&clean) {
             None => Some(Value::from(clean)),
             Some(at) => {
-                self.fail(format!("illegal base64 data at input byte {at}"));
+                self.fail(format!("illegal base64 data at input byte {at}"), false);
                 None
             }
         }
@@ -393,6 +435,28 @@ mod tests {
         assert_eq!(read.unknown, unknown, "{input}");
     }
 
+    /// As Go's decoder: the first in the document, unless one ends decoding.
+    #[test]
+    fn the_first_type_error_of_the_document_is_told() {
+        let told = |text: &str| {
+            let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
+            let order = machinery::value::key_paths(text.as_bytes());
+            let error = first_error(&read.errors, &order).unwrap();
+            error.split("ObjectMeta.").last().unwrap_or_default().to_owned()
+        };
+        for (text, want) in [
+            (r#"{"name": 1, "generation": "x"}"#, "name of type string"),
+            (r#"{"generation": "x", "name": 1}"#, "generation of type int64"),
+            (r#"{"name": 1, "creationTimestamp": 2}"#, "creationTimestamp of type string"),
+            (
+                r#"{"ownerReferences": [{"uid": 1}, 2]}"#,
+                "json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.uid of type types.UID",
+            ),
+        ] {
+            assert_eq!(told(text), want, "{text}");
+        }
+    }
+
     #[test]
     fn duplicates_are_seen_where_upstream_looks() {
         let cases = [
@@ -419,6 +483,12 @@ mod tests {
             r#"{"ownerReferences":[{"name":"x","q":1}]}"#,
             r#"{"ownerReferences":[{"apiVersion":"","kind":"","name":"x","uid":""}]}"#,
             &["ownerReferences[0].q"],
+            None,
+        );
+        check(
+            r#"{"zz":1,"ownerReferences":[{"name":"x","q":1}],"aa":2}"#,
+            r#"{"ownerReferences":[{"apiVersion":"","kind":"","name":"x","uid":""}]}"#,
+            &["aa", "ownerReferences[0].q", "zz"],
             None,
         );
         check(r#""x""#, "", &[], Some("json: cannot unmarshal string into Go value of type v1.ObjectMeta"));

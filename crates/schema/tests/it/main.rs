@@ -7,6 +7,7 @@
 mod beta;
 mod compare;
 mod exchange;
+mod laws;
 mod patch;
 mod state;
 

@@ -2,6 +2,7 @@
 
 use machinery::{Map, Status, Text, Value};
 
+use crate::audit::Trail;
 use crate::request::User;
 use crate::resource::{Resource, Version};
 
@@ -44,9 +45,18 @@ pub struct Attributes<'a> {
     pub dry_run: bool,
     /// Takes warnings for whoever asks.
     pub warn: &'a (dyn Fn(String) + Sync),
+    /// What is recorded of the request, if anything.
+    pub trail: Option<&'a Trail>,
 }
 
 impl Attributes<'_> {
+    /// Records an annotation of the request.
+    pub fn annotate(&self, key: &str, value: impl FnOnce() -> String) {
+        if let Some(trail) = self.trail {
+            trail.annotate(key, value());
+        }
+    }
+
     pub fn group(&self) -> &Text {
         &self.resource.group
     }
@@ -120,30 +130,9 @@ impl Attributes<'_> {
             request.insert(key, Value::from(text));
         }
         request.insert("operation", Value::from(self.operation.as_str()));
-        request.insert("userInfo", user_info(self.user));
+        request.insert("userInfo", self.user.to_value("username"));
         request.insert("dryRun", Value::from(self.dry_run));
         request.insert("options", self.options.clone());
         Value::Object(request)
     }
-}
-
-fn texts(values: &[Text]) -> Value {
-    values.iter().map(|text| Value::String(text.clone())).collect()
-}
-
-/// A user as reviews show one.
-fn user_info(user: &User) -> Value {
-    let mut out = Map::new();
-    for (key, text) in [("username", &user.name), ("uid", &user.uid)].into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.insert(key, Value::String(text.clone()));
-    }
-    if !user.groups.is_empty() {
-        out.insert("groups", texts(&user.groups));
-    }
-    if !user.extra.is_empty() {
-        let mut extra = Map::new();
-        user.extra.iter().for_each(|(key, values)| drop(extra.insert(key.clone(), texts(values))));
-        out.insert("extra", Value::Object(extra));
-    }
-    Value::Object(out)
 }

@@ -1,14 +1,14 @@
-//! The `authorizer` of expressions: RBAC, asked for whoever makes the request.
+//! The `authorizer` of expressions: the server's, asked for whoever makes the request.
 
 use cel::{Authorization, Check, Decision};
 use machinery::Text;
 
 use super::Attributes;
-use crate::authorization::{self, Rbac};
+use crate::authorization;
 use crate::request::User;
 
 pub struct Authorizer<'a> {
-    rbac: &'a Rbac,
+    authorizer: &'a authorization::Authorizer,
     user: &'a User,
 }
 
@@ -19,8 +19,8 @@ impl std::fmt::Debug for Authorizer<'_> {
 }
 
 impl<'a> Authorizer<'a> {
-    pub fn new(rbac: &'a Rbac, attributes: &Attributes<'a>) -> Authorizer<'a> {
-        Authorizer { rbac, user: attributes.user }
+    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
+        Authorizer { authorizer, user: attributes.user }
     }
 
     /// The values of `authorizer` and `authorizer.requestResource`.
@@ -44,13 +44,14 @@ impl cel::Authorizer for Authorizer<'_> {
             verb: &check.verb,
             is_resource: check.path.is_empty(),
             group: &check.group,
+            version: "*",
             resource: &check.resource,
             subresource: &check.subresource,
             namespace: &check.namespace,
             name: &check.name,
             path: &check.path,
         };
-        let decision = self.rbac.decide(account.as_ref().unwrap_or(self.user), &asked);
+        let decision = self.authorizer.decide_here(account.as_ref().unwrap_or(self.user), &asked);
         Decision { allowed: decision.allowed(), reason: decision.reason(), error: String::new() }
     }
 }

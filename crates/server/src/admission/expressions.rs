@@ -118,7 +118,7 @@ impl<'a> Subject<'a> {
     ) -> Result<Subject<'a>, Status> {
         Ok(Subject {
             attributes,
-            authorizer: Authorizer::new(world.rbac, attributes),
+            authorizer: Authorizer::new(world.authorizer, attributes),
             shown,
             namespace: namespace_object(world, attributes)?,
             request: attributes.request(version),

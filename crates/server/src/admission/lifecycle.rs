@@ -3,6 +3,7 @@
 use machinery::Status;
 use machinery::status::Cause;
 
+use super::measure::Step;
 use super::{Admission, Attributes, World};
 
 /// Namespaces that can't be deleted.
@@ -19,23 +20,8 @@ impl Admission {
         if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced {
             return Ok(());
         }
-        let namespace = attributes.namespace;
-        let Some(found) = world.namespace(namespace) else {
-            return Err(Status::not_found("", "namespaces", namespace));
-        };
-        if !found.meta.deleting {
-            return Ok(());
-        }
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let mut status = Status::forbidden(attributes.group(), attributes.plural(), name, &why);
-        if let Some(details) = &mut status.details {
-            details.causes.push(Cause {
-                reason: "NamespaceTerminating".into(),
-                message: format!("namespace {namespace} is being terminated"),
-                field: "metadata.namespace".to_owned(),
-            });
-        }
-        Err(status)
+        let step = Step::begin("NamespaceLifecycle", "admit", attributes.operation);
+        step.end(check_lifecycle(world, attributes, name))
     }
 
     /// Refuses to delete the namespaces that every server has.
@@ -45,4 +31,24 @@ impl Admission {
         }
         Ok(())
     }
+}
+
+fn check_lifecycle(world: &World<'_>, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
+    let namespace = attributes.namespace;
+    let Some(found) = world.namespace(namespace) else {
+        return Err(Status::not_found("", "namespaces", namespace));
+    };
+    if !found.meta.deleting {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = Status::forbidden(attributes.group(), attributes.plural(), name, &why);
+    if let Some(details) = &mut status.details {
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+    }
+    Err(status)
 }

@@ -8,6 +8,8 @@ mod authorizer;
 mod expressions;
 mod lifecycle;
 mod matching;
+mod measure;
+mod mutation;
 mod policies;
 mod quota;
 mod webhooks;
@@ -19,10 +21,11 @@ use machinery::{Status, Text, Value};
 pub use attributes::{Attributes, Operation};
 pub use quota::{Charge, counted_as, is_scoped};
 
-use crate::authorization::Rbac;
+use crate::authorization::Authorizer;
 use crate::objects::{Event, Key, Objects, Stored};
 use crate::resource::Registry;
 use crate::webhook::Client;
+use measure::Step;
 use policies::Policies;
 use webhooks::Webhooks;
 
@@ -30,8 +33,9 @@ use webhooks::Webhooks;
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The steps that can be switched off, in the order in which they run.
-pub const PLUGINS: [&str; 5] = [
+pub const PLUGINS: [&str; 6] = [
     "NamespaceLifecycle",
+    "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
@@ -43,7 +47,7 @@ pub const PLUGINS: [&str; 5] = [
 pub struct World<'a> {
     pub objects: &'a Objects,
     pub registry: &'a Registry,
-    pub rbac: &'a Rbac,
+    pub authorizer: &'a Authorizer,
 }
 
 impl World<'_> {
@@ -93,12 +97,12 @@ impl Admission {
 
     /// Whether nothing changes writes.
     pub fn none_mutate(&self) -> bool {
-        self.webhooks.none_mutate()
+        self.webhooks.none_mutate() && self.policies.none_mutate()
     }
 
     /// Whether nothing looks at the contents of writes.
     pub fn none_validate(&self) -> bool {
-        self.policies.is_empty() && self.webhooks.none_validate()
+        self.policies.none_validate() && self.webhooks.none_validate()
     }
 
     /// The object as admission changes it; none for a deletion. Runs before an object is known to be valid.
@@ -108,10 +112,13 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<Value>,
     ) -> Result<Option<Value>, Status> {
-        if matching::is_exempt(attributes) || !self.runs("MutatingAdmissionWebhook") {
+        if matching::is_exempt(attributes) {
             return Ok(object);
         }
-        self.webhooks.mutate(world, attributes, object).await
+        let policies = self.runs("MutatingAdmissionPolicy").then_some(&self.policies);
+        let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
+        let all = Step::begin(None, "admit", attributes.operation);
+        all.end(mutation::mutate((policies, webhooks), world, attributes, object).await)
     }
 
     /// Refuses what may not be written. Runs after an object is known to be valid.
@@ -119,11 +126,17 @@ impl Admission {
         if matching::is_exempt(attributes) {
             return Ok(());
         }
+        Step::begin(None, "validate", attributes.operation).end(self.validate_all(world, attributes).await)
+    }
+
+    async fn validate_all(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if self.runs("ValidatingAdmissionPolicy") {
-            self.policies.validate(world, attributes).await?;
+            let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
+            step.end(self.policies.validate(world, attributes).await)?;
         }
         if self.runs("ValidatingAdmissionWebhook") {
-            self.webhooks.validate(world, attributes).await?;
+            let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
+            step.end(self.webhooks.validate(world, attributes).await)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use machinery::{Status, Text, Value};
 use schema::shape::quantity::Quantity;
 
+use super::measure::Step;
 use super::{Admission, Attributes, Operation, World};
 
 /// Kinds that count under their own name too.
@@ -49,6 +50,7 @@ impl Admission {
         if quotas.is_empty() {
             return Ok(vec![]);
         }
+        let step = Step::begin("ResourceQuota", "validate", attributes.operation);
         let names = counted_as(attributes.group(), attributes.plural());
         let (root, _) = quotas.latest();
         let of_namespace = root.values().filter(|stored| stored.meta.namespace == *attributes.namespace);
@@ -57,7 +59,7 @@ impl Admission {
             let used = charged(&quota, &names).map_err(|why| attributes.forbidden(&why))?;
             Ok(used.map(|used| Charge { quota: stored.meta.name.clone(), revision: stored.revision, used }))
         };
-        of_namespace.filter_map(|stored| charge(stored).transpose()).collect()
+        step.end(of_namespace.filter_map(|stored| charge(stored).transpose()).collect())
     }
 }
 

@@ -5,38 +5,68 @@ use machinery::Text;
 use crate::clock;
 use crate::request::User;
 
+/// The attribute of a subject that holds a user's uid (api-machinery 21).
+const UID: &str = "1.3.6.1.4.1.57683.2";
+
 /// What the client of a connection has shown.
 pub enum ClientCertificate {
     /// No certificate, or one that names nobody.
     None,
     /// A certificate that has expired, or that no authority of ours has signed for clients.
     Refused,
-    /// A certificate of this user, until so many seconds after the Unix epoch.
-    Of { user: Box<User>, not_after: i64 },
+    /// A certificate that says something until so many seconds after the Unix epoch.
+    Valid { user: Option<Box<User>>, proxy: bool, not_after: i64 },
+}
+
+/// What the chain of a certificate was verified for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Verified {
+    /// An authority of clients has signed it: CN is the user, O are the groups.
+    pub client: bool,
+    /// The authority of proxies has signed it.
+    pub proxy: bool,
 }
 
 impl ClientCertificate {
-    /// A certificate whose chain has been verified: CN is the user, O are the groups. No CN is nobody.
-    pub fn verified(der: &[u8]) -> ClientCertificate {
+    /// A certificate whose chain has been verified. No CN is nobody; a proxy has one of `proxies`, or any if there are
+    /// none.
+    pub fn verified(der: &[u8], verified: Verified, proxies: &[String]) -> ClientCertificate {
         let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else { return ClientCertificate::Refused };
         let not_after = certificate.validity().not_after.timestamp();
-        match user(der, certificate.subject()) {
-            Some(user) => ClientCertificate::Of { user: Box::new(user), not_after },
-            None => ClientCertificate::None,
+        let user = verified.client.then(|| user(der, certificate.subject())).flatten().map(Box::new);
+        let name = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or("");
+        let proxy = verified.proxy && (proxies.is_empty() || proxies.iter().any(|known| known == name));
+        match (user.is_none() && !proxy, verified.client) {
+            (true, true) => ClientCertificate::None,
+            (true, false) => ClientCertificate::Refused,
+            (false, _) => ClientCertificate::Valid { user, proxy, not_after },
         }
     }
 
     /// The user, while the certificate is valid: connections may outlive it.
     pub fn user(&self) -> Option<&User> {
         match self {
-            ClientCertificate::Of { user, not_after } if clock::now_seconds() <= *not_after => Some(user),
+            ClientCertificate::Valid { user, not_after, .. } if clock::now_seconds() <= *not_after => user.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the client is a proxy that says who asks.
+    pub fn is_proxy(&self) -> bool {
+        matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::now_seconds() <= *not_after)
+    }
+
+    /// How long a certificate that names somebody is still valid.
+    pub fn seconds_left(&self) -> Option<i64> {
+        match self {
+            ClientCertificate::Valid { not_after, .. } => Some(not_after - clock::now_seconds()),
             _ => None,
         }
     }
 
     /// Whether a certificate was shown that says nothing, which is worse than none.
     pub fn is_refused(&self) -> bool {
-        !matches!(self, ClientCertificate::None) && self.user().is_none()
+        !matches!(self, ClientCertificate::None) && self.user().is_none() && !self.is_proxy()
     }
 }
 
@@ -50,5 +80,6 @@ fn user(der: &[u8], subject: &x509_parser::x509::X509Name<'_>) -> Option<User> {
     };
     let credential = Text::from(format!("X509SHA256={fingerprint}"));
     let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
-    Some(User { name, uid: Text::default(), groups, extra }.authenticated())
+    let uid = subject.iter_attributes().find(|attribute| attribute.attr_type().to_id_string() == UID);
+    Some(User { name, uid: uid.and_then(text).unwrap_or_default(), groups, extra }.authenticated())
 }

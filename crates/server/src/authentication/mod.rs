@@ -1,37 +1,49 @@
-//! Who is asking (layer 3): client certificate, bearer token, or nobody.
+//! Who is asking (layer 3): a proxy's word, a client certificate, a bearer token, or nobody (api-machinery 21).
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 
 mod accounts;
 mod certificate;
+mod issuers;
+mod jose;
+mod proxy;
+mod review;
+mod tokens;
 pub mod websocket;
-
-use std::collections::HashMap;
 
 use machinery::status::Reason;
 use machinery::{Status, Text};
 
-pub use self::certificate::ClientCertificate;
+pub use self::certificate::{ClientCertificate, Verified};
 use crate::objects::Objects;
 use crate::request::User;
 
 pub use accounts::{AccountOptions, Accounts, Bound};
+pub use issuers::{Anonymous, Configuration};
+pub use jose::Algorithm;
+pub use proxy::ProxyHeaders;
+pub use review::{TokenReviewer, Version as ReviewVersion};
+pub use tokens::StaticTokens;
 
 /// What a connection and a request show.
 pub struct Credentials<'a> {
     pub certificate: &'a ClientCertificate,
-    /// The Authorization header.
-    pub authorization: Option<&'a str>,
+    pub headers: &'a http::HeaderMap,
     /// The sub-protocols that a WebSocket was asked for with; browsers have no other place for a token.
     pub protocols: Option<&'a str>,
+    /// What is asked for: being nobody may be enough for some paths only.
+    pub path: &'a str,
 }
 
-/// The configured ways to say who one is.
+/// The configured ways to say who one is, in the order in which they are asked.
 #[derive(Default)]
 pub struct Authentication {
-    tokens: HashMap<String, User>,
+    pub proxy: ProxyHeaders,
+    pub tokens: StaticTokens,
     pub accounts: Accounts,
-    pub anonymous: bool,
+    pub issuers: Vec<issuers::Issuer>,
+    pub reviewer: Option<TokenReviewer>,
+    pub anonymous: Anonymous,
 }
 
 /// Who somebody is, and to whom.
@@ -48,54 +60,64 @@ pub fn unauthorized() -> Status {
 }
 
 impl Authentication {
-    /// Reads the lines `token,user,uid[,"group1,group2"]` of a token file.
-    pub fn with_tokens(text: &str) -> Result<Authentication, String> {
-        let mut tokens = HashMap::new();
-        for (i, line) in text.lines().enumerate() {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let fields = csv(line);
-            let [token, name, uid, groups @ ..] = fields.as_slice() else {
-                return Err(format!("line {}: expected at least token,user,uid", i + 1));
-            };
-            let groups = groups.iter().flat_map(|g| g.split(',')).map(str::trim).filter(|g| !g.is_empty());
-            let user = User {
-                name: name.trim().into(),
-                uid: uid.trim().into(),
-                groups: groups.map(Text::from).collect(),
-                extra: vec![],
-            };
-            tokens.insert(token.trim().to_owned(), user.authenticated());
-        }
-        Ok(Authentication { tokens, accounts: Accounts::default(), anonymous: true })
-    }
-
     /// Whose token this is, for one of `audiences`, or for this server if there are none. The error says why nobody's.
-    pub fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
-        if let Some(user) = self.tokens.get(token) {
-            // tokens of a file are for this server and no other audience
-            let own = self.accounts.audiences();
-            let meant = |audience: &&Text| audiences.is_empty() || audiences.contains(audience);
-            let audiences: Vec<Text> = own.iter().filter(meant).cloned().collect();
-            if !audiences.is_empty() {
-                return Ok(Identity { user: user.clone(), audiences });
+    pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
+        let mut refusals = vec![];
+        let own = self.own_audiences(audiences);
+        let of_own = |user: User| Identity { user, audiences: own.clone() };
+        if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
+            return Ok(of_own(user.clone()));
+        }
+        match self.accounts.authenticate(objects, token, audiences) {
+            Some(Ok(identity)) => return Ok(identity),
+            Some(Err(why)) => refusals.push(why),
+            None => {}
+        }
+        for issuer in self.issuers.iter().filter(|_| !own.is_empty()) {
+            match issuer.authenticate(token).await {
+                Some(Ok(user)) => return Ok(of_own(user)),
+                Some(Err(why)) => refusals.push(why),
+                None => {}
             }
         }
-        self.accounts.authenticate(objects, token, audiences).unwrap_or_else(|| Err("invalid bearer token".to_owned()))
+        if let Some(reviewer) = &self.reviewer {
+            let wanted = if audiences.is_empty() { self.accounts.audiences() } else { audiences };
+            match reviewer.review(token, wanted).await {
+                Ok(Some(identity)) => return Ok(identity),
+                Ok(None) => {}
+                Err(why) => refusals.push(why),
+            }
+        }
+        match refusals.as_slice() {
+            [] => Err("invalid bearer token".to_owned()),
+            refusals => Err(machinery::status::aggregate(refusals)),
+        }
     }
 
-    pub fn authenticate(&self, objects: &Objects, credentials: &Credentials<'_>) -> Result<User, Status> {
-        let certificate = credentials.certificate;
+    /// Those of the wanted audiences that this server is; tokens that name none are for it and nobody else.
+    fn own_audiences(&self, wanted: &[Text]) -> Vec<Text> {
+        let own = self.accounts.audiences().iter();
+        own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
+    }
+
+    /// Who asks. The warning is for whoever writes the header Authorization in a way that is ignored.
+    pub async fn authenticate(&self, objects: &Objects, shown: &Credentials<'_>) -> Result<User, Status> {
+        let certificate = shown.certificate;
+        if certificate.is_proxy()
+            && let Some(user) = self.proxy.user(shown.headers)
+        {
+            return Ok(user);
+        }
         if let Some(user) = certificate.user() {
             return Ok(user.clone());
         }
-        let shown = match credentials.authorization.and_then(bearer) {
+        let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = match authorization.and_then(bearer) {
             Some(token) => Some(token.to_owned()),
-            None => credentials.protocols.map(websocket::token).transpose()?.flatten(),
+            None => shown.protocols.map(websocket::token).transpose()?.flatten(),
         };
-        match shown {
-            Some(token) => match self.token(objects, &token, &[]) {
+        match token {
+            Some(token) => match self.token(objects, &token, &[]).await {
                 Ok(identity) => Ok(identity.user),
                 Err(why) => {
                     tracing::debug!(why, "a bearer token was refused");
@@ -103,67 +125,86 @@ impl Authentication {
                 }
             },
             None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous => Ok(User::anonymous()),
+            None if self.anonymous.lets_in(shown.path) => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }
     }
 }
 
-/// The token of `Bearer <token>`.
+/// The token of `Bearer <token>`; what follows behind another space is ignored.
 fn bearer(header: &str) -> Option<&str> {
-    let (scheme, token) = header.trim().split_once(' ')?;
-    let token = token.trim();
+    let mut parts = header.trim().splitn(3, ' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The fields of a line; quotes keep commas together.
-fn csv(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            c => {
-                if let Some(field) = fields.last_mut() {
-                    field.push(c);
-                }
-            }
-        }
+/// How somebody tried to say who he is, for the record.
+pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> String {
+    let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let scheme = header.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let x509 = if matches!(certificate, ClientCertificate::None) { "" } else { "x509" };
+    let tried: Vec<&str> = [scheme.as_str(), x509].into_iter().filter(|method| !method.is_empty()).collect();
+    match tried.is_empty() {
+        true => "Authentication failed, no credentials provided".to_owned(),
+        false => format!("Authentication failed, attempted: {}", tried.join(", ")),
     }
-    fields
+}
+
+/// What is said of a header whose token is not where it belongs (api-machinery 21).
+pub fn header_warning(headers: &http::HeaderMap) -> Option<&'static str> {
+    let header = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let mut parts = header.trim().splitn(3, ' ');
+    let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();
+    misplaced
+        .then_some("the provided Authorization header contains extra space before the bearer token, and is ignored")
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
+
+    async fn ask(certificate: &ClientCertificate, header: Option<&str>) -> Result<User, Status> {
+        let objects = accounts::tests::objects().await;
+        let tokens = StaticTokens::parse("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
+        let authentication = Authentication { tokens, ..Authentication::default() };
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
+        }
+        let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
+        authentication.authenticate(&objects, &shown).await
+    }
 
     #[tokio::test]
     async fn tokens() {
-        let objects = accounts::tests::objects().await;
-        let authentication = Authentication::with_tokens("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
-        let ask = |header: Option<&str>| {
-            let certificate = &ClientCertificate::None;
-            authentication.authenticate(&objects, &Credentials { certificate, authorization: header, protocols: None })
-        };
-        let ann = ask(Some("bearer t1")).unwrap();
+        let none = &ClientCertificate::None;
+        let ann = ask(none, Some("bearer t1")).await.unwrap();
         assert_eq!(ann.name, "ann");
         assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
-        assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());
-        assert_eq!(ask(None).unwrap(), User::anonymous());
-        assert!(Authentication::with_tokens("t1,ann").is_err());
+        assert_eq!(ask(none, Some("Bearer t1 more")).await.unwrap().name, "ann");
+        assert_eq!(ask(none, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        for nobody in [None, Some("Bearer  t1"), Some("Basic t1"), Some("Bearer")] {
+            assert_eq!(ask(none, nobody).await.unwrap(), User::anonymous(), "{nobody:?}");
+        }
+        assert!(StaticTokens::parse("t1,ann").is_err());
     }
 
     #[tokio::test]
     async fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
-        let objects = accounts::tests::objects().await;
-        let authentication = Authentication::with_tokens("t1,ann,1").unwrap();
-        let ask = |header: Option<&str>| {
-            let certificate = &ClientCertificate::Refused;
-            authentication.authenticate(&objects, &Credentials { certificate, authorization: header, protocols: None })
+        let refused = &ClientCertificate::Refused;
+        assert_eq!(ask(refused, None).await.unwrap_err(), unauthorized());
+        assert_eq!(ask(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        assert_eq!(ask(refused, Some("Bearer t1")).await.unwrap().name, "ann");
+    }
+
+    #[test]
+    fn anonymous_may_be_let_in_for_some_paths() {
+        let lets_in = |enabled: bool, paths: &[&str], path: &str| {
+            Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.lets_in(path)
         };
-        assert_eq!(ask(None).unwrap_err(), unauthorized());
-        assert_eq!(ask(Some("Bearer nope")).unwrap_err(), unauthorized());
-        assert_eq!(ask(Some("Bearer t1")).unwrap().name, "ann");
+        assert!(lets_in(true, &[], "/x") && lets_in(true, &["/x"], "/x"));
+        assert!(!lets_in(true, &["/x"], "/y") && !lets_in(false, &[], "/x"));
     }
 }

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use machinery::{Status, Text, names};
 
-use super::{Attributes, Rbac, require};
+use super::{Attributes, Authorizer, require};
 use crate::request::User;
 use crate::request::percent_decode;
 
@@ -22,7 +22,7 @@ struct Wanted {
 }
 
 /// The user that a request acts as: the real one, or the one of the headers if the real one may.
-pub fn impersonate(rbac: &Rbac, user: User, headers: &HeaderMap) -> Result<User, Status> {
+pub async fn impersonate(authorizer: &Authorizer, user: User, headers: &HeaderMap) -> Result<User, Status> {
     let Some(wanted) = wanted(headers) else { return Ok(user) };
     if wanted.user.is_empty() {
         if wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty() {
@@ -31,7 +31,7 @@ pub fn impersonate(rbac: &Rbac, user: User, headers: &HeaderMap) -> Result<User,
         let message = format!("requested [{}] without impersonating a user", wanted.shown().join(" "));
         return Err(Status::bad_request(message));
     }
-    wanted.check(rbac, &user)?;
+    wanted.check(authorizer, &user).await?;
     Ok(wanted.into_user())
 }
 
@@ -79,23 +79,26 @@ impl Wanted {
     }
 
     /// Each part needs a permission of its own.
-    fn check(&self, rbac: &Rbac, user: &User) -> Result<(), Status> {
+    async fn check(&self, authorizer: &Authorizer, user: &User) -> Result<(), Status> {
         let base = Attributes { verb: "impersonate", is_resource: true, ..Attributes::default() };
-        let ask = |asked: Attributes<'_>| require(rbac, user, &asked);
+        let ask = async |asked: Attributes<'_>| require(authorizer, user, &asked).await.map(drop);
         match account(&self.user) {
-            Some((namespace, name)) => ask(Attributes { resource: "serviceaccounts", namespace, name, ..base })?,
-            None => ask(Attributes { resource: "users", name: &self.user, ..base })?,
+            Some((namespace, name)) => ask(Attributes { resource: "serviceaccounts", namespace, name, ..base }).await?,
+            None => ask(Attributes { resource: "users", name: &self.user, ..base }).await?,
         }
         for group in &self.groups {
-            ask(Attributes { resource: "groups", name: group, ..base })?;
+            ask(Attributes { resource: "groups", name: group, ..base }).await?;
         }
         let base = Attributes { group: AUTHENTICATION, ..base };
         for (key, values) in &self.extra {
             for value in values {
-                ask(Attributes { resource: "userextras", subresource: key, name: value, ..base })?;
+                ask(Attributes { resource: "userextras", subresource: key, name: value, ..base }).await?;
             }
         }
-        if self.uid.is_empty() { Ok(()) } else { ask(Attributes { resource: "uids", name: &self.uid, ..base }) }
+        match self.uid.is_empty() {
+            true => Ok(()),
+            false => ask(Attributes { resource: "uids", name: &self.uid, ..base }).await,
+        }
     }
 
     fn into_user(self) -> User {
@@ -121,6 +124,8 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn act(headers: &[(&'static str, &'static str)]) -> Result<User, String> {
@@ -128,7 +133,9 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, http::HeaderValue::from_static(value));
         }
-        impersonate(&Rbac::default(), User::system("admin"), &map).map_err(|status| status.message.clone())
+        let authorizer = Authorizer::new(Default::default(), vec![]);
+        let found = impersonate(&authorizer, User::system("admin"), &map).now_or_never().unwrap();
+        found.map_err(|status| status.message.clone())
     }
 
     #[test]

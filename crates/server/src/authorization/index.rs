@@ -8,10 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use machinery::selector::LabelSelector;
-use machinery::status::aggregate;
 use machinery::{Text, Value};
 
-use super::{Attributes, Rule};
+use super::{Attributes, Decision, Rule};
 use crate::objects::{Event, EventKind, Key};
 use crate::request::User;
 
@@ -224,33 +223,7 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
     subjects.iter().filter_map(grant).collect()
 }
 
-/// Whether somebody may, and why.
-#[derive(Debug)]
-pub enum Decision {
-    /// Members of `system:masters` may all.
-    Master,
-    Allowed(Arc<Grant>),
-    /// With what went wrong while roles were looked up.
-    Denied(Vec<String>),
-}
-
-impl Decision {
-    pub fn allowed(&self) -> bool {
-        !matches!(self, Decision::Denied(_))
-    }
-
-    /// The reason as reviews and refusals show it.
-    pub fn reason(&self) -> String {
-        match self {
-            Decision::Master => String::new(),
-            Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
-            Decision::Denied(errors) if errors.is_empty() => String::new(),
-            Decision::Denied(errors) => format!("RBAC: {}", aggregate(errors)),
-        }
-    }
-}
-
-/// The authorizer: follows the objects of RBAC and answers who may what.
+/// RBAC: follows its objects and answers who may what.
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<Snapshot>,
@@ -283,9 +256,6 @@ impl Rbac {
 
     /// Whether a user may.
     pub fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
-        if user.in_group(User::MASTERS) {
-            return Decision::Master;
-        }
         let snapshot = self.snapshot.load();
         let mut errors = vec![];
         let cluster = snapshot.grants(user, "");
@@ -299,7 +269,7 @@ impl Rbac {
                 Err(_) => {}
             }
         }
-        Decision::Denied(errors)
+        Decision::NoOpinion(errors)
     }
 
     /// The rules that a user holds in a namespace, those of the cluster first, and what could not be resolved.

@@ -1,24 +1,30 @@
-//! May they (layer 4): RBAC. Invariant: [`Authorized`] is made here and nowhere else, and only it gets to the verbs;
+//! May they (layer 4): RBAC, and whoever else is asked. Invariant: [`Authorized`] is made here and nowhere else, and only it gets to the verbs;
 //! bodies are read after that.
 
+mod authorizer;
 pub mod defaults;
 mod impersonation;
 mod index;
 mod rules;
+mod webhook;
 
 use machinery::Status;
 
 use crate::request::{RequestInfo, User};
 
+pub use authorizer::{Authorizer, Decision, Mode};
 pub use impersonation::impersonate;
 pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};
+pub use webhook::{AccessReviewer, Remember};
 
 /// A request that may go on.
 #[derive(Debug)]
 pub struct Authorized {
     pub info: RequestInfo,
     pub user: User,
+    /// Why.
+    pub decision: Decision,
     _witness: (),
 }
 
@@ -28,6 +34,7 @@ pub struct Attributes<'a> {
     pub verb: &'a str,
     pub is_resource: bool,
     pub group: &'a str,
+    pub version: &'a str,
     pub resource: &'a str,
     pub subresource: &'a str,
     pub namespace: &'a str,
@@ -45,6 +52,7 @@ impl<'a> Attributes<'a> {
             verb,
             is_resource: true,
             group: &info.group,
+            version: &info.version,
             resource: &info.resource,
             subresource: &info.subresource,
             namespace: &info.namespace,
@@ -55,23 +63,27 @@ impl<'a> Attributes<'a> {
 }
 
 /// Decides about a request.
-pub fn authorize(rbac: &Rbac, user: User, info: RequestInfo) -> Result<Authorized, Status> {
-    if info.is_resource {
+pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Status> {
+    let decision = if info.is_resource {
         let name = info.authorized_name();
-        require(rbac, &user, &Attributes::of_resource(&info, info.verb.as_str(), &name))?;
+        require(authorizer, &user, &Attributes::of_resource(&info, info.verb.as_str(), &name)).await?
     } else {
         let verb = info.method.as_str().to_ascii_lowercase();
-        if !(verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str())) {
-            require(rbac, &user, &Attributes { verb: &verb, path: &info.path, ..Attributes::default() })?;
+        match verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str()) {
+            true => Decision::AllowedFor(String::new()),
+            false => {
+                let asked = Attributes { verb: &verb, path: &info.path, ..Attributes::default() };
+                require(authorizer, &user, &asked).await?
+            }
         }
-    }
-    Ok(Authorized { info, user, _witness: () })
+    };
+    Ok(Authorized { info, user, decision, _witness: () })
 }
 
 /// Refuses what a user may not.
-pub fn require(rbac: &Rbac, user: &User, asked: &Attributes<'_>) -> Result<(), Status> {
-    let decision = rbac.decide(user, asked);
-    if decision.allowed() { Ok(()) } else { Err(refusal(user, asked, &decision.reason())) }
+pub async fn require(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Status> {
+    let decision = authorizer.decide(user, asked).await;
+    if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
 }
 
 fn escape(text: &str) -> String {
@@ -103,19 +115,31 @@ impl Authorized {
     /// A request of the server itself: controllers go through the same verbs as everybody, under a name.
     pub fn internal(user: &str, method: &http::Method, path: &str) -> Authorized {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        Authorized { info: RequestInfo::parse(method, path, query), user: User::system(user), _witness: () }
+        Authorized {
+            info: RequestInfo::parse(method, path, query),
+            user: User::system(user),
+            decision: Decision::Master,
+            _witness: (),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
+
+    fn judge(info: RequestInfo) -> Result<Authorized, Status> {
+        let authorizer = Authorizer::new(Default::default(), vec![Mode::Rbac]);
+        authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap()
+    }
 
     #[test]
     fn refusals_read_as_upstream() {
         let refuse = |path: &str| {
             let info = RequestInfo::parse(&http::Method::GET, path, "");
-            authorize(&Rbac::default(), User::anonymous(), info).unwrap_err().message.clone()
+            judge(info).unwrap_err().message.clone()
         };
         assert_eq!(
             refuse("/apis/g.io/v1/namespaces/n/foos/x"),
@@ -130,9 +154,7 @@ mod tests {
 
     #[test]
     fn health_can_be_read_but_not_written() {
-        let may = |method: http::Method| {
-            authorize(&Rbac::default(), User::anonymous(), RequestInfo::parse(&method, "/readyz", "")).is_ok()
-        };
+        let may = |method: http::Method| judge(RequestInfo::parse(&method, "/readyz", "")).is_ok();
         assert!(may(http::Method::GET));
         assert!(!may(http::Method::POST));
     }

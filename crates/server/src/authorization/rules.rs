@@ -47,6 +47,15 @@ impl Rule {
         }
     }
 
+    /// What allows everything.
+    pub fn all() -> [Rule; 2] {
+        let all = || vec![Text::new_static("*")];
+        [
+            Rule { verbs: all(), groups: all(), resources: all(), ..Rule::default() },
+            Rule { verbs: all(), urls: all(), ..Rule::default() },
+        ]
+    }
+
     /// The rules of a role.
     pub fn of_role(role: &Value) -> Vec<Rule> {
         role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(Rule::parse).collect()

@@ -1,17 +1,19 @@
 //! Objects that every namespace has: the ServiceAccount `default`, and the ConfigMap with the authority of the server's
 //! certificate (api-machinery 27.3).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
-use crate::limits;
+use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key};
 use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::{clock, limits};
 
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
@@ -20,22 +22,23 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// Keeps one object in every namespace.
 pub struct Keeper {
     user: &'static str,
+    queue: Queue,
     plural: &'static str,
     /// The object; what it has in `data` is restored when somebody changes it.
     object: Value,
-    /// Namespaces to be looked at.
-    pending: Mutex<BTreeSet<Text>>,
+    /// Namespaces to be looked at, and since when.
+    pending: Mutex<BTreeMap<Text, Instant>>,
     changed: Notify,
 }
 
 impl Keeper {
-    fn new(user: &'static str, plural: &'static str, object: Value) -> Keeper {
-        Keeper { user, plural, object, pending: Mutex::default(), changed: Notify::new() }
+    fn new(user: &'static str, queue: &'static str, plural: &'static str, object: Value) -> Keeper {
+        Keeper { user, queue: Queue(queue), plural, object, pending: Mutex::default(), changed: Notify::new() }
     }
 
     pub fn of_accounts() -> Keeper {
         let user = "system:serviceaccount:kube-system:service-account-controller";
-        Keeper::new(user, "serviceaccounts", json!({"metadata": {"name": "default"}}))
+        Keeper::new(user, "serviceaccount", "serviceaccounts", json!({"metadata": {"name": "default"}}))
     }
 
     /// `authority` is PEM.
@@ -45,10 +48,10 @@ impl Keeper {
         let object = json!({
             "metadata": {"name": "kube-root-ca.crt", "annotations": annotations}, "data": {"ca.crt": authority}
         });
-        Keeper::new(user, "configmaps", object)
+        Keeper::new(user, "root_ca_cert_publisher", "configmaps", object)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Instant>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,23 +69,33 @@ impl Keeper {
             Some((namespace, name)) if key.plural == self.plural && name == self.name() => namespace.into(),
             _ => return,
         };
-        self.lock().insert(namespace);
+        self.add(namespace);
         self.changed.notify_one();
+    }
+
+    fn add(&self, namespace: Text) {
+        self.lock().entry(namespace).or_insert_with(|| {
+            self.queue.added(1);
+            clock::instant()
+        });
     }
 
     /// Keeps the object in every namespace until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             let pending = std::mem::take(&mut *self.lock());
-            let mut failed = BTreeSet::new();
-            for namespace in pending {
+            let mut again = false;
+            for (namespace, since) in pending {
+                let began = clock::instant();
+                self.queue.taken(began - since);
                 if let Err(status) = self.keep(&context, &namespace).await {
                     tracing::warn!(%namespace, name = self.name(), error = %status, "an object of a namespace is missing");
-                    failed.insert(namespace);
+                    self.queue.retried();
+                    self.add(namespace);
+                    again = true;
                 }
+                self.queue.worked(began.elapsed());
             }
-            let again = !failed.is_empty();
-            self.lock().append(&mut failed);
             let retry = async {
                 match again {
                     true => tokio::time::sleep(Duration::from_secs(limits::KEEPER_RETRY_SECONDS)).await,

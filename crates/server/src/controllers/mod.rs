@@ -4,19 +4,23 @@
 
 mod aggregation;
 mod expiry;
+mod flow;
 mod garbage;
 mod keeper;
+mod leader;
 mod namespaces;
 mod quotas;
 mod switch;
+mod type_check;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::objects::{Event, Key};
+use crate::objects::{Event, EventKind, Key};
 use crate::verbs::{self, Context};
 
 pub use switch::Controllers;
@@ -26,44 +30,71 @@ pub use switch::Controllers;
 pub struct Derived {
     /// Namespaces that are being deleted are emptied.
     namespaces: bool,
+    /// Something was deleted or is to be, by this server or by another.
+    deletions: Notify,
     owners: Option<Arc<garbage::Graph>>,
     expiry: Option<Arc<expiry::Expiry>>,
     aggregation: Option<Arc<aggregation::Aggregation>>,
     quotas: Option<Arc<quotas::Quotas>>,
+    flow: Option<Arc<flow::FlowKeeper>>,
+    types: Option<Arc<type_check::TypeChecker>>,
     keepers: Vec<Arc<keeper::Keeper>>,
 }
 
 impl Derived {
-    pub fn new(controllers: &Controllers) -> Derived {
+    /// `fairness`: whether flow control is kept in order.
+    pub fn new(controllers: &Controllers, fairness: bool) -> Derived {
         let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
         let authority = controllers.run(switch::ROOT_AUTHORITY);
         let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
         let expires = !controllers.event_ttl.is_zero();
         Derived {
             namespaces: controllers.run(switch::NAMESPACE),
+            deletions: Notify::new(),
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
             expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
             quotas: controllers.run(switch::QUOTAS).then(Default::default),
+            flow: fairness.then(Default::default),
+            types: controllers.run(switch::POLICY_STATUS).then(Default::default),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
 
     /// Hears of every event, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
+        if event.kind == EventKind::Deleted || event.object.meta.deleting {
+            self.deletions.notify_one();
+        }
         self.owners.iter().for_each(|owners| owners.observe(key, event));
         self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
         self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
         self.quotas.iter().for_each(|quotas| quotas.observe(key, event));
+        self.flow.iter().for_each(|flow| flow.observe(key));
+        self.types.iter().for_each(|types| types.observe(key));
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
     }
 }
 
-/// Starts the controllers that are on; they end when `stop` becomes true.
-pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<bool>) {
+/// Starts the controllers that are on, or the contest for them with other servers; they end when `stop` becomes true. The
+/// task that is answered has then let others take over.
+pub fn start(
+    context: &Arc<Context>,
+    derived: &Arc<Derived>,
+    interval: Duration,
+    stop: &watch::Receiver<bool>,
+) -> Option<JoinHandle<()>> {
+    crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
+    if context.objects.store().is_shared() {
+        return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
+    }
+    start_all(context, derived, stop);
+    None
+}
+
+fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Receiver<bool>) {
     let (context, stop) = (|| context.clone(), || stop.clone());
-    crate::task::spawn("cleanup", cleanup(context(), derived.namespaces, stop()));
-    crate::task::spawn("compaction", compaction(context(), stop()));
+    crate::task::spawn("cleanup", cleanup(context(), derived.clone(), stop()));
     if let Some(owners) = &derived.owners {
         crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
     }
@@ -76,6 +107,12 @@ pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<b
     if let Some(quotas) = &derived.quotas {
         crate::task::spawn("quota usage", quotas.clone().run(context(), stop()));
     }
+    if let Some(flow) = &derived.flow {
+        crate::task::spawn("flow control", flow.clone().run(context(), stop()));
+    }
+    if let Some(types) = &derived.types {
+        crate::task::spawn("policy status", types.clone().run(context(), stop()));
+    }
     for keeper in &derived.keepers {
         crate::task::spawn("keeper", keeper.clone().run(context(), stop()));
     }
@@ -85,8 +122,10 @@ pub fn start(context: &Arc<Context>, derived: &Derived, stop: &watch::Receiver<b
 ///
 /// Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
 /// without help, as tests against a bare kube-apiserver do, finds it there.
-async fn cleanup(context: Arc<Context>, namespaces: bool, mut stop: watch::Receiver<bool>) {
+async fn cleanup(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
+    // what this server does itself wakes it at once
+    let others = context.objects.store().is_shared();
     let mut leaving = namespaces::Leaving::default();
     loop {
         let next = leaving.next();
@@ -98,10 +137,11 @@ async fn cleanup(context: Arc<Context>, namespaces: bool, mut stop: watch::Recei
         };
         tokio::select! {
             () = context.deletion() => verbs::finalize(&context).await,
+            () = derived.deletions.notified(), if others => verbs::finalize(&context).await,
             () = grace_over => {}
             () = stopped(&mut stop) => return,
         }
-        if namespaces {
+        if derived.namespaces {
             leaving.finalize(&context).await;
         }
     }
@@ -112,15 +152,26 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Forgets old history, so that memory and disk stay flat.
-async fn compaction(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-    let mut tick = tokio::time::interval(Duration::from_secs(limits::COMPACTION_SECONDS));
+/// Forgets old history, so that memory and disk stay flat. A store that others write to as well keeps that of one
+/// `interval`, as kube-apiserver has it; zero leaves compaction to others.
+async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::Receiver<bool>) {
+    let shared = context.objects.store().is_shared();
+    if shared && interval.is_zero() {
+        return;
+    }
+    let mut last = 0;
+    let every = if shared { interval } else { Duration::from_secs(limits::COMPACTION_SECONDS) };
+    let mut tick = tokio::time::interval(every);
     loop {
         tokio::select! {
             _ = tick.tick() => {}
             () = stopped(&mut stop) => return,
         }
-        let before = context.objects.revision().saturating_sub(limits::HISTORY_REVISIONS);
+        let revision = context.objects.revision();
+        let before = match shared {
+            true => std::mem::replace(&mut last, revision),
+            false => revision.saturating_sub(limits::HISTORY_REVISIONS),
+        };
         if before > 0
             && let Err(error) = context.objects.store().compact(before).await
         {

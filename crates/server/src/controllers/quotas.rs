@@ -5,19 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use machinery::{Map, Status, Text, Value};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::admission::{counted_as, is_scoped};
-use crate::limits;
+use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key, Stored};
 use crate::resource::Resource;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// Namespaces whose usage is to be determined.
+/// The name of its queue.
+const QUEUE: Queue = Queue("resourcequota_primary");
+
+/// Namespaces whose usage is to be determined, and since when.
 #[derive(Default)]
 pub struct Quotas {
-    pending: Mutex<BTreeSet<Text>>,
+    pending: Mutex<BTreeMap<Text, Instant>>,
     /// Namespaces with quotas: deletions elsewhere are nobody's business.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
     changed: Notify,
@@ -47,13 +52,20 @@ impl Quotas {
             return;
         }
         drop(limited);
-        lock(&self.pending).insert(namespace.into());
+        self.add(namespace.into());
         self.changed.notify_one();
+    }
+
+    fn add(&self, namespace: Text) {
+        lock(&self.pending).entry(namespace).or_insert_with(|| {
+            QUEUE.added(1);
+            clock::instant()
+        });
     }
 
     fn look_at_everything(&self) {
         let limited: Vec<Text> = lock(&self.limited).keys().cloned().collect();
-        lock(&self.pending).extend(limited);
+        limited.into_iter().for_each(|namespace| self.add(namespace));
     }
 
     /// Determines usage until `stop` becomes true: a moment after changes, and now and then of everything.
@@ -71,10 +83,13 @@ impl Quotas {
                 () = super::stopped(&mut stop) => return,
             }
             let pending = std::mem::take(&mut *lock(&self.pending));
-            for namespace in pending {
+            for (namespace, since) in pending {
+                let began = clock::instant();
+                QUEUE.taken(began - since);
                 if let Err(status) = settle(&context, &namespace).await {
                     tracing::warn!(%namespace, error = %status, "the usage of a quota is not written");
                 }
+                QUEUE.worked(began.elapsed());
             }
         }
     }

@@ -25,15 +25,20 @@ struct Aggregated {
 
 #[derive(Clone)]
 struct Document {
-    body: bytes::Bytes,
+    value: Arc<Value>,
+    json: bytes::Bytes,
     etag: String,
 }
 
 /// How documents become answers; the edge implements it.
 pub trait Render {
     type Answer;
-    fn json(&self, value: &Value) -> Self::Answer;
-    fn raw(&self, content_type: &str, body: bytes::Bytes, etag: &str) -> Self::Answer;
+    /// Whether the best form that can be had is the aggregated one.
+    fn wants_aggregated(&self) -> bool;
+    /// A document of old.
+    fn document(&self, value: &Value) -> Self::Answer;
+    /// The aggregated document, and its usual encoding, which is JSON.
+    fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Answer;
     fn not_modified(&self, etag: &str) -> Self::Answer;
 }
 
@@ -164,17 +169,16 @@ impl Discovery {
     }
 
     /// Answers a discovery path.
-    pub fn answer<R: Render>(&self, path: &str, accept: &str, etag: &str, render: &R) -> Option<R::Answer> {
-        if matches!(path, "/api" | "/apis") && wants_aggregated(accept) {
+    pub fn answer<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Answer> {
+        if matches!(path, "/api" | "/apis") && render.wants_aggregated() {
             let aggregated = self.aggregated();
             let document = if path == "/api" { aggregated.core } else { aggregated.groups };
             if etag == document.etag {
                 return Some(render.not_modified(&document.etag));
             }
-            let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            return Some(render.raw(content_type, document.body, &document.etag));
+            return Some(render.aggregated(&document.value, &document.json, &document.etag));
         }
-        self.document(path).map(|document| render.json(&document))
+        self.document(path).map(|document| render.document(&document))
     }
 
     fn aggregated(&self) -> Aggregated {
@@ -228,27 +232,11 @@ impl Discovery {
             ("items", Value::Array(items)),
         ]
         .into();
-        let body = list.to_json();
-        let etag = format!("\"{}\"", digest::sha512_hex(body.as_bytes()));
-        Document { body: body.into(), etag }
+        let mut json = list.to_json();
+        let etag = format!("\"{}\"", digest::sha512_hex(json.as_bytes()));
+        json.push('\n');
+        Document { value: Arc::new(list), json: json.into(), etag }
     }
-}
-
-/// Whether the first clause that can be satisfied asks for aggregated discovery.
-fn wants_aggregated(accept: &str) -> bool {
-    for clause in accept.split(',') {
-        let mut parts = clause.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default();
-        let params: Vec<&str> = parts.collect();
-        if params.contains(&"as=APIGroupDiscoveryList") {
-            if media == "application/json" && params.contains(&"g=apidiscovery.k8s.io") && params.contains(&"v=v2") {
-                return true;
-            }
-        } else if matches!(media, "application/json" | "*/*" | "application/*" | "application/yaml") {
-            return false;
-        }
-    }
-    false
 }
 
 fn api_versions() -> Value {

@@ -11,16 +11,25 @@ use super::body::Body;
 use super::respond::text;
 use crate::request::Query;
 
+/// Why a check fails, if it does. Other than upstream, it is told what the storage waits for.
+type Check = Result<(), String>;
+
 /// What the server says of its health.
 pub struct Health {
     /// Shutdown has begun: not ready any more.
     draining: AtomicBool,
+    /// Everything that is stored has been read.
+    loaded: AtomicBool,
     store: Arc<dyn store::Store>,
 }
 
 impl Health {
     pub fn new(store: Arc<dyn store::Store>) -> Health {
-        Health { draining: AtomicBool::new(false), store }
+        Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store }
+    }
+
+    pub fn loaded(&self) {
+        self.loaded.store(true, Ordering::Relaxed);
     }
 
     /// Shutdown begins.
@@ -29,15 +38,17 @@ impl Health {
     }
 
     /// A store that takes no writes makes the server not ready; it lives on, since it still reads and may recover.
-    fn checks(&self, endpoint: &str) -> Vec<(&'static str, bool)> {
-        let storage = self.store.health();
-        if let Err(error) = &storage {
+    fn checks(&self, endpoint: &str) -> Vec<(&'static str, Check)> {
+        let storage = self.store.health().map_err(|error| {
             tracing::warn!(%error, "the storage check fails");
-        }
-        let mut checks = vec![("ping", true), ("log", true), ("storage", endpoint == "/livez" || storage.is_ok())];
+            error.to_string()
+        });
+        let storage = if endpoint == "/livez" { Ok(()) } else { storage };
+        let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
         if endpoint == "/readyz" {
-            checks.push(("informer-sync", true));
-            checks.push(("shutdown", !self.draining.load(Ordering::Relaxed)));
+            let check = |good: bool| if good { Ok(()) } else { Err("reason withheld".to_owned()) };
+            checks.push(("informer-sync", check(self.loaded.load(Ordering::Relaxed))));
+            checks.push(("shutdown", check(!self.draining.load(Ordering::Relaxed))));
         }
         checks
     }
@@ -49,14 +60,14 @@ impl Health {
         let mut lines = String::new();
         let mut healthy = true;
         let checks = self.checks(endpoint);
-        for (check, good) in &checks {
-            if excluded.contains(check) {
-                lines.push_str(&format!("[+]{check} excluded: ok\n"));
-            } else if *good {
-                lines.push_str(&format!("[+]{check} ok\n"));
-            } else {
-                healthy = false;
-                lines.push_str(&format!("[-]{check} failed: reason withheld\n"));
+        for (check, result) in &checks {
+            match result {
+                _ if excluded.contains(check) => lines.push_str(&format!("[+]{check} excluded: ok\n")),
+                Ok(()) => lines.push_str(&format!("[+]{check} ok\n")),
+                Err(why) => {
+                    healthy = false;
+                    lines.push_str(&format!("[-]{check} failed: {why}\n"));
+                }
             }
         }
         let unknown: Vec<String> = excluded
@@ -78,8 +89,8 @@ impl Health {
     /// Answers one check.
     pub fn check(&self, name: &str) -> Response<Body> {
         match self.checks("/readyz").iter().find(|(check, _)| *check == name) {
-            Some((_, true)) => text(200, "ok"),
-            Some((_, false)) => text(500, "internal server error: reason withheld\n"),
+            Some((_, Ok(()))) => text(200, "ok"),
+            Some((_, Err(why))) => text(500, &format!("internal server error: {why}\n")),
             None => text(404, "404 page not found\n"),
         }
     }
@@ -143,6 +154,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         seconds += number * unit;
         rest = &rest[end..];
     }
+    if seconds * 1e9 >= i64::MAX as f64 {
+        return Err(invalid());
+    }
     Duration::try_from_secs_f64(if text.starts_with('-') { 0.0 } else { seconds }).map_err(|_| invalid())
 }
 
@@ -186,7 +200,10 @@ mod tests {
     fn a_store_that_takes_no_writes_is_alive_and_not_ready() {
         let ask = |health: &Health, endpoint| health.answer(endpoint, &Query::parse("")).status().as_u16();
         let well = Health::new(Arc::new(Embedded::in_memory()));
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 500]);
         let full = Health::new(Arc::new(Full(Embedded::in_memory())));
+        well.loaded();
+        full.loaded();
         assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 200]);
         assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&full, endpoint)), [200, 500]);
         assert_eq!(full.check("storage").status().as_u16(), 500);
@@ -196,6 +213,7 @@ mod tests {
     fn durations() {
         assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
         assert_eq!(parse_duration("soon").unwrap_err(), "time: invalid duration \"soon\"");
+        assert_eq!(parse_duration("2562048h").unwrap_err(), "time: invalid duration \"2562048h\"");
         assert_eq!(parse_duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
     }
 }

@@ -1,12 +1,14 @@
 //! Connections: TCP, TLS with client certificates, HTTP/1.1 and HTTP/2, and their end.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::chain::Edge;
+use super::door::Door;
 use super::tls::{Acceptor, Tls};
+use crate::authentication::ClientCertificate;
 use crate::limits;
+use crate::metrics::METRICS;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,15 +18,15 @@ use tokio::sync::watch;
 pub struct Listener {
     socket: TcpListener,
     acceptor: Acceptor,
-    edge: Arc<Edge>,
+    door: Arc<Door>,
 }
 
 impl Listener {
-    pub async fn bind(address: SocketAddr, tls: &Tls, edge: Arc<Edge>) -> Result<Listener, String> {
+    pub async fn bind(address: SocketAddr, tls: &Tls, door: Arc<Door>) -> Result<Listener, String> {
         let acceptor = tls.acceptor().map_err(|error| error.to_string())?;
         let socket =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        Ok(Listener { socket, acceptor, edge })
+        Ok(Listener { socket, acceptor, door })
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -33,20 +35,18 @@ impl Listener {
 
     /// Accepts connections until `stop`, then waits up to `grace` for those that are open.
     pub async fn run(self, mut stop: watch::Receiver<bool>, grace: Duration) {
-        let open = watch::Sender::new(0usize);
         loop {
             let accepted = tokio::select! {
                 accepted = self.socket.accept() => accepted,
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let (acceptor, edge, stop) = (self.acceptor.clone(), self.edge.clone(), stop.clone());
-                    let open = open.clone();
-                    open.send_modify(|n| *n += 1);
+                Ok((stream, remote)) => {
+                    let (acceptor, door, stop) = (self.acceptor.clone(), self.door.clone(), stop.clone());
+                    let place = self.door.open.enter();
                     crate::task::spawn("connection", async move {
-                        connection(stream, acceptor, edge, stop).await;
-                        open.send_modify(|n| *n -= 1);
+                        connection(stream, remote.ip(), acceptor, door, stop).await;
+                        drop(place);
                     });
                 }
                 Err(error) => {
@@ -57,29 +57,47 @@ impl Listener {
             }
         }
         drop(self.socket);
-        let mut open = open.subscribe();
-        let _ = tokio::time::timeout(grace, open.wait_for(|n| *n == 0)).await;
+        let _ = tokio::time::timeout(grace, self.door.open.emptied()).await;
     }
 }
 
 /// Seconds a client has for its handshake, and a connection to be idle.
 const HANDSHAKE_SECONDS: u64 = 10;
 
-async fn connection(stream: TcpStream, acceptor: Acceptor, edge: Arc<Edge>, mut stop: watch::Receiver<bool>) {
+/// Who is at the other end of a connection.
+pub struct Client {
+    pub certificate: ClientCertificate,
+    pub address: IpAddr,
+}
+
+async fn connection(
+    stream: TcpStream,
+    address: IpAddr,
+    acceptor: Acceptor,
+    door: Arc<Door>,
+    mut stop: watch::Receiver<bool>,
+) {
     let _ = stream.set_nodelay(true);
     let handshake = tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), acceptor.accept(stream));
     let stream = match handshake.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
+            METRICS.tls_handshake_errors.inc();
             tracing::debug!(%error, "a TLS handshake failed");
             return;
         }
-        Err(_) => return,
+        Err(_) => {
+            METRICS.tls_handshake_errors.inc();
+            return;
+        }
     };
-    let certificate = Arc::new(acceptor.certificate(&stream));
+    let client = Arc::new(Client { certificate: acceptor.certificate(&stream), address });
+    if let Some(seconds) = client.certificate.seconds_left() {
+        METRICS.client_certificate_expiration_seconds.observe(seconds as f64);
+    }
     let service = hyper::service::service_fn(move |request| {
-        let (edge, certificate) = (edge.clone(), certificate.clone());
-        async move { Ok::<_, std::convert::Infallible>(edge.serve(certificate, request).await) }
+        let (door, client) = (door.clone(), client.clone());
+        async move { Ok::<_, std::convert::Infallible>(door.serve(client, request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(60)).max_buf_size(1 << 20);

@@ -2,16 +2,18 @@
 
 use http::{HeaderMap, Response};
 use machinery::Text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
 use super::body::Body;
 use super::health;
 use crate::clock;
 use crate::metrics::{
-    Answered, BuildInfo, COMPONENT, DrySeries, GroupResource, GroupVersionResource, Label, METRICS, RequestKind,
-    Series, StoredResource, Terminated,
+    Answered, BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource,
+    Label, METRICS, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
 };
-use crate::request::{RequestInfo, Verb};
+use crate::request::{RequestInfo, User, Verb};
 use crate::resource::Registry;
 use crate::verbs::Request;
 
@@ -23,13 +25,19 @@ pub struct Measured {
     began: Instant,
     of: Option<DrySeries>,
     watch: bool,
+    field_validation: Option<&'static str>,
 }
 
 impl Measured {
     pub fn begin(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Measured {
         let dry_run = if info.query.get("dryRun").is_some_and(|all| !all.is_empty()) { "All" } else { "" };
         let of = series(registry, info, headers).map(|series| DrySeries { dry_run, series });
-        Measured { began: clock::instant(), of, watch: info.verb == Verb::Watch }
+        Measured {
+            began: clock::instant(),
+            of,
+            watch: info.verb == Verb::Watch,
+            field_validation: field_validation(info),
+        }
     }
 
     /// Counts the answer. Watches are not done yet and have no duration.
@@ -42,12 +50,29 @@ impl Measured {
         if !self.watch {
             let seconds = self.began.elapsed().as_secs_f64();
             METRICS.request_duration_seconds.get_or_create(&of).observe(seconds);
+            if let Some(field_validation) = self.field_validation {
+                let mode = FieldValidationMode { field_validation };
+                METRICS.field_validation_request_duration_seconds.get_or_create(&mode).observe(seconds);
+            }
             METRICS.request_sli_duration_seconds.get_or_create(&of.series).observe(seconds);
         }
         if let Body::Full(bytes) = answer.body() {
             METRICS.response_sizes.get_or_create(&of.series).observe(bytes.len() as f64);
         }
         METRICS.request.get_or_create(&Answered { code, of }).inc();
+    }
+}
+
+/// How a write treats unknown fields.
+fn field_validation(info: &RequestInfo) -> Option<&'static str> {
+    if !matches!(info.verb, Verb::Create | Verb::Update | Verb::Patch) {
+        return None;
+    }
+    match info.query.get("fieldValidation").unwrap_or_default() {
+        "" | "Warn" => Some("Warn"),
+        "Ignore" => Some("Ignore"),
+        "Strict" => Some("Strict"),
+        _ => None,
     }
 }
 
@@ -102,17 +127,13 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
     })
 }
 
-/// `mutating` or `readOnly`.
-pub fn request_kind(verb: Verb, method: &http::Method) -> RequestKind {
-    let reads = matches!(verb, Verb::Get | Verb::List | Verb::Watch)
-        || (verb == Verb::None && matches!(*method, http::Method::GET | http::Method::HEAD));
-    RequestKind { request_kind: if reads { "readOnly" } else { "mutating" } }
-}
-
 /// A watch that runs: counted until it is dropped.
 pub struct Running {
+    began: Instant,
     series: Series,
-    pub events: prometheus_client::metrics::counter::Counter,
+    events: Counter,
+    dispatched: Counter,
+    sizes: Histogram,
 }
 
 impl Running {
@@ -125,7 +146,29 @@ impl Running {
         let scope = if info.namespace.is_empty() { "cluster" } else { "namespace" };
         let of = Series { verb: "WATCH", group, version, resource, scope, component: COMPONENT, ..Series::default() };
         METRICS.longrunning_requests.get_or_create(&of).inc();
-        Running { series: of, events: METRICS.watch_events.get_or_create_owned(&counted) }
+        let reads = &METRICS.reads;
+        let both = GroupResource { group: counted.group.clone(), resource: counted.resource.clone() };
+        Running {
+            began: clock::instant(),
+            series: of,
+            events: reads.watch_events.get_or_create_owned(&counted),
+            dispatched: reads.events_dispatched.get_or_create_owned(&both),
+            sizes: reads.watch_events_sizes.get_or_create(&counted).clone(),
+        }
+    }
+
+    /// An event of so many bytes was made.
+    pub fn sent(&self, bytes: usize) {
+        self.events.inc();
+        self.dispatched.inc();
+        self.sizes.observe(bytes as f64);
+    }
+
+    /// The initial events have all been made.
+    pub fn listed(&self) {
+        let Series { group, version, resource, scope, .. } = self.series.clone();
+        let of = WatchList { group, version, resource, scope };
+        METRICS.reads.watch_list_duration_seconds.get_or_create(&of).observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -135,9 +178,39 @@ impl Drop for Running {
     }
 }
 
+/// A deprecated version was asked for.
+pub fn deprecated(request: &Request) {
+    let removed_release = match request.resource.shipped() {
+        // definitions and ThirdPartyResources of old
+        Some(shipped) if shipped.kind == "CustomResourceDefinition" => "1.22",
+        Some(_) => "1.8",
+        None => "",
+    };
+    let of = DeprecatedApi {
+        group: (&request.resource.group).into(),
+        version: (&request.version.name).into(),
+        resource: (&request.resource.plural).into(),
+        subresource: request.subresource.as_str().into(),
+        removed_release,
+    };
+    METRICS.requested_deprecated_apis.get_or_create(&of).set(1);
+}
+
+/// Somebody was recognized.
+pub fn authenticated(user: &User) {
+    let username = match user.name.as_str() {
+        "admin" => "admin",
+        "system:anonymous" => return,
+        name if name.contains('@') => "email_id",
+        _ => "other",
+    };
+    METRICS.authenticated_user_requests.get_or_create(&Username { username }).inc();
+}
+
 /// Everything, for a scraper that accepts this; what is counted by looking is looked at now.
-pub fn expose(registry: &Registry, accept: &str) -> (&'static str, String) {
+pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&'static str, String) {
     METRICS.storage_objects.clear();
+    METRICS.reads.resource_version.clear();
     METRICS.resource_objects.clear();
     for ((group, plural), resource) in registry.snapshot().iter() {
         let count = i64::try_from(resource.collection.len()).unwrap_or(i64::MAX);
@@ -145,6 +218,12 @@ pub fn expose(registry: &Registry, accept: &str) -> (&'static str, String) {
         METRICS.storage_objects.get_or_create(&StoredResource { resource: Label(whole) }).set(count);
         let apart = GroupResource { group: group.into(), resource: plural.into() };
         METRICS.resource_objects.get_or_create(&apart).set(count);
+        let (_, newest) = resource.collection.latest();
+        METRICS.reads.resource_version.get_or_create(&apart).set(i64::try_from(newest).unwrap_or(i64::MAX));
+    }
+    if let Some(bytes) = store.size() {
+        let of = StorageCluster { storage_cluster_id: "pintle-0" };
+        METRICS.storage_size_bytes.get_or_create(&of).set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
     let (major, minor, patch) = health::KUBERNETES_VERSION;
     let git_version = format!("v{major}.{minor}.{patch}+pintle.{}", env!("CARGO_PKG_VERSION"));

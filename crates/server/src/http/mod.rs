@@ -2,17 +2,26 @@
 
 mod body;
 mod chain;
+mod documents;
+mod door;
 mod health;
+mod inflight;
 mod listener;
 mod measure;
 mod negotiate;
+mod open;
+mod perform;
 mod respond;
+mod route;
 mod table;
 mod tls;
+mod warnings;
 mod watch;
 mod websocket;
 
 pub use chain::Edge;
-pub use health::parse_duration;
+pub use door::Door;
+pub use health::{Health, parse_duration};
+pub use inflight::InFlightMax;
 pub use listener::Listener;
-pub use tls::{Tls, TlsError};
+pub use tls::{ProxyAuthority, Tls, TlsError};

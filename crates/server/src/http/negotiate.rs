@@ -18,7 +18,8 @@ pub enum Media {
 }
 
 impl Media {
-    const USUAL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
+    /// Without those behind feature gates.
+    pub const USUAL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
     const ALL: [Media; 4] = [Media::Json, Media::Yaml, Media::Protobuf, Media::Cbor];
 
     /// What a server with these gates speaks.
@@ -35,14 +36,60 @@ impl Media {
         }
     }
 
-    /// What a `Content-Type` says, parameters aside.
+    /// What a `Content-Type` says: nothing is JSON, parameters don't matter as long as they are well-formed.
     pub fn of_content_type(served: &[Media], text: &str) -> Option<Media> {
-        let plain = text.split(';').next().unwrap_or_default().trim();
-        if plain.is_empty() {
+        if text.is_empty() {
             return Some(Media::Json);
         }
-        served.iter().copied().find(|media| media.as_str() == plain)
+        let (name, parameters) = text.split_at(text.find(';').unwrap_or(text.len()));
+        let name = name.trim().to_ascii_lowercase();
+        served.iter().copied().find(|media| media.as_str() == name).filter(|_| are_parameters(parameters))
     }
+}
+
+/// Whether these are parameters as Go's `mime.ParseMediaType` reads them: `;name=value` each, the value a token or in
+/// quotes, no name twice with different values; a semicolon may end them.
+fn are_parameters(mut text: &str) -> bool {
+    let mut seen: Vec<(String, &str)> = vec![];
+    loop {
+        text = text.trim_start();
+        if matches!(text, "" | ";") {
+            return true;
+        }
+        let Some((name, value, rest)) = parameter(text) else { return text.trim() == ";" };
+        if seen.iter().any(|(known, before)| *known == name && *before != value) {
+            return false;
+        }
+        seen.push((name, value));
+        text = rest;
+    }
+}
+
+/// The first parameter: its name, its value as it stands there, and what follows.
+fn parameter(text: &str) -> Option<(String, &str, &str)> {
+    let text = text.strip_prefix(';')?.trim_start();
+    let token = |text: &str| text.find(|c: char| !is_token(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(token(text));
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let end = match rest.strip_prefix('"') {
+        None => token(rest),
+        Some(quoted) => {
+            let mut escaped = false;
+            let closing = |c: char| {
+                let closes = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                closes
+            };
+            quoted.find(closing)? + 2
+        }
+    };
+    let (value, rest) = rest.split_at(end);
+    (!name.is_empty() && !value.is_empty()).then(|| (name.to_ascii_lowercase(), value, rest))
+}
+
+/// A character of a token (RFC 2045).
+fn is_token(c: char) -> bool {
+    c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c)
 }
 
 /// `as=` of an Accept clause.
@@ -158,6 +205,20 @@ pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> 
     clauses(accept).iter().flat_map(|clause| clause.accepted(served, shapes)).collect()
 }
 
+/// The form of aggregated discovery, where the best form that can be had is one (api-machinery 16.2). It is never CBOR.
+pub fn aggregated(accept: &str) -> Option<Accepted> {
+    for clause in clauses(accept) {
+        let Some(media) = Media::USUAL.into_iter().find(|media| clause.matches(media.as_str())) else { continue };
+        let name = clause.param("as").filter(|name| !name.is_empty())?;
+        let group_version = (clause.param("g"), clause.param("v"));
+        if name == "APIGroupDiscoveryList" && group_version == (Some("apidiscovery.k8s.io"), Some("v2")) {
+            let pretty = clause.param("pretty").map(|v| v == "1");
+            return Some(Accepted { media, pretty, ..Accepted::JSON });
+        }
+    }
+    None
+}
+
 /// The 406 of custom resources, and of built-in paths where only the shape can't be had.
 pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
     let list = if stream {
@@ -213,14 +274,60 @@ mod tests {
         }
     }
     #[test]
+    fn content_types_are_read_as_go_does() {
+        let media = |text: &str| Media::of_content_type(&Media::USUAL, text);
+        for good in [
+            "",
+            "application/json",
+            "APPLICATION/JSON ; charset=utf-8",
+            "application/json;",
+            "application/json; a=b; a=b;",
+            r#"application/json; a="b\"; c" ; d=e"#,
+            "application/json; charset*=utf-8''x",
+        ] {
+            assert_eq!(media(good), Some(Media::Json), "{good}");
+        }
+        for parameters in
+            [";;", "; ;", "; a", "; a=", "; =a", "; a=b; a=c", "; a=b c", r#"; a="b"#, "; a=b;;", "; a/b=c"]
+        {
+            assert_eq!(media(&format!("application/json{parameters}")), None, "{parameters}");
+        }
+        for name in ["application", "application/json/x", "text/json", "/json", " "] {
+            assert_eq!(media(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn discovery_is_aggregated_for_those_who_ask_for_it_first() {
+        let all = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        for (accept, media) in [
+            (format!("application/json;{all}"), Some(Media::Json)),
+            (format!("application/json;{all};profile=nopeer,application/json;q=0.9"), Some(Media::Json)),
+            (format!("application/vnd.kubernetes.protobuf;{all},application/json"), Some(Media::Protobuf)),
+            (format!("application/yaml;{all}"), Some(Media::Yaml)),
+            (format!("application/cbor;{all}"), None),
+            (format!("application/json,application/json;{all}"), None),
+            (format!("application/json;{all};q=0.5,application/yaml"), None),
+            (format!("application/json;{},application/json", all.replace("v2", "v2beta1")), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(aggregated(&accept).map(|accepted| accepted.media), media, "{accept}");
+        }
+    }
+
+    #[test]
     fn cbor_is_behind_its_gate() {
         let first = |cbor, accept| {
-            let served = Media::served(FeatureGates { cbor });
+            let served = Media::served(FeatureGates { cbor, ..FeatureGates::default() });
             negotiate(served, accept, true).first().map(|accepted| accepted.media)
         };
         let (plain, table) = ("application/cbor", "application/cbor;as=Table;v=v1;g=meta.k8s.io");
         assert_eq!([plain, table].map(|accept| first(false, accept)), [None, None]);
         assert_eq!([plain, table].map(|accept| first(true, accept)), [Some(Media::Cbor), None]);
-        assert!(not_acceptable(Media::served(FeatureGates { cbor: true }), true).message.ends_with(CBOR_SEQUENCE));
+        assert!(
+            not_acceptable(Media::served(FeatureGates { cbor: true, ..FeatureGates::default() }), true)
+                .message
+                .ends_with(CBOR_SEQUENCE)
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! From outcomes to bytes: shapes, encodings, pretty printing, compression (api-machinery 3, 15).
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -10,6 +11,8 @@ use machinery::{Status, Text, Value, cbor, yaml};
 use super::body::Body;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
+use crate::audit::Trail;
+use crate::flow::Sorted;
 use crate::limits;
 use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
 
@@ -20,8 +23,14 @@ pub struct Reply {
     pub accepted: Vec<Accepted>,
     /// The same for what has no other shape: statuses, documents.
     pub plain: Vec<Accepted>,
+    /// The form of aggregated discovery, if that comes first.
+    pub aggregated: Option<Accepted>,
     pub pretty: bool,
     pub gzip: bool,
+    /// What is recorded of the request, if anything.
+    pub trail: Option<Arc<Trail>>,
+    /// The priority level that the request came to.
+    pub sorted: Option<Sorted>,
 }
 
 impl Reply {
@@ -30,14 +39,22 @@ impl Reply {
         self.accepted.iter().find(|a| a.media != Media::Protobuf).copied()
     }
 
-    fn is_pretty(&self, accepted: &Accepted) -> bool {
+    pub fn is_pretty(&self, accepted: &Accepted) -> bool {
         accepted.pretty.unwrap_or(self.pretty)
     }
 
     /// A Status; shapes don't apply to it.
     pub fn status(&self, status: &Status) -> Response<Body> {
+        if let Some(trail) = &self.trail {
+            trail.status(status);
+        }
+        self.status_in(status, self.plain.first().copied())
+    }
+
+    /// A Status for a client that accepts it in this form, or in none that can be had.
+    pub fn status_in(&self, status: &Status, plain: Option<Accepted>) -> Response<Body> {
         let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let plain = self.plain.first().copied().unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
+        let plain = plain.unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
         let mut response = match plain.media {
             Media::Protobuf => self.bytes(code, Media::Protobuf.as_str(), machinery::protobuf::status(status)),
             _ => self.tree(code, &status.to_value(), &plain),
@@ -67,10 +84,17 @@ impl Reply {
         self.bytes(code, media.as_str(), bytes)
     }
 
-    pub fn bytes(&self, code: StatusCode, content_type: &str, bytes: Vec<u8>) -> Response<Body> {
+    /// A document of a kind that has messages.
+    pub fn shipped(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
+        let message = if accepted.media == Media::Protobuf { self.envelope(StatusCode::OK, value) } else { None };
+        message.unwrap_or_else(|| self.tree(StatusCode::OK, value, accepted))
+    }
+
+    pub fn bytes(&self, code: StatusCode, content_type: &str, bytes: impl Into<Bytes>) -> Response<Body> {
+        let bytes = bytes.into();
         let compress = self.gzip && bytes.len() > limits::GZIP_BYTES_MIN;
-        let body = if compress { gzip(&bytes) } else { bytes };
-        let mut response = Response::new(Body::Full(Bytes::from(body)));
+        let body = if compress { Bytes::from(gzip(&bytes)) } else { bytes };
+        let mut response = Response::new(Body::Full(body));
         *response.status_mut() = code;
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
         if compress {
@@ -82,6 +106,13 @@ impl Reply {
 
     /// What a verb answered.
     pub fn outcome(&self, request: &Request, outcome: Outcome) -> Result<Response<Body>, Status> {
+        if let Some(trail) = &self.trail {
+            trail.response(|| match &outcome {
+                Outcome::Success(value) => value.clone(),
+                Outcome::Object(_, shown) => shown.to_value(),
+                Outcome::List(list) => machinery::value::decode(&list_bytes(request, list)).unwrap_or_default(),
+            });
+        }
         match outcome {
             Outcome::Success(value) => {
                 let accepted = self.text().unwrap_or(Accepted::JSON);

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::authentication::ClientCertificate;
+use crate::authentication::{ClientCertificate, Verified};
 use crate::clock;
 
 /// The server's certificate and the authority of its clients, as PEM.
@@ -23,6 +23,15 @@ pub struct Tls {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
     pub client_ca: Vec<u8>,
+    /// Who may say in headers who asks.
+    pub proxy: Option<ProxyAuthority>,
+}
+
+/// The authority of proxies that authenticate, PEM, and the common names that such a proxy may have; none for any.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyAuthority {
+    pub ca: Vec<u8>,
+    pub names: Vec<String>,
 }
 
 /// Why certificates can't be used; one line.
@@ -51,15 +60,13 @@ impl Tls {
         let chain = certificates(&self.certificate, "the serving certificate")?;
         let key =
             PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.client_ca, "the client certificate authority")? {
-            roots.add(certificate).map_err(|error| TlsError(format!("the client certificate authority: {error}")))?;
-        }
+        let authorities = verifier(&self.client_ca, "the client certificate authority")?;
+        let proxy = self.proxy.clone().unwrap_or_default();
+        let proxies = match proxy.ca.is_empty() {
+            true => None,
+            false => Some(verifier(&proxy.ca, "the authority of proxies")?),
+        };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let authorities = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .allow_unauthenticated()
-            .build()
-            .map_err(|error| TlsError(format!("the client certificate authority: {error}")))?;
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?
@@ -67,8 +74,21 @@ impl Tls {
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Acceptor { tls: TlsAcceptor::from(Arc::new(config)), authorities })
+        let names = proxy.names.into();
+        Ok(Acceptor { tls: TlsAcceptor::from(Arc::new(config)), authorities, proxies, names })
     }
+}
+
+/// Verifies the chains of clients up to the authorities of a PEM file.
+fn verifier(pem: &[u8], what: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let wrong = |error: &dyn std::fmt::Display| TlsError(format!("{what}: {error}"));
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem, what)? {
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    builder.allow_unauthenticated().build().map_err(|error| wrong(&error))
 }
 
 /// Makes TLS connections and judges the certificates of their clients.
@@ -76,6 +96,9 @@ impl Tls {
 pub struct Acceptor {
     tls: TlsAcceptor,
     authorities: Arc<dyn ClientCertVerifier>,
+    proxies: Option<Arc<dyn ClientCertVerifier>>,
+    /// The common names of proxies.
+    names: Arc<[String]>,
 }
 
 impl Acceptor {
@@ -91,13 +114,14 @@ impl Acceptor {
         };
         let seconds = u64::try_from(clock::now_seconds()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
-        match self.authorities.verify_client_cert(first, others, now) {
-            Ok(_) => ClientCertificate::verified(first),
-            Err(error) => {
-                tracing::debug!(%error, "a client certificate is not accepted");
-                ClientCertificate::Refused
-            }
-        }
+        let signed_by = |verifier: &Arc<dyn ClientCertVerifier>| verifier.verify_client_cert(first, others, now);
+        let verified = Verified {
+            client: signed_by(&self.authorities)
+                .inspect_err(|error| tracing::debug!(%error, "a client certificate is not accepted"))
+                .is_ok(),
+            proxy: self.proxies.as_ref().is_some_and(|proxies| signed_by(proxies).is_ok()),
+        };
+        ClientCertificate::verified(first, verified, &self.names)
     }
 }
 

@@ -23,10 +23,14 @@ impl Pieces for Stream {
         Box::pin(async move {
             loop {
                 let events = self.watch.next().await?;
-                self.running.events.inc_by(events.len() as u64);
                 let mut out = Vec::with_capacity(1024 * events.len().max(1));
                 for event in &events {
+                    let before = out.len();
                     self.write(event, &mut out);
+                    self.running.sent(out.len() - before);
+                    if let WatchEvent::Bookmark(_, true) = event {
+                        self.running.listed();
+                    }
                 }
                 if !out.is_empty() {
                     return Some((Bytes::from(out), self as Box<dyn Pieces>));

@@ -1,5 +1,7 @@
 //! A watch over a WebSocket (RFC 6455, api-machinery 13): the pieces of its body, an event a message.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode, Uri};
@@ -12,8 +14,10 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
+use super::open::Place;
 use super::respond::{self, set};
 use crate::authentication::websocket::TOKEN_PROTOCOL;
+use crate::limits;
 
 type Answer = Response<Body>;
 
@@ -28,7 +32,7 @@ pub fn is_asked(headers: &HeaderMap) -> bool {
 }
 
 /// The answer to a watch that asked for a WebSocket: 101 in place of its 200, or why there is none.
-pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>) -> Answer {
+pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>, place: Place) -> Answer {
     let (parts, body) = watch.into_parts();
     let (Body::Stream(next), Some(connection)) = (body, connection) else {
         return respond::text(400, "websocket protocol error");
@@ -53,6 +57,7 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
             // the client may go at any time: there is nobody left to tell
             let _ = serve(stream, next, form).await;
         }
+        drop(place);
     });
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -111,7 +116,11 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
             },
         }
     }
-    stream.close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })).await
+    stream.close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })).await?;
+    // the client says goodbye as well; without that its end of the connection would break
+    let goodbye = async { while let Some(Ok(_)) = stream.next().await {} };
+    let _ = tokio::time::timeout(Duration::from_secs(limits::WEBSOCKET_CLOSE_SECONDS), goodbye).await;
+    Ok(())
 }
 
 /// The events of a piece.
@@ -132,6 +141,7 @@ fn messages(piece: &Bytes, form: Form) -> Vec<Message> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::open::Open;
     use super::*;
 
     /// What a handshake with these headers beside the usual ones is answered.
@@ -146,7 +156,7 @@ mod tests {
             set(&mut headers, name, value);
         }
         let watch = Response::new(Body::Stream(Box::pin(async { None })));
-        let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))));
+        let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))), Open::new().enter());
         (response.status().as_u16(), response.headers().get("sec-websocket-protocol").cloned())
     }
 

@@ -63,6 +63,25 @@ pub struct Terminated {
     pub series: Series,
 }
 
+/// How much of requests is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AuditLevel {
+    pub level: &'static str,
+}
+
+/// Where events of the audit log go: `log` or `webhook`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AuditPlugin {
+    pub plugin: &'static str,
+}
+
+/// A priority level, and the schema by which a request came to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct FlowLevel {
+    pub priority_level: Label,
+    pub flow_schema: Label,
+}
+
 /// `mutating` or `readOnly`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestKind {
@@ -127,6 +146,75 @@ pub struct WebhookRejection {
 pub struct WebhookName {
     pub name: Label,
     pub r#type: &'static str,
+}
+
+/// All steps of admission of one type, and whether they refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AdmissionStep {
+    /// `admit` or `validate`.
+    pub r#type: &'static str,
+    pub operation: &'static str,
+    /// `true` or `false`.
+    pub rejected: &'static str,
+}
+
+/// One step of admission, by the name of its plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AdmissionController {
+    pub name: &'static str,
+    #[prometheus(flatten)]
+    pub step: AdmissionStep,
+}
+
+/// A version that is on its way out and was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct DeprecatedApi {
+    pub group: Label,
+    pub version: Label,
+    pub resource: Label,
+    pub subresource: Label,
+    /// Empty where no release is announced.
+    pub removed_release: &'static str,
+}
+
+/// Where the initial events of a watch were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WatchList {
+    pub group: Label,
+    pub version: Label,
+    pub resource: Label,
+    pub scope: &'static str,
+}
+
+/// `Ignore`, `Warn` or `Strict`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct FieldValidationMode {
+    pub field_validation: &'static str,
+}
+
+/// The kind of a user's name; names would be too many.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Username {
+    pub username: &'static str,
+}
+
+/// The queue of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct QueueName {
+    pub name: &'static str,
+}
+
+/// The store, of which there is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct StorageCluster {
+    pub storage_cluster_id: &'static str,
+}
+
+/// A feature gate and how grown up it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Feature {
+    pub name: &'static str,
+    pub stage: &'static str,
 }
 
 /// Which Kubernetes release this behaves as.

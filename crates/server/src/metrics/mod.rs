@@ -4,23 +4,33 @@
 //! from a request alone: strangers can't make series. Counters whose names the exposition format does not allow (they
 //! lack `_total`) are gauges here. Scrapers are answered by `text`.
 
+mod admission;
+mod flow;
 mod labels;
 mod process;
+mod reads;
 mod text;
+mod workqueue;
 
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use admission::AdmissionMetrics;
 pub use labels::{
-    Answered, AttemptResult, BuildInfo, DrySeries, GroupResource, GroupVersionResource, Label, RequestKind, Series,
-    StoreOperation, StoredResource, Terminated, WebhookCall, WebhookName, WebhookRejection,
+    AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
+    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, Label, QueueName,
+    RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated, Username, WatchList, WebhookCall,
+    WebhookName, WebhookRejection,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use reads::Reads;
+pub use workqueue::Queue;
+use workqueue::Queues;
 
 /// The metrics of this process.
 pub static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
@@ -47,7 +57,22 @@ const STORE_SECONDS: Buckets = Buckets(&[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ]);
-const WEBHOOK_SECONDS: Buckets = Buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0]);
+const CERTIFICATE_SECONDS: Buckets = Buckets(&[
+    0.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+]);
 
 type Histograms<L> = Family<L, Histogram, Buckets>;
 
@@ -62,7 +87,18 @@ pub struct Metrics {
     pub request_panics: Counter,
     pub longrunning_requests: Family<Series, Gauge>,
     pub current_inflight_requests: Family<RequestKind, Gauge>,
-    pub watch_events: Family<GroupVersionResource, Counter>,
+    pub current_inqueue_requests: Family<RequestKind, Gauge>,
+    pub dropped_requests: Family<RequestKind, Counter>,
+    pub requested_deprecated_apis: Family<DeprecatedApi, Gauge>,
+    pub field_validation_request_duration_seconds: Histograms<FieldValidationMode>,
+    pub tls_handshake_errors: Counter,
+    pub client_certificate_expiration_seconds: Histogram,
+    pub audit_event: Counter,
+    pub audit_level: Family<AuditLevel, Counter>,
+    audit_error: Family<AuditPlugin, Counter>,
+    audit_requests_rejected: Counter,
+    pub reads: Reads,
+    pub storage_size_bytes: Family<StorageCluster, Gauge>,
     pub storage_objects: Family<StoredResource, Gauge>,
     pub resource_objects: Family<GroupResource, Gauge>,
     pub etcd_request_duration_seconds: Histograms<StoreOperation>,
@@ -70,10 +106,11 @@ pub struct Metrics {
     pub etcd_request_errors: Family<StoreOperation, Counter>,
     pub authentication_attempts: Family<AttemptResult, Gauge<u64, AtomicU64>>,
     pub authorization_attempts: Family<AttemptResult, Counter>,
-    pub webhook_admission_duration_seconds: Histograms<WebhookCall>,
-    pub webhook_request: Family<WebhookCall, Counter>,
-    pub webhook_rejection_count: Family<WebhookRejection, Gauge<u64, AtomicU64>>,
-    pub webhook_fail_open_count: Family<WebhookName, Gauge<u64, AtomicU64>>,
+    pub authenticated_user_requests: Family<Username, Gauge<u64, AtomicU64>>,
+    pub admission: AdmissionMetrics,
+    pub flow: flow::FlowMetrics,
+    queues: Queues,
+    feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
     process: process::Process,
 }
@@ -90,7 +127,18 @@ impl Metrics {
             request_panics: Counter::default(),
             longrunning_requests: Family::default(),
             current_inflight_requests: Family::default(),
-            watch_events: Family::default(),
+            current_inqueue_requests: Family::default(),
+            dropped_requests: Family::default(),
+            requested_deprecated_apis: Family::default(),
+            field_validation_request_duration_seconds: Family::new_with_constructor(REQUEST_SECONDS),
+            tls_handshake_errors: Counter::default(),
+            client_certificate_expiration_seconds: CERTIFICATE_SECONDS.new_metric(),
+            audit_event: Counter::default(),
+            audit_level: Family::default(),
+            audit_error: Family::default(),
+            audit_requests_rejected: Counter::default(),
+            reads: Reads::default(),
+            storage_size_bytes: Family::default(),
             storage_objects: Family::default(),
             resource_objects: Family::default(),
             etcd_request_duration_seconds: Family::new_with_constructor(STORE_SECONDS),
@@ -98,10 +146,11 @@ impl Metrics {
             etcd_request_errors: Family::default(),
             authentication_attempts: Family::default(),
             authorization_attempts: Family::default(),
-            webhook_admission_duration_seconds: Family::new_with_constructor(WEBHOOK_SECONDS),
-            webhook_request: Family::default(),
-            webhook_rejection_count: Family::default(),
-            webhook_fail_open_count: Family::default(),
+            authenticated_user_requests: Family::default(),
+            admission: AdmissionMetrics::default(),
+            flow: flow::FlowMetrics::default(),
+            queues: Queues::default(),
+            feature_enabled: Family::default(),
             build_info: Family::default(),
             process: process::Process::default(),
         };
@@ -124,20 +173,26 @@ impl Metrics {
         all.register("longrunning_requests", "Watches that run", self.longrunning_requests.clone());
         let help = "Requests that run, watches aside";
         all.register("current_inflight_requests", help, self.current_inflight_requests.clone());
-        all.register("watch_events", "Events sent to watchers", self.watch_events.clone());
         all.register("storage_objects", "Stored objects", self.storage_objects.clone());
         all.register("resource_objects", "Stored objects by group", self.resource_objects.clone());
-        let help = "Seconds that webhooks took";
-        all.register(
-            "admission_webhook_admission_duration_seconds",
-            help,
-            self.webhook_admission_duration_seconds.clone(),
-        );
-        all.register("admission_webhook_request", "Calls of webhooks", self.webhook_request.clone());
-        let help = "Writes that webhooks refused, or that were refused because a call failed";
-        all.register("admission_webhook_rejection_count", help, self.webhook_rejection_count.clone());
-        let help = "Calls that failed and were passed over";
-        all.register("admission_webhook_fail_open_count", help, self.webhook_fail_open_count.clone());
+        all.register("storage_size_bytes", "Bytes of the files of the store", self.storage_size_bytes.clone());
+        let help = "Requests that wait for a place: none, as those for whom there is none are refused";
+        all.register("current_inqueue_requests", help, self.current_inqueue_requests.clone());
+        for request_kind in ["mutating", "readOnly"] {
+            self.current_inqueue_requests.get_or_create(&RequestKind { request_kind }).set(0);
+        }
+        let help = "Requests that were refused because too many ran";
+        all.register("dropped_requests", help, self.dropped_requests.clone());
+        let help = "Deprecated versions that were asked for";
+        all.register("requested_deprecated_apis", help, self.requested_deprecated_apis.clone());
+        all.register("tls_handshake_errors", "TLS handshakes that failed", self.tls_handshake_errors.clone());
+        let help = "Seconds that certificates of clients had left";
+        all.register("client_certificate_expiration_seconds", help, self.client_certificate_expiration_seconds.clone());
+        all.register("audit_event", "Events that were recorded", self.audit_event.clone());
+        all.register("audit_level", "Requests by how much of them is recorded", self.audit_level.clone());
+        all.register("audit_error", "Events that could not be kept", self.audit_error.clone());
+        let help = "Requests that were refused since they could not be audited";
+        all.register("audit_requests_rejected", help, self.audit_requests_rejected.clone());
     }
 
     fn register(&mut self) {
@@ -148,14 +203,32 @@ impl Metrics {
         all.register("etcd_request_errors", "Writes that the store refused", self.etcd_request_errors.clone());
         let help = "Requests whose sender was looked for";
         all.register("authentication_attempts", help, self.authentication_attempts.clone());
+        let help = "Requests by the kind of their sender's name";
+        all.register("authenticated_user_requests", help, self.authenticated_user_requests.clone());
+        let help = "Seconds of writes by how they treat unknown fields";
+        all.register(
+            "field_validation_request_duration_seconds",
+            help,
+            self.field_validation_request_duration_seconds.clone(),
+        );
+        all.register("kubernetes_feature_enabled", "1 where a feature is on", self.feature_enabled.clone());
         all.register("authorization_attempts", "Requests that were judged", self.authorization_attempts.clone());
         all.register("kubernetes_build_info", "The release that this behaves as", self.build_info.clone());
         self.process.register(all);
+        self.queues.register(all);
+        self.reads.register(all);
+        self.admission.register(all);
+        self.flow.register(all);
     }
 
     /// Says which release this behaves as.
     pub fn set_build(&self, info: &BuildInfo) {
         self.build_info.get_or_create(info).set(1);
+    }
+
+    /// Says whether a feature is on.
+    pub fn set_feature(&self, name: &'static str, stage: &'static str, on: bool) {
+        self.feature_enabled.get_or_create(&Feature { name, stage }).set(i64::from(on));
     }
 
     /// A write to the store that took this long.
@@ -165,6 +238,11 @@ impl Metrics {
         if refused {
             self.etcd_request_errors.get_or_create(operation).inc();
         }
+    }
+
+    /// An event of the audit log that could not be kept.
+    pub fn audit_error(&self, plugin: &'static str) {
+        self.audit_error.get_or_create(&AuditPlugin { plugin }).inc();
     }
 
     /// All of it at `now`, in seconds since 1970, in the format that `accept` asks for, and the name of the format.

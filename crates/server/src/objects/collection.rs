@@ -123,28 +123,38 @@ impl Collection {
         inner.root.insert(path, object);
     }
 
-    /// Applies a change and answers its event; `None` stands for a deletion. Deleting what is absent is no event.
-    pub fn apply(&self, revision: Revision, path: &Text, object: Option<Arc<Stored>>) -> Option<Arc<Event>> {
+    /// Applies changes that were made together and answers their events; no object stands for a deletion. Deleting what
+    /// is absent is no event.
+    pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         let mut inner = self.lock();
+        let events: Vec<Arc<Event>> =
+            changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
         inner.revision = revision;
-        let (kind, object, previous) = match object {
-            Some(object) => {
-                let previous = inner.root.insert(path.clone(), object.clone());
-                let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
-                (kind, object, previous)
-            }
-            None => {
-                let previous = inner.root.remove(path)?;
-                (EventKind::Deleted, Arc::new(previous.at(revision)), Some(previous))
-            }
-        };
-        let event = Arc::new(Event { revision, kind, path: path.clone(), object, previous });
-        inner.push(event.clone());
-        let wakers: Vec<Arc<Notify>> =
-            Scope::of(path).into_iter().flatten().filter_map(|scope| inner.wakers.get(&scope).cloned()).collect();
+        events.iter().for_each(|event| inner.push(event.clone()));
+        let scopes = events.iter().flat_map(|event| Scope::of(&event.path)).flatten();
+        let wakers: Vec<Arc<Notify>> = scopes.filter_map(|scope| inner.wakers.get(&scope).cloned()).collect();
         drop(inner);
         wakers.iter().for_each(|waker| waker.notify_waiters());
-        Some(event)
+        events
+    }
+
+    /// Starts again from other objects: history is gone for everybody who watches. Answers what is different now.
+    pub fn replace(&self, revision: Revision, objects: Vec<(Text, Arc<Stored>)>) -> Vec<Arc<Event>> {
+        let mut inner = self.lock();
+        let root: Root = objects.into_iter().collect();
+        let gone: Vec<Text> = inner.root.keys().filter(|path| !root.contains_key(*path)).cloned().collect();
+        let mut changes: Vec<(Text, Option<Arc<Stored>>)> = gone.into_iter().map(|path| (path, None)).collect();
+        for (path, object) in root {
+            if inner.root.get(&path).is_none_or(|known| known.revision != object.revision) {
+                changes.push((path, Some(object)));
+            }
+        }
+        let events = changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
+        (inner.revision, inner.ring_after) = (revision, revision);
+        inner.ring.clear();
+        inner.ring_bytes = 0;
+        inner.wakers.values().for_each(|waker| waker.notify_waiters());
+        events
     }
 
     /// A cursor behind `after`. 410 if that is older than the ring.
@@ -170,11 +180,14 @@ impl Collection {
         let start = inner.ring.partition_point(|event| event.revision <= after);
         let mut events = vec![];
         for event in inner.ring.range(start..) {
+            // changes that were made together are told together
+            let full = events.len() >= limits::EVENTS_PER_BATCH;
+            if let Some(last) = events.last().filter(|last: &&Arc<Event>| full && last.revision != event.revision) {
+                let revision = last.revision;
+                return Ok((events, revision));
+            }
             if scope.contains(&event.path) {
                 events.push(event.clone());
-                if events.len() >= limits::EVENTS_PER_BATCH {
-                    return Ok((events, event.revision));
-                }
             }
         }
         Ok((events, inner.revision.max(after)))
@@ -182,6 +195,21 @@ impl Collection {
 }
 
 impl Inner {
+    fn change(&mut self, revision: Revision, path: Text, object: Option<Arc<Stored>>) -> Option<Arc<Event>> {
+        let (kind, object, previous) = match object {
+            Some(object) => {
+                let previous = self.root.insert(path.clone(), object.clone());
+                let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
+                (kind, object, previous)
+            }
+            None => {
+                let previous = self.root.remove(&path)?;
+                (EventKind::Deleted, Arc::new(previous.at(revision)), Some(previous))
+            }
+        };
+        Some(Arc::new(Event { revision, kind, path, object, previous }))
+    }
+
     fn push(&mut self, event: Arc<Event>) {
         self.ring_bytes += event.object.body.bytes.len();
         self.ring.push_back(event);
@@ -246,10 +274,10 @@ mod tests {
     #[test]
     fn history_can_be_undone() {
         let collection = Collection::new(0);
-        collection.apply(1, &"a".into(), Some(object("a", 1)));
-        collection.apply(2, &"b".into(), Some(object("b", 2)));
-        collection.apply(3, &"a".into(), Some(object("a", 3)));
-        collection.apply(4, &"b".into(), None);
+        collection.apply(1, vec![("a".into(), Some(object("a", 1)))]);
+        collection.apply(2, vec![("b".into(), Some(object("b", 2)))]);
+        collection.apply(3, vec![("a".into(), Some(object("a", 3)))]);
+        collection.apply(4, vec![("b".into(), None)]);
         let paths = |revision| -> Vec<(String, u64)> {
             collection.at(revision).unwrap().iter().map(|(path, o)| (path.to_string(), o.revision)).collect()
         };
@@ -264,7 +292,7 @@ mod tests {
         let mut one = collection.subscribe(Scope::Path("n/a".into()), 0).unwrap();
         let mut namespace = collection.subscribe(Scope::Namespace("n".into()), 0).unwrap();
         for (revision, path) in [(1, "n/a"), (2, "m/a"), (3, "n/b"), (4, "n/a")] {
-            collection.apply(revision, &path.into(), Some(object("x", revision)));
+            collection.apply(revision, vec![(path.into(), Some(object("x", revision)))]);
         }
         let revisions = |events: Vec<Arc<Event>>| events.iter().map(|e| e.revision).collect::<Vec<_>>();
         assert_eq!(revisions(one.next().await.unwrap()), [1, 4]);
@@ -272,7 +300,7 @@ mod tests {
         assert!(namespace.take().unwrap().is_empty());
         let waiting = crate::task::spawn("waiting", async move { one.next().await.unwrap().len() });
         tokio::task::yield_now().await;
-        collection.apply(5, &"n/a".into(), None);
+        collection.apply(5, vec![("n/a".into(), None)]);
         assert_eq!(waiting.await.unwrap(), 1);
     }
 
@@ -280,9 +308,39 @@ mod tests {
     fn what_the_ring_lost_is_expired() {
         let collection = Arc::new(Collection::new(0));
         for revision in 1..=(limits::RING_EVENTS_MAX as u64 + 10) {
-            collection.apply(revision, &"a".into(), Some(object("a", revision)));
+            collection.apply(revision, vec![("a".into(), Some(object("a", revision)))]);
         }
         assert_eq!(collection.subscribe(Scope::All, 5).err(), Some(Expired { oldest: 10 }));
         assert!(collection.at(9).is_err() && collection.at(10).is_ok());
+    }
+
+    #[tokio::test]
+    async fn changes_made_together_are_told_together() {
+        let collection = Arc::new(Collection::new(0));
+        let mut cursor = collection.subscribe(Scope::All, 0).unwrap();
+        let many = limits::EVENTS_PER_BATCH + 10;
+        let changes = |revision| (0..many).map(|i| (Text::from(format!("{i}")), Some(object("x", revision)))).collect();
+        collection.apply(7, changes(7));
+        collection.apply(9, changes(9));
+        for _ in 0..2 {
+            assert_eq!(cursor.next().await.unwrap().len(), many);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_watches_what_was_replaced_starts_again() {
+        let collection = Arc::new(Collection::new(0));
+        for (revision, name) in [(1, "a"), (2, "b"), (3, "c")] {
+            collection.apply(revision, vec![(name.into(), Some(object(name, revision)))]);
+        }
+        let mut cursor = collection.subscribe(Scope::All, 3).unwrap();
+        let now = [("b", 2), ("c", 8), ("d", 9)].map(|(name, revision)| (name.into(), object(name, revision)));
+        let told = collection.replace(10, now.to_vec());
+        let told: Vec<_> = told.iter().map(|event| (event.kind, event.path.as_str(), event.object.revision)).collect();
+        let want = [(EventKind::Deleted, "a", 10), (EventKind::Modified, "c", 8), (EventKind::Added, "d", 9)];
+        assert_eq!(told, want);
+        assert_eq!(cursor.take().err(), Some(Expired { oldest: 10 }));
+        assert_eq!((collection.latest().1, collection.len()), (10, 3));
+        assert!(collection.subscribe(Scope::All, 10).is_ok());
     }
 }

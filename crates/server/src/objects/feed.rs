@@ -5,62 +5,73 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use machinery::Text;
-use store::{Change, Expected, Refused, Revision, Store, StoreError, Write};
+use store::{Batch, Change, Changes, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::watch;
 
 use super::collection::Collection;
 use super::event::Event;
 use super::key::Key;
+use super::layout::{Layout, Place, Storage};
 use super::stored::{Body, Meta, Stored};
 use crate::clock;
 use crate::limits;
-use crate::metrics::{METRICS, StoreOperation};
+use crate::metrics::{GroupResource, METRICS, StoreOperation};
 
 type Id = (Text, Text);
 /// A change that was read: its key, and the object unless that was deleted.
 type Read = (Key, Option<Arc<Stored>>);
+/// Changes of a collection by path.
+type Changed = Vec<(Text, Option<Arc<Stored>>)>;
+/// The objects of a collection by path.
+type Found = Vec<(Text, Arc<Stored>)>;
+/// What becomes of values that are no objects: at a start they stop it, later the server goes on without them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    Refused,
+    Told,
+}
+
 /// Hears of every event before its revision is visible: keeps what is derived from objects up to date.
 type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
 /// Every collection, and the store below them.
 pub struct Objects {
     store: Arc<dyn Store>,
+    layout: Layout,
     collections: Mutex<HashMap<Id, Arc<Collection>>>,
     /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
     in_flight: Mutex<HashMap<Bytes, (Bytes, Body, Meta, u64)>>,
     applied: watch::Sender<Revision>,
+    /// Everything is known that happened after this revision.
+    base: Mutex<Revision>,
     observer: OnceLock<Observer>,
+    /// Set when a key that is not ours has been met.
+    others: OnceLock<()>,
 }
 
 impl Objects {
     /// Loads everything the store holds. `observer` is called for each object that is there, then for each event.
-    pub async fn open(store: Arc<dyn Store>, observer: Observer) -> Result<Arc<Objects>, StoreError> {
-        let snapshot = store.snapshot().await?;
+    pub async fn open(storage: Storage, observer: Observer) -> Result<Arc<Objects>, StoreError> {
+        let Storage { store, layout } = storage;
         let objects = Objects {
-            store: store.clone(),
+            store,
+            layout,
             collections: Mutex::default(),
             in_flight: Mutex::default(),
-            applied: watch::Sender::new(snapshot.revision),
+            applied: watch::Sender::new(0),
+            base: Mutex::new(0),
             observer: OnceLock::new(),
+            others: OnceLock::new(),
         };
-        for entry in snapshot.entries {
-            let (Some(key), Some(stored)) = (Key::parse(&entry.key), Stored::parse(entry.revision, &entry.value))
-            else {
-                return Err(StoreError::Damaged(format!("the value of {} is no object", entry.key.escape_ascii())));
-            };
-            objects.collection(&key.group, &key.plural).load(key.path.clone(), Arc::new(stored));
-        }
-        let head = store.head().await?;
-        let mut changes = store.follow(snapshot.revision).await?;
-        let mut seen = snapshot.revision;
-        while seen < head {
-            for (revision, read) in objects.read_all(&changes.next().await?) {
-                seen = revision;
-                let (key, object) = read?;
-                objects.take(revision, &key, object);
+        let changes = match objects.load().await {
+            // it took that long, or what is there no more could not be read, since its key is gone: then without the history
+            Err(error @ (StoreError::Compacted(_) | StoreError::Damaged(_))) => {
+                let changes = objects.reload(Unreadable::Refused).await?;
+                tracing::warn!(%error, "history cannot be read: watches start from the present");
+                changes
             }
-        }
-        objects.applied.send_replace(seen);
+            changes => changes?,
+        };
         let _ = objects.observer.set(observer);
         objects.tell_all();
         let objects = Arc::new(objects);
@@ -68,29 +79,131 @@ impl Objects {
         Ok(objects)
     }
 
-    async fn follow(self: Arc<Self>, mut changes: Box<dyn store::Changes>) {
+    /// Reads the state that the store begins with and every change since.
+    async fn load(&self) -> Result<Box<dyn Changes>, StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let mut seen = snapshot.revision;
+        self.begin_at(seen);
+        for ((group, plural), found) in self.read_snapshot(snapshot, Unreadable::Refused)? {
+            let collection = self.collection(&group, &plural);
+            found.into_iter().for_each(|(path, stored)| collection.load(path, stored));
+        }
+        let head = loop {
+            match self.store.head().await {
+                // it may answer again
+                Err(_) if self.store.is_shared() && self.store.health().is_err() => {}
+                head => break head?,
+            }
+        };
+        let mut changes = self.store.follow(seen).await?;
+        while seen < head {
+            let batch = changes.next().await?;
+            seen = batch.revision;
+            for (revision, read) in self.read_all(&batch.changes) {
+                self.take(revision, read?.into_iter().collect());
+            }
+        }
+        self.applied.send_replace(seen);
+        Ok(changes)
+    }
+
+    /// Everything is known from a revision on.
+    fn begin_at(&self, revision: Revision) {
+        *self.base.lock().unwrap_or_else(PoisonError::into_inner) = revision;
+    }
+
+    async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
         loop {
-            let batch = match changes.next().await {
-                Ok(batch) => batch,
+            let followed = match changes.next().await {
+                Ok(batch) => {
+                    self.follow_one(batch);
+                    continue;
+                }
+                Err(StoreError::Compacted(revision)) => {
+                    tracing::warn!(revision, "changes were lost: everything is read again");
+                    self.reload(Unreadable::Told).await
+                }
+                Err(error) => Err(error),
+            };
+            match followed {
+                Ok(next) => changes = next,
                 Err(error) => {
                     tracing::error!(%error, "the server no longer follows its store");
                     return;
                 }
-            };
-            let mut revision = 0;
-            for change in batch {
-                revision = change.revision;
-                match self.read(&change) {
-                    Ok((key, object)) => self.take(revision, &key, object),
-                    Err(error) => tracing::error!(%error, revision, "a change of the store cannot be read"),
-                }
             }
-            self.applied.send_replace(revision);
         }
     }
 
+    fn follow_one(&self, batch: Batch) {
+        let mut changes = batch.changes.as_slice();
+        while let Some(first) = changes.first() {
+            let together = changes.iter().take_while(|change| change.revision == first.revision).count();
+            let mut read = vec![];
+            for change in &changes[..together] {
+                match self.read(change) {
+                    Ok(found) => read.extend(found),
+                    Err(error) => tracing::error!(%error, "a change of the store cannot be read"),
+                }
+            }
+            self.take(first.revision, read);
+            changes = &changes[together..];
+        }
+        self.applied.send_replace(batch.revision);
+    }
+
+    /// Reads everything anew, since changes were lost: whoever watches has to start again too.
+    async fn reload(&self, unreadable: Unreadable) -> Result<Box<dyn Changes>, StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let revision = snapshot.revision;
+        let mut found = self.read_snapshot(snapshot, unreadable)?;
+        self.begin_at(revision);
+        found.keys().for_each(|(group, plural)| drop(self.collection(group, plural)));
+        for (id, collection) in self.all() {
+            for event in collection.replace(revision, found.remove(&id).unwrap_or_default()) {
+                let (group, plural) = id.clone();
+                self.tell(&Key { group, plural, path: event.path.clone() }, &event);
+            }
+        }
+        self.applied.send_replace(revision);
+        self.store.follow(revision).await
+    }
+
+    /// The objects of a snapshot. What is none of ours stays as it is, in a store that isn't all ours.
+    fn read_snapshot(&self, snapshot: Snapshot, unreadable: Unreadable) -> Result<HashMap<Id, Found>, StoreError> {
+        let mut found: HashMap<Id, Found> = HashMap::new();
+        for entry in snapshot.entries {
+            let Some(place) = self.layout.find(&entry.key) else {
+                self.pass_over(&entry.key)?;
+                continue;
+            };
+            let stored = match self.stored(&place, entry.revision, &entry.value) {
+                Err(error) if unreadable == Unreadable::Told => {
+                    tracing::error!(%error, "an object of the store cannot be read");
+                    continue;
+                }
+                stored => stored?,
+            };
+            let Key { group, plural, path } = place.key;
+            found.entry((group, plural)).or_default().push((path, Arc::new(stored)));
+        }
+        Ok(found)
+    }
+
+    /// A key of none of our objects stays as it is, in a store that isn't all ours.
+    fn pass_over(&self, key: &Bytes) -> Result<(), StoreError> {
+        let shown = key.escape_ascii();
+        if !self.store.is_shared() {
+            return Err(StoreError::Damaged(format!("{shown} is the key of no object")));
+        }
+        if self.others.set(()).is_ok() {
+            tracing::warn!("there are keys that are not ours, such as {shown}: they are left as they are");
+        }
+        Ok(())
+    }
+
     /// Reads changes on every core, in their order: what a restart spends its time on.
-    fn read_all<'a>(&'a self, changes: &'a [Change]) -> Vec<(Revision, Result<Read, StoreError>)> {
+    fn read_all<'a>(&'a self, changes: &'a [Change]) -> Vec<(Revision, Result<Option<Read>, StoreError>)> {
         let read = |change: &Change| (change.revision, self.read(change));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let parts: Vec<&[Change]> = changes.chunks(changes.len().div_ceil(cores).max(64)).collect();
@@ -111,37 +224,69 @@ impl Objects {
         })
     }
 
-    fn read(&self, change: &Change) -> Result<Read, StoreError> {
-        let unreadable = || StoreError::Damaged(format!("revision {} is no object", change.revision));
-        let key = Key::parse(&change.key).ok_or_else(unreadable)?;
+    /// The object of a change; `None` if the change is of none of ours.
+    fn read(&self, change: &Change) -> Result<Option<Read>, StoreError> {
+        let Some(place) = self.layout.find(&change.key) else {
+            return self.pass_over(&change.key).map(|()| None);
+        };
         let object = match &change.value {
             None => None,
-            Some(value) => Some(Arc::new(self.stored(change, value).ok_or_else(unreadable)?)),
+            Some(value) => Some(Arc::new(self.stored(&place, change.revision, value)?)),
         };
-        Ok((key, object))
+        Ok(Some((place.key, object)))
     }
 
-    fn take(&self, revision: Revision, key: &Key, object: Option<Arc<Stored>>) {
-        let collection = self.collection(&key.group, &key.plural);
-        if let Some(event) = collection.apply(revision, &key.path, object) {
-            self.tell(key, &event);
+    /// Applies changes that were made together.
+    fn take(&self, revision: Revision, changes: Vec<Read>) {
+        let mut by_collection: Vec<(Id, Changed)> = vec![];
+        for (Key { group, plural, path }, object) in changes {
+            let id = (group, plural);
+            match by_collection.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, changes)) => changes.push((path, object)),
+                None => by_collection.push((id, vec![(path, object)])),
+            }
+        }
+        for ((group, plural), changes) in by_collection {
+            let of = GroupResource { group: (&group).into(), resource: (&plural).into() };
+            for event in self.collection(&group, &plural).apply(revision, changes) {
+                METRICS.reads.events_received.get_or_create(&of).inc();
+                let path = event.path.clone();
+                self.tell(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
+            }
         }
     }
 
-    fn stored(&self, change: &Change, value: &Bytes) -> Option<Stored> {
+    fn stored(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((bytes, ..)) = in_flight.get(&change.key)
-            && bytes.as_ptr() == value.as_ptr()
-            && let Some((_, body, meta, clean)) = in_flight.remove(&change.key)
+        if let Some((sealed, ..)) = in_flight.get(&place.bytes)
+            && sealed == value
+            && let Some((_, body, meta, clean)) = in_flight.remove(&place.bytes)
         {
-            let stored = Stored::new(change.revision, body, meta);
+            let stored = Stored::new(revision, body, meta);
             if clean > 0 {
                 stored.remember(clean, None);
             }
-            return Some(stored);
+            return Ok(stored);
         }
         drop(in_flight);
-        Stored::parse(change.revision, value)
+        self.opened(place, revision, value)
+    }
+
+    /// An object from the bytes of the store.
+    fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
+        let unreadable = |why: &str| {
+            let key = place.bytes.escape_ascii();
+            StoreError::Damaged(format!("the value of {key} cannot be read, and is left as it is: {why}"))
+        };
+        let opened = self.layout.open(place, value.clone()).map_err(|why| unreadable(&why))?;
+        let mut stored = Stored::parse(revision, &opened.value).ok_or_else(|| unreadable("it has no metadata"))?;
+        stored.stale = opened.stale;
+        let Meta { namespace, name, .. } = &stored.meta;
+        let named = Key::new(&place.key.group, &place.key.plural, namespace, name);
+        if named != place.key {
+            return Err(unreadable(&format!("it is that of {}", named.path)));
+        }
+        Ok(stored)
     }
 
     fn tell(&self, key: &Key, event: &Event) {
@@ -150,13 +295,14 @@ impl Objects {
         }
     }
 
+    fn all(&self) -> Vec<(Id, Arc<Collection>)> {
+        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
+    }
+
     /// Tells of everything that is there after loading.
     fn tell_all(&self) {
-        let collections: Vec<(Id, Arc<Collection>)> = {
-            let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
-            collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
-        };
-        for ((group, plural), collection) in collections {
+        for ((group, plural), collection) in self.all() {
             for (path, object) in collection.latest().0 {
                 let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
                 let kind = super::EventKind::Added;
@@ -169,7 +315,7 @@ impl Objects {
     /// The collection of a resource, made when it is first asked for.
     pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
         let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = *self.applied.borrow();
+        let since = *self.base.lock().unwrap_or_else(PoisonError::into_inner);
         collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
     }
 
@@ -185,6 +331,17 @@ impl Objects {
         let _ = applied.wait_for(|applied| *applied >= revision).await;
     }
 
+    /// Waits until everything is visible that was written before, by whomever.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        if self.store.is_shared() { self.reach_head().await } else { Ok(()) }
+    }
+
+    async fn reach_head(&self) -> Result<(), StoreError> {
+        let head = self.store.head().await?;
+        let behind = |_| StoreError::Unavailable(format!("its changes up to revision {head} have not arrived"));
+        tokio::time::timeout(limits::CATCH_UP, self.wait_for(head)).await.map_err(behind)
+    }
+
     /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces;
     /// `clean` names the version program whose rendition these bytes are, 0 for none.
     pub async fn put(
@@ -195,24 +352,45 @@ impl Objects {
         expected: Option<Revision>,
         clean: u64,
     ) -> Result<Revision, Refused> {
-        let bytes = body.bytes.clone();
-        let place = key.to_bytes();
-        let flight = (bytes.clone(), body, meta, clean);
+        let place = self.layout.place(key);
+        let sealed = self.layout.seal(&place, body.bytes.clone());
+        let sealed = sealed.map_err(|why| Refused::Failed(StoreError::Unavailable(why)))?;
+        let flight = self.flight(&place, &sealed, body, meta, clean).map_err(Refused::Failed)?;
+        let place = place.bytes;
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), flight);
         let expected = expected.map_or(Expected::Absent, Expected::At);
         let operation = if expected == Expected::Absent { "create" } else { "update" };
-        let write = Write { key: place.clone(), expected, value: Some(bytes.clone()) };
+        let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
         let result = self.commit(key, operation, write).await;
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == bytes.as_ptr()) {
+        if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
             in_flight.remove(&place);
         }
         result
     }
 
+    /// The object as everybody will read it who has not written it.
+    fn flight(
+        &self,
+        place: &Place,
+        sealed: &Bytes,
+        body: Body,
+        meta: Meta,
+        clean: u64,
+    ) -> Result<(Bytes, Body, Meta, u64), StoreError> {
+        if *sealed == body.bytes {
+            return Ok((sealed.clone(), body, meta, clean));
+        }
+        let stored = self.opened(place, 0, sealed)?;
+        if stored.body.bytes == body.bytes {
+            return Ok((sealed.clone(), body, meta, clean));
+        }
+        Ok((sealed.clone(), stored.body, stored.meta, 0))
+    }
+
     /// Deletes an object that was last written at `expected`.
     pub async fn delete(&self, key: &Key, expected: Revision) -> Result<Revision, Refused> {
-        let write = Write { key: key.to_bytes(), expected: Expected::At(expected), value: None };
+        let write = Write { key: self.layout.place(key).bytes, expected: Expected::At(expected), value: None };
         self.commit(key, "delete", write).await
     }
 
@@ -230,6 +408,10 @@ impl Objects {
                 // whoever tries again must see what stood in the way
                 self.wait_for(revision).await;
                 Err(Refused::Conflict(Some(revision)))
+            }
+            Err(Refused::Conflict(None)) => {
+                self.reach_head().await.map_err(Refused::Failed)?;
+                Err(Refused::Conflict(None))
             }
             refused => refused,
         }

@@ -5,13 +5,17 @@
 //! writer is answered after that. Readers take snapshots, watchers pull; nobody waits for a slow one.
 
 mod collection;
+mod encryption;
 mod event;
 mod feed;
 mod key;
+mod layout;
 mod stored;
 
 pub use collection::{Collection, Cursor, Expired, Root, Scope};
+pub use encryption::Encryption;
 pub use event::{Event, EventKind};
 pub use feed::Objects;
 pub use key::Key;
+pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
 pub use stored::{Body, Meta, Owner, Rendition, Stored};

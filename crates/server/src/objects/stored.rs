@@ -201,12 +201,14 @@ pub struct Stored {
     pub revision: Revision,
     pub body: Body,
     pub meta: Meta,
+    /// It would be written otherwise today.
+    pub stale: bool,
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }
 
 impl Stored {
     pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
-        Stored { revision, body, meta, renditions: Mutex::new(vec![]) }
+        Stored { revision, body, meta, stale: false, renditions: Mutex::new(vec![]) }
     }
 
     /// From the bytes of the store. `None` if they are no object with metadata.
@@ -218,7 +220,8 @@ impl Stored {
     /// The same content under a later revision: what a DELETED event shows.
     pub fn at(&self, revision: Revision) -> Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Stored { revision, body: self.body.clone(), meta: self.meta.clone(), renditions: Mutex::new(renditions) }
+        let (body, meta) = (self.body.clone(), self.meta.clone());
+        Stored { revision, body, meta, stale: self.stale, renditions: Mutex::new(renditions) }
     }
 
     /// The rendition for the version program `id`, made by `make` when it is first asked for.

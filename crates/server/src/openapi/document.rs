@@ -30,11 +30,42 @@ pub fn merged(groups: &[&Group], encoding: Encoding) -> Vec<u8> {
     writer.finish(&json!({"title": "Kubernetes", "version": RELEASE}))
 }
 
+/// Bytes that grow without being copied: a document of thousands of definitions has hundreds of megabytes.
+#[derive(Default)]
+pub struct Pieces {
+    full: Vec<Vec<u8>>,
+    last: Vec<u8>,
+    full_bytes: usize,
+}
+
+const PIECE_BYTES: usize = 1 << 20;
+
+impl Pieces {
+    pub fn len(&self) -> usize {
+        self.full_bytes + self.last.len()
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.last);
+        if self.last.len() >= PIECE_BYTES {
+            self.full_bytes += self.last.len();
+            self.full.push(std::mem::take(&mut self.last));
+        }
+    }
+
+    /// Each piece goes when it has been copied.
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        for piece in self.full.into_iter().chain([self.last]) {
+            out.extend_from_slice(&piece);
+        }
+    }
+}
+
 struct Writer {
     dialect: Dialect,
     encoding: Encoding,
-    paths: Vec<u8>,
-    schemas: Vec<u8>,
+    paths: Pieces,
+    schemas: Pieces,
     /// Names of schemas that are written: no name comes twice.
     names: HashSet<String>,
     scales: bool,
@@ -42,7 +73,8 @@ struct Writer {
 
 impl Writer {
     fn new(dialect: Dialect, encoding: Encoding) -> Writer {
-        Writer { dialect, encoding, paths: vec![], schemas: vec![], names: HashSet::new(), scales: false }
+        let (paths, schemas) = (Pieces::default(), Pieces::default());
+        Writer { dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
     }
 
     fn group(&mut self, group: &Group) {
@@ -60,7 +92,7 @@ impl Writer {
     fn path(&mut self, path: &str, item: &Value) {
         match self.encoding {
             Encoding::Json => json_member(path, item, &mut self.paths),
-            Encoding::Protobuf => proto::path(self.dialect, path, item, &mut self.paths),
+            Encoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
         }
     }
 
@@ -70,7 +102,7 @@ impl Writer {
         }
         match self.encoding {
             Encoding::Json => json_member(name, schema, &mut self.schemas),
-            Encoding::Protobuf => proto::schema(self.dialect, name, schema, &mut self.schemas),
+            Encoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
         }
     }
 
@@ -84,22 +116,22 @@ impl Writer {
         };
         match self.encoding {
             Encoding::Json => self.json(&rest),
-            Encoding::Protobuf => proto::document(self.dialect, &rest, &self.paths, &self.schemas),
+            Encoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
         }
     }
 
-    fn json(&self, rest: &Value) -> Vec<u8> {
+    fn json(self, rest: &Value) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.paths.len() + self.schemas.len() + 32 * 1024);
         write_json(rest, &mut out);
         out.pop();
         out.extend_from_slice(b",\"paths\":{");
-        out.extend_from_slice(&self.paths);
+        self.paths.append_to(&mut out);
         let (open, close): (&[u8], &[u8]) = match self.dialect {
             Dialect::V2 => (b"},\"definitions\":{", b"}}"),
             Dialect::V3 => (b"},\"components\":{\"schemas\":{", b"}}}"),
         };
         out.extend_from_slice(open);
-        out.extend_from_slice(&self.schemas);
+        self.schemas.append_to(&mut out);
         out.extend_from_slice(close);
         out
     }
@@ -118,11 +150,14 @@ fn rest_v2(info: &Value) -> Value {
     })
 }
 
-fn json_member(key: &str, value: &Value, out: &mut Vec<u8>) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    write_json_string(key, out);
-    out.push(b':');
-    write_json(value, out);
+fn json_member(key: &str, value: &Value, out: &mut Pieces) {
+    let follows = out.len() > 0;
+    out.write(|out| {
+        if follows {
+            out.push(b',');
+        }
+        write_json_string(key, out);
+        out.push(b':');
+        write_json(value, out);
+    });
 }

@@ -1,7 +1,7 @@
 //! What is served, by group version, with hashes that change when the documents do.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use machinery::value::write_json_string;
@@ -9,6 +9,7 @@ use machinery::{Value, json};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::Encoding;
+use crate::limits;
 use crate::resource::{Resource, Version};
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
@@ -47,6 +48,58 @@ impl Kept {
     }
 }
 
+/// The document of all groups, in both encodings. A large one lives only as long as somebody reads it, and is made once
+/// for all who do.
+#[derive(Default)]
+pub struct Merged {
+    json: Mutex<Slot>,
+    protobuf: Mutex<Slot>,
+}
+
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Empty,
+    Kept(Bytes),
+    Lent(Weak<Vec<u8>>),
+}
+
+/// A part in a document.
+struct Share(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Share {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Merged {
+    pub fn get(&self, encoding: Encoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+        let slot = match encoding {
+            Encoding::Json => &self.json,
+            Encoding::Protobuf => &self.protobuf,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Slot::Kept(bytes) = &*slot {
+            return bytes.clone();
+        }
+        if let Slot::Lent(document) = &*slot
+            && let Some(document) = document.upgrade()
+        {
+            return Bytes::from_owner(Share(document));
+        }
+        let built = build();
+        if built.len() <= limits::OPENAPI_KEPT_BYTES_MAX {
+            let bytes = Bytes::from(built);
+            *slot = Slot::Kept(bytes.clone());
+            return bytes;
+        }
+        let document = Arc::new(built);
+        *slot = Slot::Lent(Arc::downgrade(&document));
+        Bytes::from_owner(Share(document))
+    }
+}
+
 /// Everything that is served in one generation of the registry.
 #[derive(Default)]
 pub struct Index {
@@ -54,7 +107,7 @@ pub struct Index {
     /// By name: `api/v1`, `apis/<group>/<version>`.
     pub groups: BTreeMap<String, Arc<Group>>,
     pub hash: String,
-    pub merged: Kept,
+    pub merged: Merged,
     body: OnceLock<Bytes>,
     /// What each version contributes to hashes, by its id.
     digests: HashMap<u64, [u8; 32]>,
@@ -92,7 +145,7 @@ impl Index {
             groups.insert(name, group);
         }
         let hash = upper_hex(&all.finalize());
-        let (merged, body) = (Kept::default(), OnceLock::new());
+        let (merged, body) = (Merged::default(), OnceLock::new());
         Index { generation: Some(generation), groups, hash, merged, body, digests }
     }
 

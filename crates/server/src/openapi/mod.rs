@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::clock;
 use crate::request::Query;
 use crate::resource::Registry;
+use crate::{clock, task};
 use index::{Group, Index};
 
 /// What a request for a document is answered with.
@@ -84,7 +84,7 @@ impl OpenApi {
         let generation = self.registry.generation();
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.generation != Some(generation) {
-            *kept = blocking(|| Arc::new(Index::new(generation, &self.registry.snapshot(), &kept)));
+            *kept = task::blocking(|| Arc::new(Index::new(generation, &self.registry.snapshot(), &kept)));
         }
         kept.clone()
     }
@@ -114,7 +114,7 @@ impl OpenApi {
             return Answer::NotModified { etag: current };
         }
         let build = || document::group(&group, encoding);
-        let body = blocking(|| group.kept.get(encoding, build));
+        let body = task::blocking(|| group.kept.get(encoding, build));
         let content_type = content_type(Dialect::V3, encoding);
         Answer::Document { content_type, body, etag: current, expires }
     }
@@ -128,7 +128,7 @@ impl OpenApi {
             return Answer::NotModified { etag: current };
         }
         let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
-        let body = blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
+        let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
         let content_type = content_type(Dialect::V2, encoding);
         Answer::Document { content_type, body, etag: current, expires: None }
     }
@@ -170,16 +170,6 @@ fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
             },
         }
     })
-}
-
-/// Runs what may take long, so that other requests of this worker go on elsewhere.
-fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
-    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
-        tokio::task::block_in_place(work)
-    } else {
-        work()
-    }
 }
 
 /// A time as HTTP headers have it.
@@ -230,7 +220,8 @@ mod tests {
     fn documents_follow_definitions() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let store = Arc::new(store::Embedded::in_memory());
-        let objects = runtime.block_on(Objects::open(store, Box::new(|_, _, _| {}))).unwrap();
+        let objects =
+            runtime.block_on(Objects::open(crate::objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
             let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());

@@ -38,7 +38,7 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
     let openapi = version.openapi();
     let preserve = version.preserve_unknown_fields || is_true(&openapi, PRESERVE);
     let known = if member.resource.is_custom() {
-        openapi.as_object().is_some() && version.program().schema.is_structural()
+        openapi.as_object().is_some() && schema::definition::is_structural(&openapi)
     } else {
         true
     };

@@ -5,6 +5,8 @@
 pub struct FeatureGates {
     /// CBOR in requests and answers (KEP-4222). What is stored stays as it is.
     pub cbor: bool,
+    /// MutatingAdmissionPolicies (KEP-3962); always on since 1.36.
+    pub mutating_policies: bool,
 }
 
 impl FeatureGates {
@@ -25,6 +27,7 @@ impl FeatureGates {
             };
             match name {
                 "CBORServingAndStorage" => gates.cbor = on,
+                "MutatingAdmissionPolicy" => gates.mutating_policies = on,
                 _ => return Err(format!("unrecognized feature gate: {name}")),
             }
         }
@@ -39,8 +42,9 @@ mod tests {
     #[test]
     fn gates_are_named_as_upstream() {
         let parse = |text: &str| FeatureGates::parse(&[text.to_owned()]);
-        assert_eq!(parse("CBORServingAndStorage=true"), Ok(FeatureGates { cbor: true }));
-        assert_eq!(parse("CBORServingAndStorage=F"), Ok(FeatureGates { cbor: false }));
+        assert_eq!(parse("CBORServingAndStorage=true"), Ok(FeatureGates { cbor: true, ..FeatureGates::default() }));
+        assert_eq!(parse("CBORServingAndStorage=F"), Ok(FeatureGates::default()));
+        assert!(parse("MutatingAdmissionPolicy=true").unwrap().mutating_policies);
         assert_eq!(parse("Boats=true").unwrap_err(), "unrecognized feature gate: Boats");
         assert_eq!(parse("Boats").unwrap_err(), "missing bool value for Boats");
         let why = "invalid value of Boats=2, err: strconv.ParseBool: parsing \"2\": invalid syntax";

@@ -5,6 +5,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Text, Value};
+use schema::shape;
 
 use super::query::Query;
 use crate::limits;
@@ -118,6 +119,14 @@ pub fn parse_int(text: &str) -> Result<i64, Status> {
         return Err(Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax")));
     }
     text.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: value out of range")))
+}
+
+/// A number as Go's `strconv.ParseUint` reads it, which takes no sign, with its error.
+pub fn parse_uint(text: &str) -> Result<u64, String> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let why = if digits { "value out of range" } else { "invalid syntax" };
+    let number = if digits { text.parse().ok() } else { None };
+    number.ok_or_else(|| format!("strconv.ParseUint: parsing {}: {why}", machinery::value::quote(text)))
 }
 
 impl ListOptions {
@@ -241,44 +250,22 @@ impl DeleteOptions {
 
     /// From the decoded body.
     pub fn from_body(body: &Value) -> Result<DeleteOptions, Status> {
-        let mut options = DeleteOptions::default();
-        let mut dry_run = vec![];
-        let Some(members) = body.as_object() else { return Ok(options) };
-        for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-            let wrong = |field: &str, wanted: &str| {
-                let found = go_type(value);
-                Status::bad_request(format!(
-                    "json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
-                ))
-            };
-            match key.as_str() {
-                "gracePeriodSeconds" => {
-                    let seconds = value.as_int().ok_or_else(|| wrong("DeleteOptions.gracePeriodSeconds", "int64"))?;
-                    options.grace_period_seconds = Some(seconds);
-                }
-                "orphanDependents" => {
-                    let orphan = value.as_bool().ok_or_else(|| wrong("DeleteOptions.orphanDependents", "bool"))?;
-                    options.orphan_dependents = Some(orphan);
-                }
-                "propagationPolicy" => {
-                    let wanted = "v1.DeletionPropagation";
-                    let policy = value.as_str().ok_or_else(|| wrong("DeleteOptions.propagationPolicy", wanted))?;
-                    options.propagation_policy = Some(policy.into());
-                }
-                "dryRun" => {
-                    let list = value.as_array().ok_or_else(|| wrong("DeleteOptions.dryRun", "[]string"))?;
-                    dry_run = list.iter().map(|v| v.as_str().unwrap_or_default()).collect();
-                }
-                "preconditions" => {
-                    if value.as_object().is_none() {
-                        return Err(wrong("DeleteOptions.preconditions", "v1.Preconditions"));
-                    }
-                    let text = |key: &str| value.get(key).and_then(Value::as_str).map(Text::from);
-                    (options.uid, options.resource_version) = (text("uid"), text("resourceVersion"));
-                }
-                _ => {}
-            }
+        let read = shape::read(body, &shape::DELETE_OPTIONS);
+        if let Some(error) = read.error {
+            return Err(Status::bad_request(error));
         }
+        let given = &read.value;
+        let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
+        let options = DeleteOptions {
+            grace_period_seconds: given.get("gracePeriodSeconds").and_then(Value::as_int),
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+            orphan_dependents: given.get("orphanDependents").and_then(Value::as_bool),
+            propagation_policy: text(&["propagationPolicy"]),
+            dry_run: false,
+        };
+        let dry_run = given.get("dryRun").and_then(Value::as_array).unwrap_or_default();
+        let dry_run: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
         options.validated(&dry_run)
     }
 
@@ -313,5 +300,47 @@ pub fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn delete_options_of_wrong_types_are_refused() {
+        let wrong = |what: &str, field: &str, wanted: &str| {
+            format!("json: cannot unmarshal {what} into Go struct field {field} of type {wanted}")
+        };
+        let (grace, uid) = ("DeleteOptions.gracePeriodSeconds", "Preconditions.preconditions.uid");
+        for (body, why) in [
+            (json!({"gracePeriodSeconds": "5"}), wrong("string", grace, "int64")),
+            (json!({"gracePeriodSeconds": 1.5}), wrong("number 1.5", grace, "int64")),
+            (json!({"preconditions": {"uid": 5}}), wrong("number", uid, "types.UID")),
+            (json!({"preconditions": []}), wrong("array", "DeleteOptions.preconditions", "v1.Preconditions")),
+            (json!({"dryRun": "All"}), wrong("string", "DeleteOptions.dryRun", "[]string")),
+            (json!({"dryRun": [1]}), wrong("number", "DeleteOptions.dryRun", "string")),
+        ] {
+            assert_eq!(DeleteOptions::from_body(&body).map(|_| ()).map_err(|e| e.message.clone()), Err(why), "{body}");
+        }
+        let read =
+            DeleteOptions::from_body(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}, "x": 1})).unwrap();
+        assert!(read.dry_run && read.uid.as_deref() == Some("a") && read.resource_version.is_none());
+    }
+
+    #[test]
+    fn numbers_are_read_as_go_does() {
+        assert_eq!([parse_uint("0"), parse_uint("007")], [Ok(0), Ok(7)]);
+        for (text, why) in [
+            ("", "invalid syntax"),
+            ("+5", "invalid syntax"),
+            ("-1", "invalid syntax"),
+            ("1_0", "invalid syntax"),
+            ("18446744073709551616", "value out of range"),
+        ] {
+            assert_eq!(parse_uint(text), Err(format!("strconv.ParseUint: parsing \"{text}\": {why}")));
+        }
     }
 }

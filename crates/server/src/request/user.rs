@@ -1,6 +1,6 @@
 //! Who asks.
 
-use machinery::Text;
+use machinery::{Map, Text, Value};
 
 /// An identity and its groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,39 @@ impl User {
             groups: vec!["system:serviceaccounts".into(), Text::from(format!("system:serviceaccounts:{namespace}"))],
             ..User::default()
         }
+    }
+
+    /// Reads a `UserInfo`, or the spec of a review whose member `name` is the user's.
+    pub fn from_value(value: &Value, name: &str) -> User {
+        let texts = |list: Option<&Value>| -> Vec<Text> {
+            let list = list.and_then(Value::as_array).unwrap_or_default();
+            list.iter().filter_map(Value::as_str).map(Text::from).collect()
+        };
+        let extra = value.get("extra").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        User {
+            name: value.str_at(&[name]).into(),
+            uid: value.str_at(&["uid"]).into(),
+            groups: texts(value.get("groups")),
+            extra: extra.map(|(key, values)| (key.clone(), texts(Some(values)))).collect(),
+        }
+    }
+
+    /// The `UserInfo` of reviews, whose member `name` is the user's; what is empty is left out.
+    pub fn to_value(&self, name: &str) -> Value {
+        let texts = |values: &[Text]| -> Value { values.iter().map(Value::from).collect() };
+        let mut out = Map::new();
+        for (key, text) in [(name, &self.name), ("uid", &self.uid)].into_iter().filter(|(_, text)| !text.is_empty()) {
+            out.insert(key, Value::from(text));
+        }
+        if !self.groups.is_empty() {
+            out.insert("groups", texts(&self.groups));
+        }
+        if !self.extra.is_empty() {
+            let mut extra = Map::new();
+            self.extra.iter().for_each(|(key, values)| drop(extra.insert(key.clone(), texts(values))));
+            out.insert("extra", Value::Object(extra));
+        }
+        Value::Object(out)
     }
 
     pub fn in_group(&self, group: &str) -> bool {

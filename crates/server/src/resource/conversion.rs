@@ -9,6 +9,7 @@ use machinery::status::aggregate;
 use machinery::{Status, Value};
 
 use super::{Resource, Version};
+use crate::request::go_type;
 use crate::webhook::{Client, Endpoint};
 use crate::{clock, limits};
 
@@ -60,8 +61,12 @@ impl Webhook {
         }
         let single = objects.len() == 1;
         let pairs = objects.iter().zip(converted).enumerate();
-        let checked =
-            pairs.map(|(i, (old, new))| checked(old, new, &desired).map_err(|wrong| failed(wrong.text(single, i))));
+        let checked = pairs.map(|(i, (old, new))| {
+            checked(old, new, &desired).map_err(|wrong| match wrong {
+                Wrong::Unreadable(why) => Status::untyped(500, why),
+                wrong => failed(wrong.text(single, i)),
+            })
+        });
         checked.collect()
     }
 
@@ -86,14 +91,24 @@ impl Webhook {
 /// The objects of an answer that says it went well.
 fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let (told_version, told_kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
-    if api_version.ends_with("/v1") && (told_version != api_version || told_kind != "ConversionReview") {
-        let shown = if told_version.is_empty() { "/" } else { told_version };
-        return Err(format!(
-            "expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"
-        ));
-    }
+    check_type(api_version, told_version, told_kind)?;
     let response = answer.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("no response provided")?;
+    for (member, wanted) in [("uid", "types.UID"), ("convertedObjects", "[]runtime.RawExtension")] {
+        let given = response.get(member).unwrap_or(&Value::Null);
+        let fits = match given {
+            Value::Null => true,
+            Value::String(_) => member == "uid",
+            Value::Array(_) => member != "uid",
+            _ => false,
+        };
+        if !fits {
+            let given = go_type(given);
+            return Err(format!(
+                "json: cannot unmarshal {given} into Go struct field ConversionResponse.response.{member} of type {wanted}"
+            ));
+        }
+    }
     let told = response.str_at(&["uid"]);
     if api_version.ends_with("/v1") && told != uid {
         return Err(format!("expected response.uid={uid:?}, got {told:?}"));
@@ -109,8 +124,28 @@ fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<
     }
 }
 
+/// Whether an answer is of the type that was asked for; v1beta1 does not look.
+fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<(), String> {
+    if told_version == api_version && told_kind == "ConversionReview" || !api_version.ends_with("/v1") {
+        return Ok(());
+    }
+    let known = |version: &str| REVIEWS.iter().any(|(_, api_version)| *api_version == version);
+    if told_kind == "ConversionReview" && known(told_version) {
+        return Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion".to_owned());
+    }
+    if known(told_version) && !told_kind.is_empty() {
+        return Err(format!(
+            "no kind \"{told_kind}\" is registered for version \"{told_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ));
+    }
+    let shown = if told_version.is_empty() { "/" } else { told_version };
+    Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"))
+}
+
 /// What is wrong with one converted object.
 enum Wrong {
+    /// It is no object at all: told as it is.
+    Unreadable(String),
     Version(String),
     Object(String),
     Metadata(String),
@@ -119,6 +154,7 @@ enum Wrong {
 impl Wrong {
     fn text(&self, single: bool, index: usize) -> String {
         match (self, single) {
+            (Wrong::Unreadable(why), _) => why.clone(),
             (Wrong::Version(why), true) => format!(" returned invalid object at index {index}: {why}"),
             (Wrong::Object(why), true) => format!(" returned invalid object: {why}"),
             (Wrong::Version(why) | Wrong::Object(why), false) => {
@@ -132,6 +168,14 @@ impl Wrong {
 
 /// A converted object with the metadata that it had, but for labels and annotations.
 fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
+    if new.as_object().is_none() {
+        let given = go_type(&new);
+        let why = format!("json: cannot unmarshal {given} into Go value of type map[string]interface {{}}");
+        return Err(Wrong::Unreadable(why));
+    }
+    if new.str_at(&["kind"]).is_empty() {
+        return Err(Wrong::Unreadable(format!("Object 'Kind' is missing in '{}'", new.to_json())));
+    }
     let found = new.str_at(&["apiVersion"]);
     if found != desired {
         return Err(Wrong::Version(format!("invalid groupVersion (expected {desired}, received {found})")));
@@ -173,7 +217,9 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
         }
     }
     let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
-    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    // upstream calls the place of annotations so here
+    let told = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
+    let errors: Vec<String> = errors.iter().map(|error| told(error.to_string())).collect();
     if errors.is_empty() { Ok(metadata) } else { Err(aggregate(&errors)) }
 }
 
@@ -223,6 +269,8 @@ mod tests {
                 new(&[("kind", json!("Bar"))]),
                 Err(" returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
             ),
+            (json!("x"), Err("json: cannot unmarshal string into Go value of type map[string]interface {}")),
+            (json!({}), Err("Object 'Kind' is missing in '{}'")),
             (new(&[("metadata.name", json!("b"))]), Err(" returned invalid object: must have the same name: a != b")),
             (new(&[("metadata.uid", json!("v"))]), Err(" returned invalid object: must have the same UID: u != v")),
             (
@@ -261,6 +309,9 @@ mod tests {
             assert_eq!(converted_objects(answer, "apiextensions.k8s.io/v1", "u").unwrap_err(), want);
         }
         let beta = json!({"response": {"result": {"status": "Success"}, "convertedObjects": [{}]}});
+        let odd = answer(json!({"uid": "u", "convertedObjects": "x"}));
+        let why = converted_objects(odd, "apiextensions.k8s.io/v1", "u").unwrap_err();
+        assert!(why.ends_with("ConversionResponse.response.convertedObjects of type []runtime.RawExtension"), "{why}");
         assert_eq!(converted_objects(beta, "apiextensions.k8s.io/v1beta1", "u").unwrap().len(), 1);
     }
 }

@@ -8,6 +8,7 @@ mod conversion;
 mod definition;
 mod read;
 mod registry;
+mod storage;
 mod third_party;
 mod version;
 
@@ -21,6 +22,7 @@ pub use builtin::RuntimeConfig;
 pub use conversion::Conversion;
 pub use definition::from_definition;
 pub use registry::{Registry, kube_aware};
+pub use storage::upstream_storage;
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
 

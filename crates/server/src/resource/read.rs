@@ -152,18 +152,21 @@ impl Resource {
     }
 
     /// An object in its stored form as one of `version`.
-    pub async fn out_of_storage(&self, stored: Value, version: &Version) -> Result<Value, Status> {
-        match version.shipped {
-            Some(shipped) => Ok(shipped.to_shown(stored)),
-            None => self.convert(stored, self.storage_version(), version).await,
+    pub async fn out_of_storage(&self, mut stored: Value, version: &Version) -> Result<Value, Status> {
+        if let Some(shipped) = version.shipped {
+            return Ok(shipped.to_shown(stored));
         }
+        let storage = self.storage_version();
+        storage.program().schema.default(&mut stored);
+        self.convert(stored, storage, version).await
     }
 
     /// The text of a field for field selectors; `None` if the field cannot be selected by.
     pub fn selectable(&self, version: &Version, label: &str) -> bool {
         match label {
             "metadata.name" => true,
-            "metadata.namespace" => self.namespaced || !self.is_custom(),
+            // kinds that say what is selectable, as Namespace does, know no namespace unless they have one
+            "metadata.namespace" => self.namespaced || self.shipped().is_some_and(|s| s.selectable.is_empty()),
             _ => {
                 version.selectable.iter().any(|path| path == label)
                     || self.shipped().is_some_and(|s| s.selectable.iter().any(|(name, _)| *name == label))

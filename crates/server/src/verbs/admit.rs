@@ -37,6 +37,7 @@ impl Write<'_> {
             options: self.options,
             dry_run: self.dry_run,
             warn,
+            trail: self.request.trail.as_deref(),
         }
     }
 

@@ -104,11 +104,24 @@ impl Document {
 pub struct Strict {
     pub duplicates: Vec<String>,
     pub unknown: Vec<String>,
+    /// The paths of a typed body's members as they stand in it: both kinds are told in this order.
+    order: Vec<String>,
 }
 
 impl Strict {
+    /// What typed decoding of a document found: told as it stands there.
+    pub fn in_order(mut self, document: &Document) -> Strict {
+        if document.format == Format::Json && self.unknown.len() + self.duplicates.len() > 1 {
+            self.order = machinery::value::key_paths(&document.bytes);
+        }
+        self
+    }
+
     /// Texts in the order in which they are told. `yaml` duplicates are told as a block in errors.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
+        if !self.order.is_empty() {
+            return self.texts_in_order();
+        }
         let mut texts: Vec<String> = match format {
             Format::Json | Format::Protobuf | Format::Cbor => {
                 self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
@@ -121,6 +134,16 @@ impl Strict {
         };
         texts.extend(self.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         texts
+    }
+
+    fn texts_in_order(&self) -> Vec<String> {
+        let again = |path: &String| self.order.iter().enumerate().filter(|(_, p)| *p == path).nth(1).map(|(i, _)| i);
+        let first = |path: &String| self.order.iter().position(|p| p == path);
+        let duplicates = self.duplicates.iter().map(|path| (again(path), format!("duplicate field \"{path}\"")));
+        let unknown = self.unknown.iter().map(|path| (first(path), format!("unknown field \"{path}\"")));
+        let mut texts: Vec<(Option<usize>, String)> = duplicates.chain(unknown).collect();
+        texts.sort_by_key(|(place, _)| *place);
+        texts.into_iter().map(|(_, text)| text).collect()
     }
 
     /// `strict decoding error: …`, if anything was found.
@@ -190,7 +213,7 @@ impl Request {
         } else {
             self.default_type(&mut object)?;
         }
-        let mut strict = Strict { duplicates, unknown: vec![] };
+        let mut strict = Strict { duplicates, ..Strict::default() };
         let validation = match document.format {
             // messages have no unknown members to tell
             Format::Protobuf => FieldValidation::Ignore,
@@ -198,12 +221,10 @@ impl Request {
         };
         let given = object.str_at(&["apiVersion"]).to_owned();
         let outcome = self.normalise(&mut object, &mut strict);
-        if !self.resource.is_custom() && strict.unknown.len() > 1 {
-            // typed decoding tells unknown members in the order in which they stand in the body
-            let order = machinery::value::key_paths(&document.bytes);
-            strict.unknown.sort_by_key(|path| order.iter().position(|p| p == path));
+        if !self.resource.is_custom() {
+            strict = strict.in_order(document);
         }
-        outcome.map_err(|why| self.bad_body(&self.version.name, &why))?;
+        outcome.map_err(|why| self.bad_body(&self.version.name, &self.first_type_error(document, &object, why)))?;
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => strict.warn(document.format, self),
@@ -220,6 +241,15 @@ impl Request {
             )));
         }
         Ok(object)
+    }
+
+    /// What is told of a typed body with several members of wrong types: it hangs on their order in the body.
+    fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
+        let errors = self.version.shipped.map(|shipped| shipped.shape(object).errors).unwrap_or_default();
+        if errors.len() < 2 {
+            return why;
+        }
+        schema::shape::first_error(&errors, &machinery::value::key_paths(&document.bytes)).unwrap_or(why)
     }
 
     /// Brings an object into the form of the version that it says it has.
@@ -327,12 +357,15 @@ impl Request {
         Ok(())
     }
 
-    /// A body of another shipped kind is read as what it says it is, and then can't become what is wanted. Definitions
+    /// A body of another shipped kind, or of a list, is read as what it says it is, and then can't become what is wanted. Definitions
     /// have a scheme of their own, which knows no other kinds.
     fn other_kind_error(&self, kind: &str, api_version: &str, object: &Value) -> Option<String> {
-        let is = |s: &&builtin::Shipped| s.kind == kind && group_version(s.group, s.version) == api_version;
+        let is = |s: &&builtin::Shipped| {
+            (s.kind == kind || kind.strip_suffix("List") == Some(s.kind))
+                && group_version(s.group, s.version) == api_version
+        };
         let shipped = builtin::SHIPPED.iter().find(is)?;
-        let error = shipped.shape(object).error;
+        let error = if shipped.kind == kind { shipped.shape(object).error } else { None };
         let apart = |group: &str| group == builtin::DEFINITION_GROUP;
         if error.is_some() || apart(shipped.group) != apart(&self.resource.group) {
             return error;
@@ -349,4 +382,25 @@ impl Request {
 fn undeclared(object: &Value) -> Vec<String> {
     let names = object.as_object().into_iter().flat_map(machinery::Map::keys);
     names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_bodies_are_told_in_their_order() {
+        let bytes = bytes::Bytes::from(r#"{"z":1,"a":{"y":1,"n":1,"n":2,"b":1},"z":2}"#);
+        let document = Document { bytes, format: Format::Json };
+        let found = |order: fn(Strict, &Document) -> Strict| {
+            let unknown = ["a.b", "a.y", "z"].map(str::to_owned).to_vec();
+            let strict = Strict { duplicates: vec!["a.n".to_owned()], unknown, ..Strict::default() };
+            order(strict, &document).texts(Format::Json, true)
+        };
+        let told = ["unknown field \"z\"", "unknown field \"a.y\"", "duplicate field \"a.n\"", "unknown field \"a.b\""];
+        assert_eq!(found(Strict::in_order), told);
+        let apart =
+            ["duplicate field \"a.n\"", "unknown field \"a.b\"", "unknown field \"a.y\"", "unknown field \"z\""];
+        assert_eq!(found(|strict, _| strict), apart);
+    }
 }

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use machinery::status::Reason;
 use machinery::{Status, Value};
 
 use super::body::{Document, Format};
 use super::reconcile::{self, Change};
 use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
 use crate::authorization::{Authorized, GROUP, defaults};
+use crate::flow;
 use crate::limits;
 use crate::objects::Stored;
 use crate::resource::Resource;
+use crate::resource::builtin::FLOW_GROUP;
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
@@ -39,6 +42,7 @@ pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::M
         default_manager: user.rsplit(':').next().unwrap_or_default().into(),
         admitted: true,
         warnings: Default::default(),
+        trail: None,
     }
 }
 
@@ -58,7 +62,10 @@ pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named).collect();
+    let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     tokio::try_join!(
+        create_missing(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
+        create_missing(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         create_missing(context, "", "namespaces", namespaces),
         create_missing(context, GROUP, "clusterroles", defaults::cluster_roles()),
         create_missing(context, GROUP, "clusterrolebindings", defaults::cluster_role_bindings()),
@@ -66,13 +73,37 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
+/// Creates again what flow control cannot do without (api-machinery 20.1).
+pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
+    let mandatory = |objects: Vec<Value>| -> Vec<Value> {
+        let is = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");
+        objects.into_iter().filter(is).collect()
+    };
+    let levels = mandatory(flow::defaults::levels());
+    create_missing(context, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
+    create_missing(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
+}
+
 async fn create_missing(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
-    let settle = objects.iter().map(|object| {
-        let existing = resource.collection.get(object.str_at(&["metadata", "name"]));
-        settle_one(context, &resource, object, existing)
-    });
+    let settle = objects.iter().map(|object| settle_in_turn(context, &resource, object));
     try_join_all(settle).await.map(drop)
+}
+
+/// The same object may be settled by other servers at the same time.
+async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+    let mut result = Ok(());
+    for _ in 0..limits::WRITE_RETRIES {
+        let existing = resource.collection.get(wanted.str_at(&["metadata", "name"]));
+        result = settle_one(context, resource, wanted, existing).await;
+        match &result {
+            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
+                super::catch_up(context).await?;
+            }
+            _ => break,
+        }
+    }
+    result
 }
 
 /// Creates an object, or adds what the existing one has lost.

@@ -17,9 +17,9 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// What a `Content-Type` says, and how the body is encoded.
+    /// What a `Content-Type` says up to its parameters, to the letter, and how the body is encoded.
     pub fn of(content_type: &str) -> Option<(PatchKind, Format)> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
+        match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Some((PatchKind::Json, Format::Json)),
             "application/merge-patch+json" => Some((PatchKind::Merge, Format::Json)),
             "application/strategic-merge-patch+json" => Some((PatchKind::Strategic, Format::Json)),
@@ -91,14 +91,16 @@ fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) 
     Ok(Change::Apply { configuration: decoded.value, force: options.force, strict })
 }
 
-/// Applied configurations are YAML even when they look like JSON; plain JSON is read as such, which is the same.
+/// Applied configurations are YAML even when they look like JSON; plain JSON is read as such, which is the same but for
+/// floats without a fraction.
 fn decode_yaml(document: &Document) -> Result<machinery::value::Decoded, String> {
     let bytes = &document.bytes;
     let plain = bytes.first() == Some(&b'{') && !bytes.contains(&b'\\');
     if plain
-        && let Ok(decoded) = machinery::value::decode_strict(bytes)
+        && let Ok(mut decoded) = machinery::value::decode_strict(bytes)
         && decoded.duplicates.is_empty()
     {
+        machinery::yaml::reread(&mut decoded.value);
         return Ok(decoded);
     }
     machinery::yaml::decode(bytes).map_err(|error| match error.message.strip_prefix("yaml:") {
@@ -170,10 +172,10 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
         Status::invalid("", "", "", &[error])
     };
-    if request.subresource == Subresource::Scale {
-        return Ok(object);
-    }
-    if request.resource.is_custom() {
+    let is_scale = request.subresource == Subresource::Scale;
+    if is_scale {
+        // it says its own type
+    } else if request.resource.is_custom() {
         if object.str_at(&["kind"]).is_empty() {
             return Err(invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
@@ -186,7 +188,11 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     }
     let strategic = matches!(patch, Patch::Strategic(_));
     let words = |why: String| if strategic { conversion_words(&why) } else { why };
-    request.normalise(&mut object, &mut strict).map_err(|why| invalid(words(why)))?;
+    let normalised = match is_scale {
+        true => super::scale::normalise(&mut object, &mut strict),
+        false => request.normalise(&mut object, &mut strict),
+    };
+    normalised.map_err(|why| invalid(words(why)))?;
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

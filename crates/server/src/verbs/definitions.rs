@@ -70,14 +70,17 @@ impl Names {
     }
 }
 
-/// What follows the write of any object.
-pub async fn after_write(context: &Context, request: &Request, stored: &Stored) {
+/// What follows the write of any object, which has `created` it or changed it.
+pub async fn after_write(context: &Context, request: &Request, stored: &Stored, created: bool) {
     if !is_definition(&request.resource) {
         return;
     }
     let group = context.names.of(&stored.meta.name, stored).str_at(&["spec", "group"]).to_owned();
     settle(context, &stored.meta.name).await;
-    settle_peers(context, &group, &stored.meta.name).await;
+    if !created {
+        // a new definition takes names, it leaves none
+        settle_peers(context, &group, &stored.meta.name).await;
+    }
     if stored.meta.deleting {
         context.wake_deletions();
     }

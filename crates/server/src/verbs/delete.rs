@@ -218,7 +218,7 @@ async fn mark(
     }
     match write::store(context, request, &object, Some(&current)).await? {
         Ok(stored) => {
-            definitions::after_write(context, request, &stored).await;
+            definitions::after_write(context, request, &stored, false).await;
             context.wake_deletions();
             let shown = Shown::converted(&request.resource, &request.version, stored).await?;
             Ok(Some(Outcome::Object(code, shown)))
@@ -234,10 +234,8 @@ pub async fn delete_collection(
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
     let list_options = ListOptions::parse(request.query(), false)?;
-    let options = match document.filter(|d| !d.bytes.is_empty()) {
-        Some(_) => self::options(request, document)?,
-        None => collection_options(request)?,
-    };
+    // without a body `resourceVersion` speaks of the list, and is a precondition of each deletion as well
+    let options = options(request, document)?;
     let selection = Selection::new(request, &list_options)?;
     let page = selection.page(context, request, &list_options).await?;
     let items: Vec<Shown> = page.shown(request)?;
@@ -245,7 +243,12 @@ pub async fn delete_collection(
     for stored in page.items.iter().cloned() {
         running.push(delete_until_gone(context, request, &options, stored));
     }
-    for group in chunked(running, limits::DELETE_COLLECTION_PARALLEL) {
+    // where a deletion may be refused they come one after the other: what stands behind the refused one stays
+    let admission = &context.admission;
+    let certain = options.uid.is_none() && options.resource_version.is_none();
+    let certain = certain && admission.none_mutate() && admission.none_validate();
+    let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
+    for group in chunked(running, at_once) {
         join_all(group).await?;
     }
     Ok(Outcome::List(ListOutcome {
@@ -254,12 +257,6 @@ pub async fn delete_collection(
         continue_token: page.continue_token,
         remaining: page.remaining,
     }))
-}
-
-/// In the query of a deletecollection `resourceVersion` speaks of the list, not of preconditions.
-fn collection_options(request: &Request) -> Result<DeleteOptions, Status> {
-    let options = DeleteOptions::from_query(request.query())?;
-    Ok(DeleteOptions { resource_version: None, ..options })
 }
 
 pub async fn delete_until_gone(

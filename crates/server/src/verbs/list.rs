@@ -9,8 +9,9 @@ use store::Revision;
 use super::continuation::Continue;
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
+use crate::metrics::{GroupResource, METRICS};
 use crate::objects::{Expired, Root, Scope, Stored};
-use crate::request::{ListOptions, VersionMatch};
+use crate::request::{ListOptions, VersionMatch, parse_uint};
 
 /// Answers one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
@@ -21,7 +22,10 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     }
     let wanted = query.get("resourceVersion").unwrap_or_default();
     let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
-    wait_until(context, version).await?;
+    match wanted.is_empty() {
+        true => catch_up(context).await?,
+        false => wait_until(context, version).await?,
+    }
     let path = request.resource.key(request.namespace(), request.name()).path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
@@ -33,12 +37,12 @@ pub fn parse_version(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);
     }
-    text.parse::<u64>().map_err(|_| {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let why = if digits { "value out of range" } else { "invalid syntax" };
-        let quoted = machinery::value::quote(text);
-        format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}")
-    })
+    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", machinery::value::quote(text)))
+}
+
+/// Waits until everything is visible that was written before, by whomever: what a read without a version sees.
+pub async fn catch_up(context: &Context) -> Result<(), Status> {
+    context.objects.catch_up().await.map_err(|error| Status::internal(error.to_string()))
 }
 
 /// Waits for a version that is not there yet, a short while; then 504.
@@ -104,7 +108,7 @@ impl Selection {
             false => machinery::Value::Null,
         };
         Ok(self.options.field_selector.matches(|label| match label {
-            "metadata.name" | "name" => stored.meta.name.clone(),
+            "metadata.name" => stored.meta.name.clone(),
             "metadata.namespace" => stored.meta.namespace.clone(),
             _ => request.resource.field_text(&object, label),
         }))
@@ -148,7 +152,8 @@ impl Selection {
         if request.resource.is_prepared() {
             request.resource.prepare(&items.iter().collect::<Vec<_>>(), &request.version).await?;
         }
-        let mut page = Page { items, revision, continue_token: String::new(), remaining: None };
+        let fetched = candidates.len() - rest.len();
+        let mut page = Page { items, revision, continue_token: String::new(), remaining: None, fetched };
         if more {
             page.remaining = unselected.then(|| rest.len());
             let last = page.items.last().map(|s| request.resource.key(&s.meta.namespace, &s.meta.name).path);
@@ -235,6 +240,8 @@ pub struct Page {
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
+    /// How many objects were looked at.
+    pub fetched: usize,
 }
 
 impl Page {
@@ -248,12 +255,20 @@ impl Page {
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &options)?;
-    if options.continue_token.is_empty() {
+    if !options.continue_token.is_empty() {
+        // another server may have made it
+        let version = Continue::decode(&options.continue_token).map_or(0, |token| token.revision);
+        wait_until(context, Revision::try_from(version).unwrap_or(0)).await?;
+    } else if options.resource_version.is_empty() {
+        catch_up(context).await?;
+    } else {
         let version = parse_version(&options.resource_version)
             .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
         wait_until(context, version).await?;
     }
     let page = selection.page(context, request, &options).await?;
+    let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
+    METRICS.reads.listed(&of, page.fetched, page.items.len());
     Ok(Outcome::List(ListOutcome {
         items: page.shown(request)?,
         revision: page.revision,

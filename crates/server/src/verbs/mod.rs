@@ -31,19 +31,57 @@ use store::Revision;
 use tokio::sync::Notify;
 
 use crate::admission::{Admission, World};
+use crate::audit::Trail;
 use crate::authentication::Authentication;
-use crate::authorization::{Authorized, Rbac};
+use crate::authorization::{Authorized, Authorizer};
+use crate::flow::Flow;
 use crate::objects::{Body, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use body::{Document, Format};
-pub use bootstrap::{bootstrap, change_as_server, controller_request, empty_namespace, path_of};
+pub use bootstrap::{
+    bootstrap, change_as_server, controller_request, create_mandatory_flows, empty_namespace, path_of,
+};
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
 pub use delete::{delete, delete_collection};
-pub use list::{get, list};
+pub use list::{catch_up, get, list};
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
+
+/// What a client wants to be written.
+pub enum Write {
+    Create(Document),
+    Update(Document),
+    Patch(PatchKind, Document),
+    Delete(Option<Document>),
+}
+
+impl Write {
+    async fn perform(&self, context: &Context, request: &Request) -> Result<Outcome, Status> {
+        match self {
+            Write::Create(document) => create(context, request, document).await,
+            Write::Update(document) => update(context, request, document).await,
+            Write::Patch(kind, document) => patch(context, request, *kind, document).await,
+            Write::Delete(document) => delete(context, request, document.as_ref()).await,
+        }
+    }
+}
+
+/// Performs a write; if it is refused and other servers have written meanwhile, once more on what is there now.
+pub async fn write_current(context: &Context, request: &Request, write: &Write) -> Result<Outcome, Status> {
+    let seen = context.objects.revision();
+    match write.perform(context, request).await {
+        Err(status) if context.objects.store().is_shared() && (400..500).contains(&status.code) => {
+            catch_up(context).await?;
+            match context.objects.revision() > seen {
+                true => write.perform(context, request).await,
+                false => Err(status),
+            }
+        }
+        answer => answer,
+    }
+}
 
 /// What every verb works with.
 pub struct Context {
@@ -51,7 +89,9 @@ pub struct Context {
     pub registry: Arc<Registry>,
     pub admission: Arc<Admission>,
     pub authentication: Authentication,
-    pub rbac: Arc<Rbac>,
+    pub authorizer: Authorizer,
+    /// Who runs when, unless requests are only counted.
+    pub flow: Option<Arc<Flow>>,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
     /// What is posted to `serviceaccounts/token`.
@@ -68,7 +108,8 @@ impl Context {
         registry: Arc<Registry>,
         admission: Arc<Admission>,
         authentication: Authentication,
-        rbac: Arc<Rbac>,
+        authorizer: Authorizer,
+        flow: Option<Arc<Flow>>,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         Context {
@@ -77,7 +118,8 @@ impl Context {
             registry,
             admission,
             authentication,
-            rbac,
+            authorizer,
+            flow,
             quota_turn: Default::default(),
             deletions: Notify::new(),
             names: Default::default(),
@@ -86,7 +128,7 @@ impl Context {
 
     /// What admission looks at.
     fn world(&self) -> World<'_> {
-        World { objects: &self.objects, registry: &self.registry, rbac: &self.rbac }
+        World { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
     }
 
     /// There may be something to clean up.
@@ -135,6 +177,8 @@ pub struct Request {
     /// Whether admission is asked; the server's own bookkeeping is not.
     pub admitted: bool,
     pub warnings: std::sync::Mutex<Vec<String>>,
+    /// What is recorded of the request, if anything.
+    pub trail: Option<Arc<Trail>>,
 }
 
 impl Request {

@@ -1,32 +1,34 @@
 //! Nobody gives away what they don't have: checks of writes of roles and bindings (api-machinery 23.4).
 
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 
 use super::{Context, Request};
 use crate::authorization::{Attributes, GROUP, Rule, missing, quoted, require};
 use crate::request::{User, Verb};
 
 /// Refuses a write of a role or binding that would give more than its author has. `old` is the object before.
-pub fn check(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn check(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     let resource = &request.resource;
     let user = &request.authorized.user;
     if resource.group != GROUP || user.in_group(User::MASTERS) || old.is_some_and(|old| only_collectable(new, old)) {
         return Ok(());
     }
     match resource.plural.as_str() {
-        "roles" | "clusterroles" => check_role(context, request, new, old),
-        "rolebindings" | "clusterrolebindings" => check_binding(context, request, new),
+        "roles" | "clusterroles" => check_role(context, request, new, old).await,
+        "rolebindings" | "clusterrolebindings" => check_binding(context, request, new).await,
         _ => Ok(()),
     }
 }
 
 /// A write that creates what it names, and is no create, needs that permission as well.
-pub fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+pub async fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
     let info = &request.authorized.info;
     if info.verb == Verb::Create {
         return Ok(());
     }
-    require(&context.rbac, &request.authorized.user, &Attributes::of_resource(info, "create", name))
+    require(&context.authorizer, &request.authorized.user, &Attributes::of_resource(info, "create", name))
+        .await
+        .map(drop)
 }
 
 /// Whether a change is only about what the garbage collector needs.
@@ -41,32 +43,24 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
     rest(new) == rest(old)
 }
 
-fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+async fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     let info = &request.authorized.info;
     let escalate = Attributes { subresource: "", ..Attributes::of_resource(info, "escalate", &info.name) };
-    if context.rbac.decide(&request.authorized.user, &escalate).allowed() {
+    if context.authorizer.decide(&request.authorized.user, &escalate).await.allowed() {
         return Ok(());
     }
     check_rules(context, request, new, &Rule::of_role(new))?;
     let aggregates = |role: &Value| role.get("aggregationRule").is_some_and(|rule| !rule.is_null());
     if aggregates(new) || old.is_some_and(aggregates) {
-        let (owned, _) = context.rbac.rules_of(&request.authorized.user, "");
-        if !missing(&owned, &full_authority()).is_empty() {
+        let (owned, ..) = context.authorizer.rules_of(&request.authorized.user, "");
+        if !missing(&owned, &Rule::all()).is_empty() {
             return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
         }
     }
     Ok(())
 }
 
-fn full_authority() -> [Rule; 2] {
-    let all = || vec![Text::new_static("*")];
-    [
-        Rule { verbs: all(), groups: all(), resources: all(), ..Rule::default() },
-        Rule { verbs: all(), urls: all(), ..Rule::default() },
-    ]
-}
-
-fn check_binding(context: &Context, request: &Request, new: &Value) -> Result<(), Status> {
+async fn check_binding(context: &Context, request: &Request, new: &Value) -> Result<(), Status> {
     let (kind, name) = (new.str_at(&["roleRef", "kind"]), new.str_at(&["roleRef", "name"]));
     let namespace = request.namespace();
     let resource = match kind {
@@ -83,16 +77,20 @@ fn check_binding(context: &Context, request: &Request, new: &Value) -> Result<()
         name,
         ..Attributes::default()
     };
-    if !resource.is_empty() && context.rbac.decide(&request.authorized.user, &bind).allowed() {
+    if !resource.is_empty() && context.authorizer.decide(&request.authorized.user, &bind).await.allowed() {
         return Ok(());
     }
-    let rules = context.rbac.rules_of_role(kind, namespace, name).ok_or_else(|| request.resource.not_found(name))?;
+    let rules = context
+        .authorizer
+        .rbac()
+        .rules_of_role(kind, namespace, name)
+        .ok_or_else(|| request.resource.not_found(name))?;
     check_rules(context, request, new, &rules)
 }
 
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
     let user = &request.authorized.user;
-    let (owned, errors) = context.rbac.rules_of(user, request.namespace());
+    let (owned, errors, _) = context.authorizer.rules_of(user, request.namespace());
     let missing = missing(&owned, needed);
     if missing.is_empty() {
         return Ok(());

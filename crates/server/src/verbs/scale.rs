@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use machinery::patch::gotext;
+use machinery::value::Decoded;
 use machinery::{Status, Text, Value};
 use schema::apply::{ConvertError, Force, ScalePath, TypeSchema, Versions};
+use schema::shape;
 
 use super::admit;
-use super::body::Document;
+use super::body::{Document, Strict};
 use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
 use crate::objects::Stored;
@@ -113,23 +115,27 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     }
 }
 
-const UNREGISTERED: &str = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"";
-
-/// The replicas that a Scale asks for; absent and null are 0.
-fn replicas_of(scale: &Value) -> Result<i64, Status> {
-    let replicas = match scale.at(&["spec", "replicas"]) {
-        None | Some(Value::Null) => 0,
-        Some(Value::Int(i)) if i32::try_from(*i).is_ok() => *i,
-        Some(_) => return Err(Status::bad_request(UNREGISTERED)),
-    };
-    Ok(replicas)
+/// The replicas that a Scale asks for.
+fn replicas_of(scale: &Value) -> i64 {
+    scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default()
 }
 
-fn check_type(scale: &Value) -> Result<(), Status> {
-    let (kind, version) = (scale.str_at(&["kind"]), scale.str_at(&["apiVersion"]));
-    let known = matches!(kind, "" | "Scale") && matches!(version, "" | "autoscaling/v1");
-    let shaped = scale.get("spec").is_none_or(|s| matches!(s, Value::Object(_) | Value::Null));
-    if known && shaped { Ok(()) } else { Err(Status::bad_request(UNREGISTERED)) }
+/// Brings a body into the form of a Scale. The error is Go's text for what is wrong with it.
+pub fn normalise(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    let given = |key: &str, default: &str| match scale.str_at(&[key]) {
+        "" => default.to_owned(),
+        given => given.to_owned(),
+    };
+    let (kind, version) = (given("kind", "Scale"), given("apiVersion", SCALE_VERSION));
+    if kind != "Scale" || version != SCALE_VERSION {
+        return Err(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ));
+    }
+    let read = shape::read(scale, &shape::SCALE);
+    strict.unknown.extend(read.unknown);
+    *scale = read.value;
+    read.error.map_or(Ok(()), Err)
 }
 
 /// PUT of a scale.
@@ -143,30 +149,29 @@ pub async fn update(
     if let Some(why) = document.type_error(&decoded) {
         return Err(Status::bad_request(why));
     }
-    let scale = decoded.unwrap_or_default().value;
-    check_type(&scale)?;
-    if options.field_validation == FieldValidation::Strict && has_unknown(&scale) {
-        return Err(Status::bad_request(UNREGISTERED));
+    let Decoded { value: mut scale, duplicates } = decoded.unwrap_or_default();
+    let mut strict = Strict::default();
+    strict.duplicates = duplicates;
+    // whatever is wrong, it is told in the same words (corrections crd 7)
+    let unregistered =
+        || Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"");
+    normalise(&mut scale, &mut strict).map_err(|_| unregistered())?;
+    let strict = strict.in_order(document);
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => strict.warn(document.format, request),
+        FieldValidation::Strict if strict.error(document.format).is_some() => return Err(unregistered()),
+        FieldValidation::Strict => {}
     }
-    replicas_of(&scale)?;
-    meta::check_name(&scale, request.name())?;
-    let namespace = scale.str_at(&["metadata", "namespace"]);
-    if !namespace.is_empty() && request.resource.namespaced && namespace != request.namespace().as_str() {
-        let message = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(message));
-    }
-    scale_loop(context, request, options, |_| Ok(scale.clone())).await
+    check_place(request, &scale)?;
+    let uid = scale.str_at(&["metadata", "uid"]).to_owned();
+    scale_loop(context, request, options, &uid, |_| Ok(scale.clone())).await
 }
 
-/// Members that no Scale has.
-fn has_unknown(scale: &Value) -> bool {
-    let members = |path: &[&str], known: &[&str]| {
-        let names = scale.at(path).and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
-        names.into_iter().any(|name| !known.contains(&name.as_str()))
-    };
-    members(&[], &["apiVersion", "kind", "metadata", "spec", "status"])
-        || members(&["spec"], &["replicas"])
-        || members(&["status"], &["replicas", "selector"])
+fn check_place(request: &Request, scale: &Value) -> Result<(), Status> {
+    meta::check_name(scale, request.name())?;
+    let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
+    meta::place_in(&mut scale.clone(), namespace)
 }
 
 /// PATCH of a scale.
@@ -179,10 +184,9 @@ pub async fn patch(
     match change {
         Change::Apply { configuration, force, .. } => apply(context, request, configuration, *force, options).await,
         Change::Patch(Patch::Json(..) | Patch::Merge(..)) => {
-            scale_loop(context, request, options, |scale| {
+            scale_loop(context, request, options, "", |scale| {
                 let after = change.apply_to(request, scale, options)?;
-                // what a patch cannot decode to is not told in detail
-                check_type(&after).and_then(|()| replicas_of(&after)).map_err(|_| Status::generic_invalid())?;
+                check_place(request, &after)?;
                 Ok(after)
             })
             .await
@@ -219,7 +223,7 @@ impl Attempt {
     /// The object with the replicas and the ownership that a Scale leaves.
     fn object(&self, request: &Request, scale: &Value) -> Result<Value, Status> {
         let mut object = self.old.clone();
-        object.set_at(&segments(&self.paths.spec_replicas), Value::Int(replicas_of(scale)?));
+        object.set_at(&segments(&self.paths.spec_replicas), Value::Int(replicas_of(scale)));
         let (before, after) = (self.old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
         let list =
             ScalePath::to_resource(before, after, &request.api_version(), &self.tracked).map_err(Status::internal)?;
@@ -283,10 +287,13 @@ fn field_manager<'a>(manager: &'a str, types: &'a ScaleTypes) -> schema::apply::
     }
 }
 
+/// Changes the Scale until it meets an object that did not change under it. An object with another `uid`, if one is
+/// asked for, is a conflict.
 async fn scale_loop(
     context: &Context,
     request: &Request,
     options: &WriteOptions,
+    uid: &str,
     change: impl Fn(&Value) -> Result<Value, Status>,
 ) -> Result<Outcome, Status> {
     let manager = request.manager(&options.field_manager);
@@ -294,9 +301,9 @@ async fn scale_loop(
     for _ in 0..limits::WRITE_RETRIES {
         let attempt = Attempt::new(request).await?;
         let given = change(&attempt.scale)?;
-        check_version(request, &given, &attempt.current)?;
+        check_version(request, uid, &given, &attempt.current)?;
         let mut scale = attempt.scale.clone();
-        set_replicas(&mut scale, replicas_of(&given)?);
+        set_replicas(&mut scale, replicas_of(&given));
         let shown_options = admit::write_options("UpdateOptions", options);
         let write = write::update_of(context, request, options, &shown_options);
         scale = write.mutate(Some(scale), Some(&attempt.scale)).await?.unwrap_or_default();
@@ -318,22 +325,16 @@ fn set_replicas(scale: &mut Value, replicas: i64) {
     }
 }
 
-fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(), Status> {
-    let resource = &request.resource;
-    let uid = scale.str_at(&["metadata", "uid"]);
+fn check_version(request: &Request, uid: &str, scale: &Value, current: &Stored) -> Result<(), Status> {
+    if !uid.is_empty() && uid != current.meta.uid {
+        return Err(write::other_uid(request, uid, &current.meta.uid));
+    }
     let given = scale.str_at(&["metadata", "resourceVersion"]);
-    let moved = !matches!(given, "" | "0") && given != current.revision.to_string();
-    let other = !uid.is_empty() && uid != current.meta.uid;
-    if !moved && !other {
+    if matches!(given, "" | "0") || given == current.revision.to_string() {
         return Ok(());
     }
-    let why = match other {
-        true => format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.meta.uid),
-        false => {
-            "the object has been modified; please apply your changes to the latest version and try again".to_owned()
-        }
-    };
-    Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why))
+    let why = "the object has been modified; please apply your changes to the latest version and try again";
+    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
 }
 
 async fn commit(

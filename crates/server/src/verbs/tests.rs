@@ -6,6 +6,7 @@ use http::Method;
 use machinery::json;
 
 use super::*;
+use crate::Storage;
 use crate::controllers::{Controllers, Derived};
 
 const BOATS: &str = "/apis/harbor.example.com/v1";
@@ -51,8 +52,8 @@ struct World {
 
 impl World {
     async fn new(seed: u64) -> World {
-        let derived = Arc::new(Derived::new(&Controllers::default()));
-        let store = Arc::new(store::Embedded::in_memory());
+        let derived = Arc::new(Derived::new(&Controllers::default(), false));
+        let store = Storage::own(Arc::new(store::Embedded::in_memory()));
         let context =
             crate::prepare(store, Default::default(), Default::default(), derived, Default::default()).await.unwrap();
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -251,4 +252,49 @@ async fn a_list_in_pages_is_one_moment() {
         }
         assert_eq!(paged, objects(&whole), "seed {seed}, {view:?}");
     }
+}
+
+/// A deletecollection ends with the first deletion that is refused, and what stands behind it stays.
+#[tokio::test]
+async fn a_collection_is_deleted_up_to_the_first_refusal() {
+    let world = World::new(1).await;
+    let place = format!("{BOATS}/namespaces/n/boats");
+    let mut versions = vec![];
+    for name in ["a", "b", "c"] {
+        let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name}});
+        match create(&world.context, &world.request(&Method::POST, &place), &document(&boat)).await.unwrap() {
+            Outcome::Object(_, shown) => {
+                versions.push(shown.to_value().str_at(&["metadata", "resourceVersion"]).to_owned())
+            }
+            _ => panic!("a create is answered with an object"),
+        }
+    }
+    let request = world.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[0]));
+    let refused = delete_collection(&world.context, &request, None).await.err().unwrap();
+    assert!(refused.message.contains("\"b\": the ResourceVersion in the precondition"), "{}", refused.message);
+    let left = objects(&world.list(("/namespaces/n", ""), "").await);
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["n/b", "n/c"]);
+}
+
+/// As for the loser of every race: the next look at the object decides (store.go, GuaranteedUpdate).
+#[tokio::test]
+async fn an_update_that_loses_to_a_deletion_finds_nothing() {
+    let world = World::new(1).await;
+    let place = format!("{BOATS}/namespaces/n/boats");
+    let item = world.request(&Method::PUT, &format!("{place}/b"));
+    let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}});
+    let mut codes = vec![];
+    for _ in 0..20 {
+        let made = create(&world.context, &world.request(&Method::POST, &place), &document(&boat)).await.unwrap();
+        let Outcome::Object(_, made) = made else { panic!("no object") };
+        let mut changed = made.to_value();
+        changed.set_at(&["spec", "sails"], Value::Int(1));
+        let deletion = world.request(&Method::DELETE, &format!("{place}/b"));
+        let changed = document(&changed);
+        let (deleted, updated) =
+            tokio::join!(delete(&world.context, &deletion, None), update(&world.context, &item, &changed));
+        deleted.unwrap();
+        codes.push(updated.map_or_else(|status| status.code, |_| 200));
+    }
+    assert_eq!(codes, [404; 20]);
 }

@@ -7,7 +7,7 @@ use machinery::{Status, Value};
 use store::Revision;
 use tokio::time::Instant;
 
-use super::list::{Selection, parse_version, too_large, wait_until};
+use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
 use super::{Context, Request, Shown};
 use crate::clock;
 use crate::objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
@@ -122,6 +122,9 @@ async fn initial_state(
     selection: &Selection,
     version: Revision,
 ) -> Result<(Revision, Vec<WatchEvent>), Status> {
+    if selection.options.resource_version.is_empty() {
+        catch_up(context).await?;
+    }
     if wait_until(context, version).await.is_err() {
         return Err(too_large(version, context.objects.revision()));
     }

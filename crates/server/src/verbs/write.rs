@@ -16,7 +16,7 @@ use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
 use crate::admission::Operation;
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
-use crate::request::WriteOptions;
+use crate::request::{WriteOptions, parse_uint};
 use crate::resource::builtin::DEFINITION_GROUP;
 
 /// The object as it would be stored, and what is wrong with it.
@@ -64,14 +64,14 @@ async fn create_prepared(
     let mut attempts = 1;
     loop {
         let name = Text::from(object.str_at(&["metadata", "name"]));
-        super::rbac::check(context, request, &object, None)?;
+        super::rbac::check(context, request, &object, None).await?;
         prepare_for_create(request, &mut object);
         let errors = validate_create(request, &object);
         if !errors.is_empty() {
             return Err(invalid(request, &object, &errors));
         }
         super::third_party::check_names(context, request, &object)?;
-        super::rbac::require_create(context, request, &name)?;
+        super::rbac::require_create(context, request, &name).await?;
         write.validate(Some(&object), None).await?;
         super::quota::charge(&write, &object).await?;
         warn(request, &object, None);
@@ -79,7 +79,7 @@ async fn create_prepared(
             return dry_run_create(request, object, &name).await;
         }
         let version = object.str_at(&["metadata", "resourceVersion"]);
-        if version.parse::<u64>().is_ok_and(|v| v != 0) {
+        if parse_uint(version).is_ok_and(|v| v != 0) {
             return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
         }
         match store(context, request, &object, None).await? {
@@ -325,7 +325,7 @@ async fn attempt(
     let shown_options = admit::write_options("UpdateOptions", options);
     let write = update_of(context, request, options, &shown_options);
     let object = write.mutate(Some(object), Some(&old)).await?.unwrap_or_default();
-    super::rbac::check(context, request, &object, Some(&old))?;
+    super::rbac::check(context, request, &object, Some(&old)).await?;
     check_preconditions(request, change, &object, &old, current.revision)?;
     let mut object = object;
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
@@ -390,6 +390,15 @@ fn storage_key(request: &Request) -> String {
     }
 }
 
+/// A write for an object of another uid.
+pub fn other_uid(request: &Request, uid: &str, stored_uid: &str) -> Status {
+    let key = storage_key(request);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
+    );
+    Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why)
+}
+
 /// resourceVersion and, for replacements, uid.
 fn check_preconditions(
     request: &Request,
@@ -402,18 +411,11 @@ fn check_preconditions(
     let name = request.name();
     let (uid, stored_uid) = (object.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if !change.is_patch() && !uid.is_empty() && uid != stored_uid {
-        let key = storage_key(request);
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
-        );
-        return Err(Status::conflict(&resource.group, &resource.plural, name, &why));
+        return Err(other_uid(request, uid, stored_uid));
     }
     let given = object.str_at(&["metadata", "resourceVersion"]);
-    let version = if given.is_empty() { Ok(0) } else { given.parse::<u64>() };
-    let Ok(version) = version else {
-        let quoted = machinery::value::quote(given);
-        return Err(Status::untyped(500, format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
-    };
+    let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
+    let version = version.map_err(|why| Status::untyped(500, why))?;
     if version == 0 {
         if resource.unconditional_update() {
             return Ok(());
@@ -505,7 +507,8 @@ async fn commit_update(
             let key = resource.key(request.namespace(), request.name());
             match context.objects.delete(&key, current.revision).await {
                 Ok(_) => definitions::after_delete(context, request).await,
-                Err(refused) => return retry(request, change, refused),
+                Err(Refused::Conflict(_)) => return Ok(None),
+                Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
             }
         }
         let mut shown = resource.to_storage(object, &request.version).await?;
@@ -513,30 +516,20 @@ async fn commit_update(
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }
-    match store(context, request, &object, Some(&current)).await? {
+    let oversized = if let Change::Apply { .. } = change { Oversized::Refused } else { Oversized::Untracked };
+    match store_or(oversized, context, request, &object, Some(&current)).await? {
         Ok(stored) => finish(context, request, stored, 200).await.map(Some),
-        Err(()) if change.is_patch() || unconditional(request, change) => Ok(None),
-        Err(()) => {
-            let why = "the object has been modified; please apply your changes to the latest version and try again";
-            Err(Status::conflict(&resource.group, &resource.plural, request.name(), why))
-        }
+        // whoever replaces a certain version is told in the next round what has become of it
+        Err(()) => Ok(None),
     }
 }
 
-fn unconditional(request: &Request, change: &Change) -> bool {
-    let Change::Replace(object) = change else { return true };
-    object.str_at(&["metadata", "resourceVersion"]).is_empty() && request.resource.unconditional_update()
-}
-
-fn retry(request: &Request, change: &Change, refused: Refused) -> Result<Option<Outcome>, Status> {
-    match refused {
-        Refused::Conflict(_) if change.is_patch() => Ok(None),
-        Refused::Conflict(_) => {
-            let why = "the object has been modified; please apply your changes to the latest version and try again";
-            Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
-        }
-        Refused::Failed(error) => Err(Status::internal(error.to_string())),
-    }
+/// What becomes of an object that is too large to be stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Oversized {
+    Refused,
+    /// It is stored without its managedFields, if it fits then.
+    Untracked,
 }
 
 /// Commits an object in its storage form; `Ok(Err(()))` if it is not any more as it was read. A write that changes no
@@ -547,20 +540,40 @@ pub async fn store(
     object: &Value,
     current: Option<&Arc<Stored>>,
 ) -> Result<Result<Arc<Stored>, ()>, Status> {
+    store_or(Oversized::Untracked, context, request, object, current).await
+}
+
+async fn store_or(
+    oversized: Oversized,
+    context: &Context,
+    request: &Request,
+    object: &Value,
+    current: Option<&Arc<Stored>>,
+) -> Result<Result<Arc<Stored>, ()>, Status> {
     let resource = &request.resource;
-    let stored = resource.to_storage(object.clone(), &request.version).await?;
-    let (body, meta) = (Body::encode(&stored), Meta::of(&stored));
+    let mut stored = resource.to_storage(object.clone(), &request.version).await?;
+    let mut body = Body::encode(&stored);
+    if body.bytes.len() > limits::OBJECT_BYTES_MAX && oversized == Oversized::Untracked {
+        stored.remove_at(&["metadata", "managedFields"]);
+        body = Body::encode(&stored);
+    }
+    let meta = Meta::of(&stored);
     if body.bytes.len() > limits::OBJECT_BYTES_MAX {
         return Err(Status::untyped(500, "etcdserver: request is too large"));
     }
     if let Some(current) = current
         && current.body.bytes == body.bytes
+        && !current.stale
     {
         return Ok(Ok(current.clone()));
     }
     let key = resource.key(&meta.namespace, &meta.name);
     let path = key.path.clone();
-    let as_stored = resource.shipped().is_none_or(|shipped| shipped.stored_as.is_none());
+    let as_stored = match resource.shipped() {
+        Some(shipped) => shipped.stored_as.is_none(),
+        // a status that was taken away may come back by its default
+        None => stored.get("status").is_some() || !request.version.program().schema.has_default(&["status"]),
+    };
     let clean = if as_stored && request.version.id == resource.storage_version().id { request.version.id } else { 0 };
     match context.objects.put(&key, body, meta, current.map(|c| c.revision), clean).await {
         Ok(revision) => {
@@ -584,7 +597,7 @@ fn warn(request: &Request, object: &Value, old: Option<&Value>) {
 
 /// What follows a write before it is answered, and the answer.
 async fn finish(context: &Context, request: &Request, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
-    definitions::after_write(context, request, &stored).await;
+    definitions::after_write(context, request, &stored, code == 201).await;
     let shown = Shown::converted(&request.resource, &request.version, stored).await?;
     Ok(Outcome::Object(code, shown))
 }

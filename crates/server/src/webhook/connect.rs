@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -36,16 +36,22 @@ impl Connection {
     }
 }
 
-/// What to trust: a bundle, or the authorities of the system.
-pub fn tls(bundle: Vec<CertificateDer<'static>>) -> Result<TlsConnector, String> {
+/// What is shown to the other side: a chain of certificates and the key of the first.
+pub type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// What to trust: a bundle, or the authorities of the system; and what to show, if it is wanted.
+pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<Shown>) -> Result<TlsConnector, String> {
     let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trust::new(roots, bundle)?))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(Trust::new(roots, bundle)?));
+    let mut config = match shown {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
+        None => builder.with_no_client_auth(),
+    };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }

@@ -1,9 +1,12 @@
-//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service (api-machinery 25.2).
+//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service (api-machinery 25.2), and
+//! the servers that flags name.
 //!
 //! Invariant: an answer or one line that reads as the reference server's. A call ends within its timeout; idle
 //! connections are kept, and given up when the configuration that names them is.
 
+mod answers;
 mod connect;
+mod remote;
 mod service;
 mod trust;
 
@@ -13,14 +16,16 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt as _, Full, Limited};
 use machinery::{Text, Value};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
 use crate::{limits, task};
+pub use answers::Answers;
 use connect::{Connection, connect};
+pub use remote::{Outside, Remote};
 pub use service::{Address, Services};
 
 /// Where a webhook is: `clientConfig`.
@@ -34,6 +39,8 @@ pub struct Endpoint {
     authority: String,
     path: String,
     service: Option<(Text, Text)>,
+    /// The header Authorization; empty for none.
+    authorization: String,
     tls: Result<tokio_rustls::TlsConnector, String>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -89,9 +96,9 @@ impl Endpoint {
         };
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
-        let tls = bundle(config).and_then(connect::tls);
-        let idle = Mutex::default();
-        Endpoint { url, host: host.into(), port, authority, path, service, tls, idle }
+        let tls = bundle(config).and_then(|bundle| connect::tls(bundle, None));
+        let (idle, authorization) = (Mutex::default(), String::new());
+        Endpoint { url, host: host.into(), port, authority, path, service, authorization, tls, idle }
     }
 }
 
@@ -156,33 +163,35 @@ impl Client {
         let separator = if endpoint.path.contains('?') { '&' } else { '?' };
         let query = format!("{separator}timeout={seconds}s");
         let transport = |why: String| format!("Post \"{}{query}\": {why}", endpoint.url);
-        let call = self.exchange(endpoint, format!("{}{query}", endpoint.path), body);
-        let answered = tokio::time::timeout(timeout, call).await;
-        let (status, body) =
-            answered.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())).map_err(transport)?;
-        answer_of(status, &body)
-    }
-
-    /// One request and its answer, over an idle connection or a new one.
-    async fn exchange(&self, endpoint: &Endpoint, target: String, body: Bytes) -> Result<(u16, Bytes), String> {
-        while let Some(mut connection) = endpoint.take_idle() {
-            // the other side may have closed it meanwhile: then the next is tried
-            if connection.is_alive().await
-                && let Ok(answer) = send(&mut connection, endpoint, &target, body.clone()).await
-            {
-                endpoint.keep(connection);
-                return Ok(answer);
-            }
-        }
-        let address = self.services.address(endpoint)?;
-        let mut connection = connect(endpoint, &address).await?;
-        let answer = send(&mut connection, endpoint, &target, body).await?;
-        endpoint.keep(connection);
-        Ok(answer)
+        let address = self.services.address(endpoint);
+        let call = async { endpoint.exchange(&address?, &format!("{}{query}", endpoint.path), Some(body)).await };
+        answer_of(&within(timeout, call).await.map_err(transport)?)
     }
 }
 
+/// The outcome of a call that may take so long.
+async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::time::timeout(timeout, call).await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+}
+
 impl Endpoint {
+    /// One request and its answer, over an idle connection or a new one. With a body it is a POST of JSON.
+    async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<Answer, String> {
+        while let Some(mut connection) = self.take_idle() {
+            // the other side may have closed it meanwhile: then the next is tried
+            if connection.is_alive().await
+                && let Ok(answer) = send(&mut connection, self, target, body.clone()).await
+            {
+                self.keep(connection);
+                return Ok(answer);
+            }
+        }
+        let mut connection = connect(self, address).await?;
+        let answer = send(&mut connection, self, target, body).await?;
+        self.keep(connection);
+        Ok(answer)
+    }
+
     fn take_idle(&self) -> Option<Connection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -199,30 +208,60 @@ async fn send(
     connection: &mut Connection,
     endpoint: &Endpoint,
     target: &str,
-    body: Bytes,
-) -> Result<(u16, Bytes), String> {
-    let request = http::Request::post(target)
+    body: Option<Bytes>,
+) -> Result<Answer, String> {
+    let mut request = http::Request::builder()
+        .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
+        .uri(target)
         .header(HOST, &endpoint.authority)
         .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")))
-        .header(ACCEPT, "application/json")
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(body))
-        .map_err(|error| error.to_string())?;
+        .header(ACCEPT, "application/json");
+    if body.is_some() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    if !endpoint.authorization.is_empty() {
+        request = request.header(AUTHORIZATION, &endpoint.authorization);
+    }
+    let request = request.body(Full::new(body.unwrap_or_default())).map_err(|error| error.to_string())?;
     let response = connection.send(request).await?;
     let status = response.status().as_u16();
+    let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media = media.unwrap_or_default().to_owned();
     let body = Limited::new(response.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await;
-    Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+    Ok(Answer { status, media, body: body.map_err(|error| error.to_string())?.to_bytes() })
+}
+
+/// What was answered.
+struct Answer {
+    status: u16,
+    /// The type of the body.
+    media: String,
+    body: Bytes,
 }
 
 /// The JSON of a success; anything else is the error that the reference server's client makes of it.
-fn answer_of(status: u16, body: &[u8]) -> Result<Value, String> {
-    let decoded = machinery::value::decode(body);
-    if !(200..=206).contains(&status) {
-        let told = decoded.ok().filter(|value| value.str_at(&["kind"]) == "Status");
-        let message = told.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
-        return Err(message.unwrap_or_else(|| generic_message(status, body)));
+fn answer_of(answer: &Answer) -> Result<Value, String> {
+    succeeded(answer)?;
+    let Answer { status, media, body } = answer;
+    if body.is_empty() {
+        return Err(format!("0-length response with status code: {status} and content type: {media}"));
     }
-    decoded.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+    decoded(body)
+}
+
+fn decoded(body: &[u8]) -> Result<Value, String> {
+    machinery::value::decode(body).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+}
+
+/// Refuses what is no success.
+fn succeeded(Answer { status, body, .. }: &Answer) -> Result<(), String> {
+    let status = *status;
+    if (200..=206).contains(&status) {
+        return Ok(());
+    }
+    let told = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
+    let message = told.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
+    Err(message.unwrap_or_else(|| generic_message(status, body)))
 }
 
 fn generic_message(status: u16, body: &[u8]) -> String {
@@ -310,10 +349,14 @@ mod tests {
             (403, r#"{"kind":"Status","message":"no"}"#, "no"),
             (503, "", "the server is currently unable to handle the request"),
         ];
+        let of = |status: u16, body: &str| {
+            answer_of(&Answer { status, media: "a/b".to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
+        };
         for (status, body, want) in cases {
-            assert_eq!(answer_of(status, body.as_bytes()).unwrap_err(), want);
+            assert_eq!(of(status, body).unwrap_err(), want);
         }
-        assert!(answer_of(200, b"{}").is_ok());
-        assert!(answer_of(200, b"hello").unwrap_err().starts_with("couldn't get version/kind; json parse error: "));
+        assert!(of(200, "{}").is_ok());
+        assert_eq!(of(200, "").unwrap_err(), "0-length response with status code: 200 and content type: a/b");
+        assert!(of(200, "hello").unwrap_err().starts_with("couldn't get version/kind; json parse error: "));
     }
 }

@@ -74,6 +74,13 @@ impl Files {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        let listed = self.lock();
+        let segments: u64 = listed.segments.iter().map(|segment| segment.length).sum();
+        segments + listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length)
+    }
+
     /// The right to write a checkpoint, until it is dropped; none while another is written.
     pub fn begin_checkpoint(self: &Arc<Self>) -> Option<Turn> {
         (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| Turn(self.clone()))

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::files::Files;
 use super::state::Shared;
-use crate::contract::{BoxFuture, Change, Changes, Revision, StoreError};
+use crate::contract::{Batch, BoxFuture, Change, Changes, Revision, StoreError};
 
 /// Changes handed out at a time.
 const BATCH_MAX: usize = 1024;
@@ -42,21 +42,25 @@ impl Follower {
         let compacted = state.compacted;
         drop(state);
         match &self.files {
-            Some(files) if self.after >= compacted => files.read_after(self.after, BATCH_MAX),
+            Some(files) if self.after >= compacted => {
+                let mut changes = files.read_after(self.after, BATCH_MAX)?;
+                self.shared.lock().share(&mut changes);
+                Ok(changes)
+            }
             _ => Err(StoreError::Compacted(compacted)),
         }
     }
 }
 
 impl Changes for Follower {
-    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, StoreError>> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>> {
         Box::pin(async move {
             loop {
                 self.newest.borrow_and_update();
                 let changes = self.read()?;
                 if let Some(last) = changes.last() {
                     self.after = last.revision;
-                    return Ok(changes);
+                    return Ok(Batch { changes, revision: self.after });
                 }
                 if self.newest.changed().await.is_err() {
                     return Err(StoreError::Unavailable("the store has been closed".to_owned()));

@@ -37,7 +37,7 @@ use state::Shared;
 use writer::Writer;
 
 pub use format::FORMAT_VERSION;
-pub use offline::{Summary, backup, check, restore};
+pub use offline::{Summary, backup, check, restore, snapshot};
 pub use options::{Durability, Options};
 
 /// Writes that may wait for the committer before callers have to.
@@ -159,6 +159,10 @@ impl Store for Embedded {
 
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.submit(|reply| Job::Compact { before, reply }).await? })
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.files.as_ref().map(|files| files.size())
     }
 
     fn health(&self) -> Result<(), StoreError> {

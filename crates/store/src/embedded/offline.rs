@@ -10,7 +10,7 @@ use super::files::{checkpoint_name, segment_name};
 use super::frame::{self, Header};
 use super::recovery::{self, Found, each_entry};
 use super::{FORMAT_VERSION, OpenError, format, open_error};
-use crate::contract::{Revision, StoreError};
+use crate::contract::{Revision, Snapshot, StoreError};
 
 /// How often a log is read again whose files go away while it is read: a server has just replaced them.
 const ATTEMPTS_MAX: usize = 10;
@@ -57,6 +57,14 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
 /// Reads every byte of the store in `directory`, with or without a server at work, and changes nothing.
 pub fn check(directory: &Path) -> Result<Summary, OpenError> {
     read(directory).map(|found| Summary::of(&found))
+}
+
+/// The live keys of the store in `directory`, at a revision that is not older than this call. A server may be at work.
+pub fn snapshot(directory: &Path) -> Result<Snapshot, OpenError> {
+    let found = read(directory)?;
+    let mut entries = found.state.live();
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(Snapshot { revision: found.state.head, entries })
 }
 
 /// Writes all live keys of the store in `directory` to a new file, as they are at one revision that is not older than

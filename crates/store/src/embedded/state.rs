@@ -108,6 +108,15 @@ impl State {
         }
     }
 
+    /// Gives changes that were read from the log the values that are live, so that no value is in memory twice.
+    pub fn share(&self, changes: &mut [Change]) {
+        for change in changes {
+            if let Some(live) = self.index.get(&change.key).filter(|live| live.revision == change.revision) {
+                change.value = Some(live.value.clone());
+            }
+        }
+    }
+
     /// Forgets changes up to `before` and answers what is forgotten now.
     pub fn forget(&mut self, before: Revision) -> Revision {
         let before = before.min(self.head).max(self.compacted);
@@ -180,5 +189,21 @@ mod tests {
             assert_eq!((state.tail.len(), state.tail_after), (kept, 100 - kept as Revision));
             assert_eq!((state.forget(95), state.tail.len(), state.tail_bytes), (95, 5, 5 << 20));
         }
+    }
+
+    #[test]
+    fn changes_share_live_values() {
+        let put = |revision, value: &str| Change {
+            revision,
+            key: "a".into(),
+            value: Some(Bytes::copy_from_slice(value.as_bytes())),
+        };
+        let mut state = State::default();
+        [put(1, "old"), put(2, "new")].into_iter().for_each(|change| state.apply(change));
+        let mut read = [put(1, "old"), put(2, "new")];
+        state.share(&mut read);
+        let live = state.index.get(&b"a"[..]).map(|live| live.value.as_ptr());
+        let shared = read.map(|change| (change.value.as_ref().map(|value| value.as_ptr()) == live, change.value));
+        assert_eq!(shared, [(false, Some(Bytes::from("old"))), (true, Some(Bytes::from("new")))]);
     }
 }

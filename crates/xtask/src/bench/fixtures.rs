@@ -73,6 +73,24 @@ pub fn large_definition(kind: &Kind) -> String {
     definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, members.join(",")))
 }
 
+/// A definition of 5,000 properties in a hundred sections, as `examples/big-definition` prints it.
+pub fn big_definition(kind: &Kind) -> String {
+    const LEAVES: [&str; 5] = [
+        r#"{"type":"string","maxLength":256}"#,
+        r#"{"type":"integer","minimum":0}"#,
+        r#"{"type":"boolean","default":false}"#,
+        r#"{"type":"array","maxItems":8,"items":{"type":"string"}}"#,
+        r#"{"type":"string","format":"date-time"}"#,
+    ];
+    let section = |section: usize| {
+        let leaf = |i: usize| format!(r#""setting{i}":{}"#, LEAVES[i % LEAVES.len()]);
+        let leaves: Vec<String> = (section * 50..(section + 1) * 50).map(leaf).collect();
+        format!(r#""section{section}":{{"type":"object","properties":{{{}}}}}"#, leaves.join(","))
+    };
+    let sections: Vec<String> = (0..100).map(section).collect();
+    definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, sections.join(",")))
+}
+
 /// An object of a typical kind, of `size` bytes or as many as its members need: a text in it is as long as is wanted.
 pub fn object(kind: &Kind, i: usize, size: usize) -> String {
     let bare = object_with(kind, i, "").len();

@@ -15,6 +15,14 @@ pub enum Measure {
     Idle,
     /// A re-apply in the library, against an update in it
     Ownership,
+    /// Commits of many writers at the embedded store, without a server
+    Commits,
+    /// Commits of one writer at the embedded store, beside fdatasync alone
+    Commit,
+    /// Validating, pruning and defaulting in the library
+    Schema,
+    /// From a directory of many large definitions to the ready line
+    RestartCrds,
     /// From the POST of a definition to the first object that is accepted
     First,
     /// Creates by many clients
@@ -39,8 +47,12 @@ pub enum Measure {
     Delete,
     /// From the deletion of an owner to the end of its last dependent
     Collect,
+    /// Definitions of 5,000 properties
+    Big,
     /// Many large definitions
     Crds,
+    /// Creates in any of those
+    Spread,
     /// Validation rules, without a server, beside the other CEL crate
     Cel,
 }
@@ -48,7 +60,17 @@ pub enum Measure {
 impl Measure {
     /// Whether it starts servers of its own, or needs none.
     pub fn is_of_start(self) -> bool {
-        matches!(self, Measure::Ready | Measure::Restart | Measure::Idle | Measure::Ownership)
+        matches!(
+            self,
+            Measure::Ready
+                | Measure::Restart
+                | Measure::RestartCrds
+                | Measure::Idle
+                | Measure::Ownership
+                | Measure::Schema
+                | Measure::Commits
+                | Measure::Commit
+        )
     }
 
     pub fn name(self) -> String {
@@ -70,7 +92,7 @@ pub struct Flags {
     #[arg(long)]
     pub quick: bool,
 
-    /// How many definitions the measure `crds` makes.
+    /// How many definitions `crds`, `spread` and `restart-crds` make.
     #[arg(long, value_name = "N")]
     pub crds: Option<usize>,
 
@@ -89,6 +111,10 @@ pub struct Flags {
     /// The credentials for --against: a kubeconfig of one cluster and one user.
     #[arg(long, value_name = "FILE", requires = "against")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// Measure pintle over etcd too, one member on the same disk; PATH is the binary of etcd.
+    #[arg(long, value_name = "PATH", conflicts_with = "against")]
+    pub etcd: Option<PathBuf>,
 
     /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]

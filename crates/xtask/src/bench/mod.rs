@@ -6,6 +6,7 @@
 mod access;
 mod cel;
 mod client;
+mod etcd;
 mod fixtures;
 mod flags;
 mod load;
@@ -85,14 +86,17 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     let rules = measures.iter().position(|measure| *measure == Measure::Cel).map(|at| measures.remove(at));
     let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
     let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
-    let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned() };
+    let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned(), etcd: None };
     let sync = machine::sync_time(directory.path())?;
     let ours = measure_ours(flags, &launch, &measures, &sizes).await?;
-    let theirs = match &flags.against {
-        Some(url) => measure_theirs(flags, url, &measures, &sizes).await?,
-        None => vec![],
+    let (theirs, named) = match (&flags.against, &flags.etcd) {
+        (Some(url), _) => (measure_theirs(flags, url, &measures, &sizes).await?, Some(url.as_str())),
+        (None, Some(binary)) => {
+            (measure_on_etcd(flags, binary, launch, &measures, &sizes).await?, Some("pintle on etcd"))
+        }
+        (None, None) => (vec![], None),
     };
-    let mut text = report::render(&ours, &theirs, flags.against.as_deref());
+    let mut text = report::render(&ours, &theirs, named);
     if rules.is_some() && !flags.quick {
         text = format!("{text}\n\n{}", cel::run(root)?);
     }
@@ -129,6 +133,25 @@ async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -
         eprintln!("{} …", measure.name());
         rows.push(under_load(*measure, subject, sizes).await.map_err(|error| format!("{}: {error}", measure.name()))?);
     }
+    Ok(rows)
+}
+
+/// The same over etcd.
+async fn measure_on_etcd(
+    flags: &Flags,
+    binary: &Path,
+    launch: Launch,
+    measures: &[Measure],
+    sizes: &Sizes,
+) -> Result<Vec<Row>, String> {
+    let etcd = etcd::Etcd::start(binary, &launch.directory).await?;
+    let launch = Launch { etcd: Some(etcd.url.clone()), ..launch };
+    let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
+    eprintln!("on etcd");
+    let server = launch.start("on-etcd")?;
+    let subject = Subject::new(server.access()?, Some(server.id()), flags.http2)?;
+    let rows = measure_loads(&subject, &loads, sizes).await?;
+    server.stop()?;
     Ok(rows)
 }
 

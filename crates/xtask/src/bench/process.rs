@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Launch {
     pub binary: PathBuf,
     pub directory: PathBuf,
+    /// The etcd that objects are kept in; without one, the data directory.
+    pub etcd: Option<String>,
 }
 
 /// A running server. It is killed when this is dropped.
@@ -33,8 +35,12 @@ impl Launch {
             .map_err(|error| format!("cannot write the server's log: {error}"))?;
         let started = Instant::now();
         let child = Command::new(&self.binary)
-            .args(["serve", "--secure-port", "0", "--storage", "embedded", "--data-dir"])
+            .args(["serve", "--secure-port", "0", "--data-dir"])
             .arg(&data)
+            .args(match &self.etcd {
+                Some(url) => ["--etcd-servers", url],
+                None => ["--storage", "embedded"],
+            })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)

@@ -22,6 +22,8 @@ async fn main() -> anyhow::Result<std::process::ExitCode> {
     cases.run("a watcher that lists goes on over a crash", watches::watcher(client.clone(), false, "kill")).await;
     cases.run("a streaming watcher goes on over a restart", watches::watcher(client.clone(), true, "restart")).await;
     cases.run("a streaming watcher goes on over a crash", watches::watcher(client.clone(), true, "kill")).await;
+    cases.run("a watcher that lists does so anew when it has expired", watches::expired(client.clone(), false)).await;
+    cases.run("a streaming watcher lists anew when it has expired", watches::expired(client.clone(), true)).await;
     cases.run("a reflector of metadata holds what there is", watches::reflected(client.clone())).await;
     cases.run("a controller works, over a restart and a crash", operator::works(client.clone())).await;
     cases.run("a definition is deleted, and its objects with it", life::undefine(client.clone())).await;

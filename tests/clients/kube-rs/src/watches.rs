@@ -1,8 +1,9 @@
 //! Watcher and reflector.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use futures::{Stream, StreamExt};
-use kube::api::{Api, DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, predicates, reflector};
@@ -76,5 +77,55 @@ pub async fn reflected(client: Client) -> Result<()> {
     })
     .await?;
     reader.abort();
+    Ok(())
+}
+
+/// Makes more history than the server keeps: 540 config maps that come and go.
+async fn flood(maps: &Api<ConfigMap>) -> Result<()> {
+    let labels = Some([("flood".to_owned(), String::new())].into());
+    let data = Some([("key".to_owned(), "x".repeat(95_000))].into());
+    let create = async |number: usize| {
+        let name = Some(format!("flood-{number}"));
+        let metadata = ObjectMeta { name, labels: labels.clone(), ..ObjectMeta::default() };
+        let asked = ConfigMap { metadata, data: data.clone(), ..ConfigMap::default() };
+        maps.create(&PostParams::default(), &asked).await
+    };
+    for part in 0..90 {
+        let some = (0..6).map(|number| create(part * 6 + number));
+        futures::future::try_join_all(some).await?;
+    }
+    maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("flood")).await?;
+    Ok(())
+}
+
+/// The server goes on while nobody reads the watch: what it has forgotten is got by a list.
+pub async fn expired(client: Client, streaming: bool) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client).await?);
+    let named = |name: &str| ConfigMap {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    };
+    maps.create(&PostParams::default(), &named("early")).await?;
+    let config = if streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
+    let (store, writer) = reflector::store();
+    let mut events = kube::runtime::watcher(maps.clone(), config).default_backoff().reflect(writer).boxed();
+    while !matches!(events.next().await, Some(Ok(Event::InitDone))) {}
+    maps.create(&PostParams::default(), &named("read")).await?;
+    while !matches!(events.next().await, Some(Ok(Event::Apply(_)))) {}
+
+    maps.delete("early", &DeleteParams::default()).await?;
+    flood(&maps).await?;
+    maps.create(&PostParams::default(), &named("late")).await?;
+    let mut expired = false;
+    loop {
+        match events.next().await.context("the watcher ended")? {
+            Err(watcher::Error::WatchError(status)) => expired |= status.code == 410,
+            Ok(Event::InitDone) => break,
+            _ => {}
+        }
+    }
+    let mut names: Vec<String> = store.state().iter().map(|object| object.name_any()).collect();
+    names.sort();
+    ensure!(expired && names == ["late", "read"], "expired: {expired}, there are {names:?}");
     Ok(())
 }

@@ -54,7 +54,34 @@ fn ordered(
     let (patched, rest) = partition(merged, order, key)?;
     let original = original.unwrap_or_default();
     let maps = items_are_maps(&[original, patch.unwrap_or_default()])?;
-    arrange(patched, rest, order, original, key, maps).map(Some)
+    let object_order = overwritten(original, patch.unwrap_or_default(), key);
+    arrange(patched, rest, order, &object_order, key, maps).map(Some)
+}
+
+/// The order of the object as the reference server sees it after the merge: deleting and adding worked in the memory of
+/// the list, so that added items stand where deleted ones left room.
+fn overwritten(original: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
+    let mut memory = original.to_vec();
+    if key.is_empty() || patch.iter().any(|item| item.get(DIRECTIVE).is_some() && !is_deletion(item)) {
+        return memory;
+    }
+    let mut length = memory.len();
+    let at = |memory: &[Value], item: &Value| memory.iter().position(|known| known.get(key) == item.get(key));
+    for item in patch.iter().filter(|item| is_deletion(item)) {
+        while let Some(index) = at(&memory[..length], item) {
+            let last = memory[length - 1].clone();
+            memory[index..length].rotate_left(1);
+            memory[length - 1] = last;
+            length -= 1;
+        }
+    }
+    for item in patch.iter().filter(|item| !is_deletion(item)) {
+        if length < memory.len() && at(&memory[..length], item).is_none() {
+            memory[length] = item.clone();
+            length += 1;
+        }
+    }
+    memory
 }
 
 fn is_deletion(item: &Value) -> bool {
@@ -79,8 +106,10 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Failur
         return Err(bad_type(MAP, other));
     }
     let keep = |item: &&Value| key.is_empty() || !is_deletion(item);
-    let mut items = patch.iter().filter(keep).filter(|item| item.get(DIRECTIVE).is_none()).peekable();
+    let mut items = patch.iter().filter(keep).peekable();
     for place in order {
+        // directives are passed over, but not behind the end of the order
+        while items.next_if(|item| item.get(DIRECTIVE).is_some()).is_some() {}
         let Some(item) = items.peek() else { break };
         if identity(item, key)? == identity(place, key)? {
             items.next();

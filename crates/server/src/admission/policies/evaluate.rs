@@ -2,14 +2,14 @@
 
 use cel::Activation;
 use cel::value::Val;
-use machinery::Value;
+use machinery::{Text, Value};
 
 use super::Denial;
 use super::program::{Programs, Validation};
 use crate::admission::expressions::{Budget, Failed, Subject, all_hold, value};
 
 /// The values of all variables; messages have no authorizer.
-fn activation<'p>(
+pub fn activation<'p>(
     subject: &'p Subject<'_>,
     programs: &'p Programs,
     params: Option<&'p Value>,
@@ -25,8 +25,15 @@ fn activation<'p>(
     activation
 }
 
-/// What a policy has against a write. What goes wrong is held against it too if the policy `fails`.
-pub fn run(subject: &Subject<'_>, programs: &Programs, params: Option<&Value>, fails: bool) -> Vec<Denial> {
+/// What a policy has against a write. What goes wrong is held against it too if the policy `fails`. What is to be
+/// recorded of the write goes to `annotate`.
+pub fn run(
+    subject: &Subject<'_>,
+    programs: &Programs,
+    params: Option<&Value>,
+    fails: bool,
+    annotate: &mut dyn FnMut(&Text, String),
+) -> Vec<Denial> {
     let gone_wrong = |why: String| if fails { vec![Denial::new(why)] } else { vec![] };
     match all_hold(&programs.conditions, &mut activation(subject, programs, params, true)) {
         Ok(true) => {}
@@ -36,25 +43,37 @@ pub fn run(subject: &Subject<'_>, programs: &Programs, params: Option<&Value>, f
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params, true);
     let mut failures = vec![];
-    for validation in &programs.validations {
+    for (index, validation) in programs.validations.iter().enumerate() {
         match validation.expression.evaluate(&mut variables, &mut budget) {
             Ok(Val::Bool(true)) => {}
-            Ok(_) => failures.push((validation, None)),
-            Err(Failed::One(why)) => failures.push((validation, Some(why))),
+            Ok(_) => failures.push((index, validation, None)),
+            Err(Failed::One(why)) => failures.push((index, validation, Some(why))),
             Err(Failed::All(why)) => return gone_wrong(why),
         }
     }
+    let mut unrecorded = vec![];
+    for (key, expression) in &programs.annotations {
+        match expression.evaluate(&mut variables, &mut budget) {
+            Ok(Val::String(text)) if !text.trim().is_empty() => annotate(key, text.trim().to_owned()),
+            Ok(_) => {}
+            Err(Failed::One(why) | Failed::All(why)) => {
+                unrecorded.extend(gone_wrong(why.replacen("expression", "valueExpression", 1)))
+            }
+        }
+    }
     if failures.is_empty() {
-        return vec![];
+        return unrecorded;
     }
     let mut variables = activation(subject, programs, params, false);
     let mut denials = vec![];
-    for (validation, error) in failures {
-        match error {
-            None => denials.push(denial(validation, &mut variables, &mut budget)),
-            Some(why) => denials.extend(gone_wrong(why)),
-        }
+    for (index, validation, error) in failures {
+        let found = match error {
+            None => vec![denial(validation, &mut variables, &mut budget)],
+            Some(why) => gone_wrong(why),
+        };
+        denials.extend(found.into_iter().map(|denial| Denial { index, ..denial }));
     }
+    denials.extend(unrecorded);
     denials
 }
 
@@ -73,5 +92,5 @@ fn denial<'p>(validation: &'p Validation, variables: &mut Activation<'p>, budget
         (false, "") => format!("failed expression: {}", validation.expression.text.trim()),
         (false, message) => message.to_owned(),
     };
-    Denial { message, reason: validation.reason }
+    Denial { message, reason: validation.reason, index: 0 }
 }

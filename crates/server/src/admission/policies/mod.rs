@@ -1,17 +1,20 @@
-//! ValidatingAdmissionPolicy: expressions that refuse writes (api-machinery 26.1).
+//! Admission policies: expressions that refuse writes (ValidatingAdmissionPolicy, api-machinery 26.1), and expressions
+//! that change them (MutatingAdmissionPolicy, 26.2).
 //!
 //! Policies and bindings are kept parsed, and compiled when they are first used; a write runs what matches it.
 
 mod evaluate;
+mod mutate;
 mod params;
 mod program;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use machinery::status::{Cause, Reason};
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text, Value, json};
 
 use super::expressions::{Shown, Subject};
 use super::matching::Matching;
@@ -20,25 +23,29 @@ use crate::objects::{Event, EventKind, Key};
 use params::{ParamKind, ParamRef};
 use program::Programs;
 
-/// A policy, ready to run.
-struct Policy {
+/// A policy of either kind, ready to run.
+pub struct Policy {
     name: Text,
     matching: Matching,
     /// Whether what goes wrong refuses the write.
     fails: bool,
+    /// Whether it is asked again when others changed the object after it.
+    pub again: bool,
     param_kind: Option<ParamKind>,
     spec: Value,
     programs: OnceLock<Programs>,
 }
 
 /// What a policy is applied to, and what a failure does.
-struct Binding {
+pub struct Binding {
     name: Text,
     policy: Text,
     matching: Matching,
     params: Option<ParamRef>,
     denies: bool,
     warns: bool,
+    /// All actions, if failures are recorded.
+    recorded: Option<Value>,
 }
 
 #[derive(Clone, Default)]
@@ -51,6 +58,37 @@ struct Snapshot {
 #[derive(Default)]
 pub struct Policies {
     snapshot: ArcSwap<Snapshot>,
+    /// Those that change writes.
+    mutating: ArcSwap<Snapshot>,
+}
+
+/// A policy with what it is applied to.
+pub struct BoundPolicy {
+    pub policy: Arc<Policy>,
+    bindings: Vec<Arc<Binding>>,
+}
+
+impl BoundPolicy {
+    /// The object as the policy changes it; `None` if it does not.
+    pub async fn mutate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<Value>, Status> {
+        mutate::apply(world, attributes, &self.policy, &self.bindings).await
+    }
+}
+
+impl Snapshot {
+    fn is_empty(&self) -> bool {
+        self.policies.is_empty() || self.bindings.is_empty()
+    }
+
+    /// The policies that are bound, by name.
+    fn bound(&self) -> Vec<BoundPolicy> {
+        let bindings = |name: &Text| self.bindings.values().filter(|b| b.policy == *name).cloned().collect::<Vec<_>>();
+        let bound = self.policies.values().map(|policy| {
+            let bindings = bindings(&policy.name);
+            BoundPolicy { policy: policy.clone(), bindings }
+        });
+        bound.filter(|bound| !bound.bindings.is_empty()).collect()
+    }
 }
 
 impl Policy {
@@ -60,6 +98,7 @@ impl Policy {
             name: object.str_at(&["metadata", "name"]).into(),
             matching: spec.get("matchConstraints").map(Matching::of_resources).unwrap_or_default(),
             fails: spec.str_at(&["failurePolicy"]) != "Ignore",
+            again: spec.str_at(&["reinvocationPolicy"]) == "IfNeeded",
             param_kind: spec.get("paramKind").map(ParamKind::parse),
             spec,
             programs: OnceLock::new(),
@@ -83,6 +122,7 @@ impl Binding {
             params: spec.get("paramRef").map(ParamRef::parse),
             denies: has("Deny"),
             warns: has("Warn"),
+            recorded: has("Audit").then(|| Value::from(actions.to_vec())),
         }
     }
 }
@@ -91,11 +131,13 @@ impl Binding {
 struct Denial {
     message: String,
     reason: Reason,
+    /// Which of the policy's validations says so.
+    index: usize,
 }
 
 impl Denial {
     fn new(message: impl Into<String>) -> Denial {
-        Denial { message: message.into(), reason: Reason::Invalid }
+        Denial { message: message.into(), reason: Reason::Invalid, index: 0 }
     }
 }
 
@@ -103,6 +145,8 @@ impl Denial {
 #[derive(Default)]
 struct Findings {
     first: Option<Denial>,
+    /// What is to be recorded: keys, each with what the policy said under different parameters.
+    annotations: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Findings {
@@ -125,6 +169,17 @@ impl Findings {
             let of = format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
             (attributes.warn)(format!("Validation failed for {of}: {}", denial.message));
         }
+        if let Some(actions) = &binding.recorded {
+            attributes.annotate("validation.policy.admission.k8s.io/validation_failure", || {
+                let index = i64::try_from(denial.index).unwrap_or_default();
+                json!([{
+                    "message": (denial.message.clone()), "policy": (policy.name.clone()),
+                    "binding": (binding.name.clone()), "expressionIndex": index,
+                    "validationActions": (actions.clone())
+                }])
+                .to_json()
+            });
+        }
         if binding.denies {
             self.deny(policy, Some(binding), denial);
         }
@@ -133,38 +188,49 @@ impl Findings {
 
 impl Policies {
     pub fn observe(&self, key: &Key, event: &Event) {
-        let mut next = Snapshot::clone(&self.snapshot.load());
-        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
-        let name = key.path.clone();
-        match (key.plural.as_str(), live) {
-            ("validatingadmissionpolicies", Some(object)) => {
-                next.policies.insert(name, Arc::new(Policy::parse(&object)));
-            }
-            ("validatingadmissionpolicies", None) => drop(next.policies.remove(&name)),
-            ("validatingadmissionpolicybindings", Some(object)) => {
-                next.bindings.insert(name, Arc::new(Binding::parse(&object)));
-            }
-            ("validatingadmissionpolicybindings", None) => drop(next.bindings.remove(&name)),
+        let (all, is_policy) = match key.plural.as_str() {
+            "validatingadmissionpolicies" => (&self.snapshot, true),
+            "validatingadmissionpolicybindings" => (&self.snapshot, false),
+            "mutatingadmissionpolicies" => (&self.mutating, true),
+            "mutatingadmissionpolicybindings" => (&self.mutating, false),
             _ => return,
+        };
+        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let mut next = Snapshot::clone(&all.load());
+        let name = key.path.clone();
+        match (is_policy, live) {
+            (true, Some(object)) => drop(next.policies.insert(name, Arc::new(Policy::parse(&object)))),
+            (true, None) => drop(next.policies.remove(&name)),
+            (false, Some(object)) => drop(next.bindings.insert(name, Arc::new(Binding::parse(&object)))),
+            (false, None) => drop(next.bindings.remove(&name)),
         }
-        self.snapshot.store(Arc::new(next));
+        all.store(Arc::new(next));
     }
 
-    /// Whether no policy is bound.
-    pub fn is_empty(&self) -> bool {
-        let snapshot = self.snapshot.load();
-        snapshot.policies.is_empty() || snapshot.bindings.is_empty()
+    /// Whether no policy is bound that may refuse.
+    pub fn none_validate(&self) -> bool {
+        self.snapshot.load().is_empty()
+    }
+
+    /// Whether no policy is bound that may change anything.
+    pub fn none_mutate(&self) -> bool {
+        self.mutating.load().is_empty()
+    }
+
+    /// The policies that may change writes, by name.
+    pub fn mutating(&self) -> Vec<BoundPolicy> {
+        self.mutating.load().bound()
     }
 
     /// Refuses a write, or warns about it.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let snapshot = self.snapshot.load_full();
         let mut findings = Findings::default();
-        for policy in snapshot.policies.values() {
-            let bindings: Vec<&Arc<Binding>> = snapshot.bindings.values().filter(|b| b.policy == policy.name).collect();
-            if !bindings.is_empty() {
-                apply(world, attributes, policy, &bindings, &mut findings).await?;
-            }
+        for bound in snapshot.bound() {
+            apply(world, attributes, &bound, &mut findings).await?;
+        }
+        for (key, values) in findings.annotations {
+            attributes.annotate(&key, || values.into_iter().collect::<Vec<_>>().join(", "));
         }
         match findings.first {
             Some(denial) => Err(refusal(attributes, &denial)),
@@ -189,8 +255,7 @@ fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
 async fn apply(
     world: &World<'_>,
     attributes: &Attributes<'_>,
-    policy: &Policy,
-    bindings: &[&Arc<Binding>],
+    BoundPolicy { policy, bindings }: &BoundPolicy,
     findings: &mut Findings,
 ) -> Result<(), Status> {
     let Some(version) = policy.matching.version(world, attributes) else { return Ok(()) };
@@ -215,7 +280,11 @@ async fn apply(
             }
         };
         for params in params {
-            for denial in evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails) {
+            let mut annotate = |key: &Text, value: String| {
+                findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
+            };
+            let denials = evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails, &mut annotate);
+            for denial in denials {
                 findings.add(attributes, policy, binding, denial);
             }
         }

@@ -15,6 +15,18 @@ pub struct Validation {
     pub reason: Reason,
 }
 
+/// How a mutation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    ApplyConfiguration,
+    JsonPatch,
+}
+
+pub struct Mutation {
+    pub patch_type: PatchType,
+    pub expression: Expression,
+}
+
 /// All expressions of a policy. Each sees the variables `object`, `oldObject`, `namespaceObject`, `request`, `params` (if
 /// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own, in this order.
 pub struct Programs {
@@ -25,6 +37,9 @@ pub struct Programs {
     pub variable_names: Value,
     pub conditions: Vec<Expression>,
     pub validations: Vec<Validation>,
+    /// What is recorded of a write, with the keys.
+    pub annotations: Vec<(Text, Expression)>,
+    pub mutations: Vec<Mutation>,
 }
 
 fn list<'a>(spec: &'a Value, key: &str) -> &'a [Value] {
@@ -36,7 +51,7 @@ impl Programs {
         let takes_params = spec.get("paramKind").is_some();
         let mut types: Vec<(Text, Type)> = vec![];
         let mut variables = vec![];
-        let scope = Scope { params: takes_params, authorizer: true, variables: None };
+        let scope = Scope { params: takes_params, authorizer: true, variables: None, mutations: false };
         for variable in list(spec, "variables") {
             let env = Scope { variables: Some(&types), ..scope }.environment();
             let (expression, of) = compile(variable.str_at(&["expression"]), &env);
@@ -47,6 +62,11 @@ impl Programs {
         let env = Scope { variables: Some(&types), ..scope }.environment();
         let mut variable_names = machinery::Map::new();
         types.iter().for_each(|(name, _)| drop(variable_names.insert(name.clone(), Value::Null)));
+        let annotation = |annotation: &Value| {
+            let key = Text::from(annotation.str_at(&["key"]));
+            (key, compile(annotation.str_at(&["valueExpression"]), &env).0)
+        };
+        let changing = Scope { variables: Some(&types), mutations: true, ..scope }.environment();
         let condition = |condition: &Value| compile(condition.str_at(&["expression"]), &env).0;
         Programs {
             takes_params,
@@ -54,7 +74,19 @@ impl Programs {
             variable_names: Value::Object(variable_names),
             conditions: list(spec, "matchConditions").iter().map(condition).collect(),
             validations: list(spec, "validations").iter().map(|v| Validation::compile(v, &env)).collect(),
+            mutations: list(spec, "mutations").iter().map(|it| Mutation::compile(it, &changing)).collect(),
+            annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
         }
+    }
+}
+
+impl Mutation {
+    fn compile(mutation: &Value, env: &Environment) -> Mutation {
+        let (patch_type, member) = match mutation.str_at(&["patchType"]) {
+            "JSONPatch" => (PatchType::JsonPatch, "jsonPatch"),
+            _ => (PatchType::ApplyConfiguration, "applyConfiguration"),
+        };
+        Mutation { patch_type, expression: compile(mutation.str_at(&[member, "expression"]), env).0 }
     }
 }
 

@@ -15,17 +15,17 @@ pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option
         Some(Failure::Calling(_)) if hook.fails => Some(("calling_webhook_error", 0)),
         Some(Failure::Calling(_)) => {
             let passed = WebhookName { name: name.clone(), r#type: kind };
-            METRICS.webhook_fail_open_count.get_or_create(&passed).inc();
+            METRICS.admission.webhook_fail_open_count.get_or_create(&passed).inc();
             None
         }
         None => None,
     };
     if let Some((error_type, rejection_code)) = refused {
         let rejection = WebhookRejection { name: name.clone(), r#type: kind, operation, error_type, rejection_code };
-        METRICS.webhook_rejection_count.get_or_create(&rejection).inc();
+        METRICS.admission.webhook_rejection_count.get_or_create(&rejection).inc();
     }
     let rejected = if refused.is_some() { "true" } else { "false" };
     let call = WebhookCall { name, r#type: kind, operation, rejected };
-    METRICS.webhook_request.get_or_create(&call).inc();
-    METRICS.webhook_admission_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
+    METRICS.admission.webhook_request.get_or_create(&call).inc();
+    METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
 }

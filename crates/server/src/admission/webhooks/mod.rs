@@ -5,7 +5,6 @@
 mod measure;
 mod review;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use arc_swap::ArcSwap;
 use cel::Activation;
 use futures_util::future::join_all;
 use imbl::OrdMap;
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text, Value, json};
 
 use super::expressions::{Expression, Shown, Subject, all_hold, compile};
 use super::matching::Matching;
@@ -26,8 +25,9 @@ use crate::webhook::{Client, Endpoint};
 use review::ReviewVersion;
 
 /// One webhook of a configuration.
-struct Hook {
+pub struct Hook {
     name: Text,
+    configuration: Text,
     mutating: bool,
     matching: Matching,
     conditions: Vec<Value>,
@@ -40,11 +40,11 @@ struct Hook {
     /// Whether it may be called for what is not to be done.
     dry_run: bool,
     /// Whether it is called again when others changed the object after it.
-    again: bool,
+    pub again: bool,
 }
 
 /// Webhooks by the name of their configuration.
-type Configurations = OrdMap<Text, Arc<[Hook]>>;
+pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
 /// The webhooks there are: follows their configurations.
 #[derive(Default)]
@@ -62,11 +62,12 @@ enum Failure {
 }
 
 impl Hook {
-    fn parse(hook: &Value, mutating: bool, client: &Client) -> Hook {
+    fn parse(hook: &Value, configuration: &Text, mutating: bool, client: &Client) -> Hook {
         let versions = hook.get("admissionReviewVersions").and_then(Value::as_array).unwrap_or_default();
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
         Hook {
             name: hook.str_at(&["name"]).into(),
+            configuration: configuration.clone(),
             mutating,
             matching: Matching::of_webhook(hook),
             conditions: hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default().to_vec(),
@@ -144,14 +145,15 @@ impl Hook {
         let response = review::verified(&answer, review_version, &uid, self.mutating)
             .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
+        response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
             return Err(Failure::Refused(refusal));
         }
         response.patched(&self.name, &shown.object).map_err(Failure::Refused)
     }
 
-    /// What a failure means for the write.
-    fn judge(&self, failure: Failure) -> Result<(), Status> {
+    /// What a failure means for the write; `place` is where the call stands, for the record.
+    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: (usize, usize)) -> Result<(), Status> {
         match failure {
             Failure::Refused(status) => Err(status),
             Failure::Calling(why) if self.fails => {
@@ -159,10 +161,17 @@ impl Hook {
             }
             Failure::Calling(why) => {
                 tracing::warn!(webhook = %self.name, %why, "failing open");
+                let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
+                attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());
                 Ok(())
             }
         }
     }
+}
+
+/// The key of an annotation about the call of a webhook, by round and place in it.
+fn annotation(kind: &str, (round, index): (usize, usize)) -> String {
+    format!("{kind}.admission.k8s.io/round_{round}_index_{index}")
 }
 
 impl Webhooks {
@@ -186,7 +195,10 @@ impl Webhooks {
         } else {
             let object = event.object.body.to_value(0);
             let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-            next.insert(key.path.clone(), hooks.iter().map(|hook| Hook::parse(hook, mutating, &self.client)).collect());
+            next.insert(
+                key.path.clone(),
+                hooks.iter().map(|hook| Hook::parse(hook, &key.path, mutating, &self.client)).collect(),
+            );
         }
         all.store(Arc::new(next));
     }
@@ -199,51 +211,32 @@ impl Webhooks {
         self.mutating.load().is_empty()
     }
 
-    /// The object after all mutating webhooks; those that wish so are asked again about changes of later ones.
-    pub async fn mutate(
-        &self,
-        world: &World<'_>,
-        attributes: &Attributes<'_>,
-        object: Option<Value>,
-    ) -> Result<Option<Value>, Status> {
-        let configurations = self.mutating.load_full();
-        let hooks: Vec<&Hook> = configurations.values().flat_map(|hooks| hooks.iter()).collect();
-        let mut object = object;
-        let mut asked: BTreeSet<usize> = BTreeSet::new();
-        let mut again: BTreeSet<usize> = BTreeSet::new();
-        for round in 0..2 {
-            let due = if round == 0 { (0..hooks.len()).collect() } else { std::mem::take(&mut again) };
-            for i in due {
-                let Some(hook) = hooks.get(i) else { continue };
-                let attributes = Attributes { object: object.as_ref(), ..*attributes };
-                let changed = self.mutate_by(world, hook, &attributes).await?;
-                if let Some(changed) = changed {
-                    object = Some(changed);
-                    again.append(&mut asked);
-                }
-                if hook.again {
-                    asked.insert(i);
-                }
-            }
-        }
-        Ok(object)
+    /// The webhooks that may change writes.
+    pub fn mutating(&self) -> Arc<Configurations> {
+        self.mutating.load_full()
     }
 
     /// The object as one webhook changes it, in the version of the request.
-    async fn mutate_by(
+    pub async fn mutate_by(
         &self,
         world: &World<'_>,
         hook: &Hook,
         attributes: &Attributes<'_>,
+        place: (usize, usize),
     ) -> Result<Option<Value>, Status> {
         let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
         let patched = match hook.call(&self.client, attributes, &version, &shown).await {
             Ok(patched) => patched,
             Err(failure) => {
-                hook.judge(failure)?;
+                hook.judge(failure, attributes, place)?;
                 None
             }
         };
+        attributes.annotate(&annotation("mutation.webhook", place), || {
+            let mutated = patched.as_ref().is_some_and(|object| *object != shown.object);
+            json!({"configuration": (hook.configuration.clone()), "webhook": (hook.name.clone()), "mutated": mutated})
+                .to_json()
+        });
         let Some(object) = patched.filter(|object| *object != shown.object) else { return Ok(None) };
         match attributes.is_versioned() {
             true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
@@ -255,11 +248,11 @@ impl Webhooks {
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let configurations = self.validating.load_full();
         let mut calls = vec![];
-        for hook in configurations.values().flat_map(|hooks| hooks.iter()) {
+        for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
                 calls.push(async move {
                     let answered = hook.call(&self.client, attributes, &version, &shown).await;
-                    answered.map_or_else(|failure| hook.judge(failure), |_| Ok(()))
+                    answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
                 });
             }
         }

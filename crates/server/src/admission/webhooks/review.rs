@@ -1,7 +1,7 @@
 //! AdmissionReview: what a webhook is asked, and what it may answer (api-machinery 25.2, 25.3).
 
 use machinery::patch::{Unknown, json_patch};
-use machinery::{Status, Value};
+use machinery::{Status, Text, Value};
 
 use super::Shown;
 use crate::admission::Attributes;
@@ -102,6 +102,14 @@ impl Response<'_> {
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let warnings = self.response.get("warnings").and_then(Value::as_array).unwrap_or_default();
         warnings.iter().filter_map(Value::as_str).map(str::to_owned)
+    }
+
+    /// What it wants to have recorded.
+    pub fn annotations(&self) -> impl Iterator<Item = (Text, String)> {
+        let annotations = self.response.get("auditAnnotations").and_then(Value::as_object).into_iter();
+        annotations
+            .flat_map(machinery::Map::iter)
+            .filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned())))
     }
 
     /// The refusal of a webhook that doesn't allow.

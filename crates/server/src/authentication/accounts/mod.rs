@@ -4,8 +4,6 @@
 //! Invariant: a token is good while its signature, its times and its audiences are, and while the account and the
 //! object that it is bound to are there with the uids that the token names.
 
-mod jwt;
-mod keys;
 #[cfg(test)]
 pub mod tests;
 
@@ -16,13 +14,15 @@ use machinery::{Text, Value, json};
 use tokio::sync::watch;
 
 use super::Identity;
+use super::jose::{self, Algorithm, PublicKey, SigningKey};
 use crate::objects::{Objects, Stored};
 use crate::request::User;
 use crate::{clock, limits};
-use keys::{PublicKey, SigningKey};
 
 /// The issuer unless another one is given: the name that clusters have by convention.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// What tokens of ServiceAccounts are signed with.
+const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
 /// Seconds by which clocks may differ, and for which what is deleted stays good.
 const LEEWAY: i64 = 60;
 
@@ -91,7 +91,7 @@ impl Accounts {
         let audiences = if options.audiences.is_empty() { issuers.clone() } else { texts(options.audiences) };
         let mut verifying: Vec<PublicKey> = vec![];
         for (name, pem) in &options.keys {
-            let found = keys::public_keys(pem).map_err(|why| format!("{name} cannot be used: {why}"))?;
+            let found = jose::public_keys(pem).map_err(|why| format!("{name} cannot be used: {why}"))?;
             verifying.extend(found);
         }
         let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
@@ -150,7 +150,7 @@ impl Accounts {
     ) -> Result<String, String> {
         let key = self.ready().await.signing.ok_or("there is no signing key")??;
         let claims = self.claims(account, bound, audiences, now, seconds);
-        jwt::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
+        jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
     }
 
     fn claims(&self, account: &Stored, bound: Option<&Bound>, audiences: &[Text], now: i64, seconds: i64) -> Value {
@@ -188,13 +188,13 @@ impl Accounts {
         if let Some(claims) = verified().get(&digest) {
             return Some(Ok(claims.clone()));
         }
-        let token = jwt::Unverified::parse(token)?;
+        let token = jose::Unverified::parse(token)?;
         let issuer = token.claims.str_at(&["iss"]);
         if !self.inner.issuers.iter().any(|known| known == issuer) {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
-        Some(token.verify(&keys).map_err(str::to_owned).map(|claims| {
+        Some(token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).map(|claims| {
             let claims = Arc::new(claims.clone());
             let mut verified = verified();
             if verified.len() >= limits::VERIFIED_TOKENS_MAX {
@@ -215,7 +215,7 @@ impl Accounts {
     pub async fn configuration(&self) -> Option<Value> {
         let issuer = self.inner.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
         let keys = self.ready().await.verifying;
-        let mut algorithms: Vec<&str> = keys.iter().map(|key| key.algorithm.as_str()).collect();
+        let mut algorithms: Vec<&str> = keys.iter().map(|key| key.family.algorithm().as_str()).collect();
         algorithms.sort_unstable();
         algorithms.dedup();
         let algorithms: Value = algorithms.into_iter().map(Value::from).collect();
@@ -228,7 +228,7 @@ impl Accounts {
 }
 
 /// A list of texts as Go prints it with `%q`.
-fn quoted(list: &[Text]) -> String {
+pub fn quoted(list: &[Text]) -> String {
     let all: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
     format!("[{}]", all.join(" "))
 }

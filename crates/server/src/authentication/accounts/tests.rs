@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::objects::{Body, Key, Meta, Objects};
+use crate::objects::{Body, Key, Meta, Objects, Storage};
 
 /// Objects of an empty store in memory.
 pub async fn objects() -> Arc<Objects> {
-    Objects::open(Arc::new(store::Embedded::in_memory()), Box::new(|_, _, _| {})).await.unwrap()
+    Objects::open(Storage::own(Arc::new(store::Embedded::in_memory())), Box::new(|_, _, _| {})).await.unwrap()
 }
 
 async fn put(objects: &Objects, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {

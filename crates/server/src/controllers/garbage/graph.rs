@@ -9,8 +9,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::clock;
+use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key, Stored};
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+
+/// What waits to be looked at.
+pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");
 
 /// What is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +45,8 @@ struct State {
     gone: HashSet<Text>,
     /// Owners whose deletion waits for their dependents.
     waiting: HashMap<Text, Key>,
-    ready: VecDeque<Task>,
+    /// With the times since when they wait.
+    ready: VecDeque<(Task, Instant)>,
     /// What stands in `ready`.
     queued: HashSet<Task>,
     later: BTreeMap<(Instant, u64), Task>,
@@ -54,7 +59,8 @@ struct State {
 impl State {
     fn enqueue(&mut self, task: Task) {
         if self.queued.insert(task.clone()) {
-            self.ready.push_back(task);
+            QUEUE.added(1);
+            self.ready.push_back((task, clock::instant()));
         }
     }
 
@@ -191,6 +197,7 @@ impl Graph {
     /// Puts a task off.
     pub fn again(&self, task: Task, after: Duration) {
         let mut state = self.lock();
+        QUEUE.retried();
         state.sequence += 1;
         let at = (clock::instant() + after, state.sequence);
         state.later.insert(at, task);
@@ -233,10 +240,12 @@ impl State {
             self.enqueue(task);
         }
         let many = most.min(self.ready.len());
-        let tasks: Vec<Task> = self.ready.drain(..many).collect();
-        for task in &tasks {
+        let taken: Vec<(Task, Instant)> = self.ready.drain(..many).collect();
+        for (task, since) in &taken {
             self.queued.remove(task);
+            QUEUE.taken(now.saturating_duration_since(*since));
         }
+        let tasks = taken.into_iter().map(|(task, _)| task).collect();
         (tasks, self.later.first_key_value().map(|((at, _), _)| *at))
     }
 }

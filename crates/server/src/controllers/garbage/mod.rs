@@ -16,7 +16,7 @@ use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
 
 pub use graph::Graph;
-use graph::{Task, What};
+use graph::{QUEUE, Task, What};
 
 use crate::objects::{Key, Owner, Stored};
 use crate::resource::Resource;
@@ -54,10 +54,12 @@ enum Verdict {
 }
 
 async fn attend(context: &Context, graph: &Graph, task: Task) {
+    let began = clock::instant();
     let verdict = match task.what {
         What::Dependent => look_at_dependent(context, graph, &task).await,
         What::Owner => look_at_owner(context, graph, &task).await,
     };
+    QUEUE.worked(began.elapsed());
     match verdict {
         Ok(Verdict::Done) => {}
         Ok(Verdict::Unknown) => graph.park(Task { failures: 0, ..task }),

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::Storage;
 use crate::authorization::GROUP as RBAC;
 use crate::clock;
 use crate::controllers::{Controllers, Derived};
@@ -18,8 +19,8 @@ type Reference<'a> = (&'a str, &'a str, &'a str, bool);
 
 impl World {
     async fn new() -> World {
-        let derived = Arc::new(Derived::new(&Controllers::default()));
-        let store = Arc::new(store::Embedded::in_memory());
+        let derived = Arc::new(Derived::new(&Controllers::default(), false));
+        let store = Storage::own(Arc::new(store::Embedded::in_memory()));
         let context =
             crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default())
                 .await

@@ -9,6 +9,7 @@ mod v3;
 use machinery::{Value, yaml};
 
 use super::Dialect;
+use super::document::Pieces;
 
 /// A message: members of an object by field number.
 struct Message {
@@ -67,18 +68,28 @@ pub fn schema(dialect: Dialect, name: &str, schema: &Value, out: &mut Vec<u8>) {
 }
 
 /// A document of encoded paths and schemas and the rest.
-pub fn document(dialect: Dialect, rest: &Value, paths: &[u8], schemas: &[u8]) -> Vec<u8> {
+pub fn document(dialect: Dialect, rest: &Value, paths: Pieces, schemas: Pieces) -> Vec<u8> {
     let tables = tables(dialect);
     let mut out = Vec::with_capacity(paths.len() + schemas.len() + 32 * 1024);
     message(rest, tables.document, &mut out);
-    bytes(tables.paths.0, paths, &mut out);
-    let mut inner = schemas.to_vec();
-    for (i, field) in tables.schemas.iter().enumerate().rev() {
+    header(tables.paths.0, paths.len(), &mut out);
+    paths.append_to(&mut out);
+    // the message of schemas lies in others: their headers are made from the innermost
+    let mut headers: Vec<u8> = vec![];
+    for field in tables.schemas.iter().rev() {
         let mut outer = vec![];
-        bytes(*field, &inner, if i == 0 { &mut out } else { &mut outer });
-        inner = outer;
+        header(*field, headers.len() + schemas.len(), &mut outer);
+        outer.append(&mut headers);
+        headers = outer;
     }
+    out.append(&mut headers);
+    schemas.append_to(&mut out);
     out
+}
+
+fn header(number: u32, length: usize, out: &mut Vec<u8>) {
+    key(number, 2, out);
+    varint(length as u64, out);
 }
 
 fn varint(mut n: u64, out: &mut Vec<u8>) {
@@ -94,8 +105,7 @@ fn key(number: u32, wire: u32, out: &mut Vec<u8>) {
 }
 
 fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
-    key(number, 2, out);
-    varint(content.len() as u64, out);
+    header(number, content.len(), out);
     out.extend_from_slice(content);
 }
 

@@ -137,6 +137,12 @@ pub const VALIDATIONS: ShippedColumn = number(
     |object, _| count(len(object, &["spec", "validations"])),
 );
 
+pub const MUTATIONS: ShippedColumn = number(
+    "Mutations",
+    "Mutations indicates the number of mutations rules defined in this configuration",
+    |object, _| count(len(object, &["spec", "mutations"])),
+);
+
 pub const PARAM_KIND: ShippedColumn =
     column("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy", |object, _| {
         match object.at(&["spec", "paramKind"]) {
@@ -258,3 +264,71 @@ fn last_seen(event: &Value) -> &str {
 fn since(time: &str, now: i64) -> Value {
     Value::from(jsonpath::columns::age(time, now))
 }
+
+/// A cell of what is limited, which exempt levels don't have.
+fn of_limited(level: &Value, path: &[&str]) -> Value {
+    match level.at(&["spec", "limited"]) {
+        None => Value::from("<none>"),
+        Some(limited) => match limited.at(path).and_then(Value::as_int) {
+            Some(number) => Value::from(number.to_string()),
+            None => Value::from("<none>"),
+        },
+    }
+}
+
+pub const PRIORITY_LEVEL: ShippedColumn = column(
+    "PriorityLevel",
+    "`priorityLevelConfiguration` should reference a PriorityLevelConfiguration in the cluster. If the reference cannot be resolved, the FlowSchema will be ignored and marked as invalid in its status. Required.",
+    |object, _| Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"])),
+);
+
+pub const MATCHING_PRECEDENCE: ShippedColumn = number(
+    "MatchingPrecedence",
+    "`matchingPrecedence` is used to choose among the FlowSchemas that match a given request. The chosen FlowSchema is among those with the numerically lowest (which we take to be logically highest) MatchingPrecedence.  Each MatchingPrecedence value must be ranged in [1,10000]. Note that if the precedence is not specified, it will be set to 1000 as default.",
+    |object, _| object.at(&["spec", "matchingPrecedence"]).cloned().unwrap_or_default(),
+);
+
+pub const DISTINGUISHER_METHOD: ShippedColumn = column(
+    "DistinguisherMethod",
+    "`distinguisherMethod` defines how to compute the flow distinguisher for requests that match this schema. `nil` specifies that the distinguisher is disabled and thus will always be the empty string.",
+    |object, _| match object.str_at(&["spec", "distinguisherMethod", "type"]) {
+        "" => Value::from("<none>"),
+        method => Value::from(method),
+    },
+);
+
+pub const MISSING_LEVEL: ShippedColumn =
+    column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration", |object, _| {
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+        let dangling = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
+        Value::from(dangling.map_or("?", |condition| condition.str_at(&["status"])))
+    });
+
+pub const LEVEL_TYPE: ShippedColumn = column(
+    "Type",
+    "`type` indicates whether this priority level is subject to limitation on request execution.  A value of `\"Exempt\"` means that requests of this priority level are not subject to a limit (and thus are never queued) and do not detract from the capacity made available to other priority levels.  A value of `\"Limited\"` means that (a) requests of this priority level _are_ subject to limits and (b) some of the server's limited capacity is made available exclusively to this priority level. Required.",
+    |object, _| Value::from(object.str_at(&["spec", "type"])),
+);
+
+pub const CONCURRENCY_SHARES: ShippedColumn = column(
+    "NominalConcurrencyShares",
+    "`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level.",
+    |object, _| of_limited(object, &["nominalConcurrencyShares"]),
+);
+
+pub const QUEUES: ShippedColumn =
+    column("Queues", "`queues` is the number of queues for this priority level.", |object, _| {
+        of_limited(object, &["limitResponse", "queuing", "queues"])
+    });
+
+pub const HAND_SIZE: ShippedColumn = column(
+    "HandSize",
+    "`handSize` is a small positive number that configures the shuffle sharding of requests into queues.",
+    |object, _| of_limited(object, &["limitResponse", "queuing", "handSize"]),
+);
+
+pub const QUEUE_LENGTH: ShippedColumn = column(
+    "QueueLengthLimit",
+    "`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority level at a time; excess requests are rejected.",
+    |object, _| of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"]),
+);

@@ -61,8 +61,8 @@ pub fn zero(version: ApiVersion) -> Value {
 /// A body read as a definition.
 pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
     match decode(value, version) {
-        Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None },
-        Err(error) => Shaped { value: Value::object(), unknown: vec![], error: Some(error) },
+        Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
+        Err(error) => Shaped { value: Value::object(), unknown: vec![], error: Some(error), errors: vec![] },
     }
 }
 

@@ -9,7 +9,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value};
 
 /// The release whose libraries new expressions may use.
-const MINOR: u32 = 34;
+pub const MINOR: u32 = 34;
 
 /// The variables of an expression besides object, oldObject, namespaceObject and request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,19 +18,30 @@ pub struct Scope<'a> {
     pub authorizer: bool,
     /// The variables of a policy, where there are any.
     pub variables: Option<&'a [(Text, Type)]>,
+    /// Whether it makes what is to be changed.
+    pub mutations: bool,
 }
 
 impl Scope<'_> {
     /// What conditions of webhooks may use.
-    pub const WEBHOOK: Scope<'static> = Scope { params: false, authorizer: true, variables: None };
+    pub const WEBHOOK: Scope<'static> = Scope { params: false, authorizer: true, variables: None, mutations: false };
 
     pub fn environment(&self) -> Environment {
+        let env = Environment::kubernetes(MINOR).variable("object", Type::Dyn).variable("oldObject", Type::Dyn);
+        self.completed(env)
+    }
+
+    /// The same for objects of a known type.
+    pub fn environment_for(&self, object: &Arc<Decl>) -> Environment {
+        self.completed(Environment::kubernetes(MINOR).declared("object", object).declared("oldObject", object))
+    }
+
+    fn completed(&self, env: Environment) -> Environment {
         let (request, namespace) = known_types();
-        let mut env = Environment::kubernetes(MINOR)
-            .variable("object", Type::Dyn)
-            .variable("oldObject", Type::Dyn)
-            .variable("namespaceObject", namespace.clone())
-            .variable("request", request.clone());
+        let mut env = env.variable("namespaceObject", namespace.clone()).variable("request", request.clone());
+        if self.mutations {
+            env = env.with_mutations();
+        }
         if self.params {
             env = env.variable("params", Type::Dyn);
         }
@@ -82,19 +93,23 @@ fn known_types() -> &'static (Type, Type) {
     TYPES.get_or_init(|| (request_type(), namespace_type()))
 }
 
+/// The type of who somebody is.
+pub fn user_info_type() -> Type {
+    let list = Type::list(Type::String);
+    let extra = Type::map(Type::String, list.clone());
+    object("kubernetes.UserInfo", and(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]))
+}
+
 fn request_type() -> Type {
     let kind = object("kubernetes.GroupVersionKind", texts(&["group", "version", "kind"]));
     let resource = object("kubernetes.GroupVersionResource", texts(&["group", "version", "resource"]));
-    let list = Type::list(Type::String);
-    let extra = Type::map(Type::String, list.clone());
-    let user = object("kubernetes.UserInfo", and(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]));
     let plain = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
     let typed = [
         ("kind", kind.clone()),
         ("resource", resource.clone()),
         ("requestKind", kind),
         ("requestResource", resource),
-        ("userInfo", user),
+        ("userInfo", user_info_type()),
         ("dryRun", Type::Bool),
         ("options", Type::Dyn),
     ];

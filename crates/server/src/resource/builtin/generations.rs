@@ -20,6 +20,8 @@ pub struct RuntimeConfig {
     pub beta_definitions: bool,
     /// `extensions/v1beta1`.
     pub third_party_resources: bool,
+    /// `mutatingadmissionpolicies`, by their feature gate.
+    pub mutating_policies: bool,
 }
 
 impl RuntimeConfig {

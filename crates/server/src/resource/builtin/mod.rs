@@ -8,8 +8,10 @@ mod config;
 mod definition;
 mod events;
 mod expressions;
+mod flow;
 mod generations;
 mod leases;
+mod mutations;
 mod namespaces;
 mod policies;
 mod quotas;
@@ -21,7 +23,8 @@ mod third_party;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
-pub use expressions::Scope;
+pub use expressions::{MINOR, Scope, user_info_type};
+pub use flow::FLOW_GROUP;
 pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
@@ -32,7 +35,7 @@ use std::sync::Arc;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
 use schema::definition::ApiVersion;
-use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
+use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, given, non_empty};
 
 use super::version::Version;
 use super::{Conversion, Resource, Rules, group_version};
@@ -60,6 +63,8 @@ pub struct Shaped {
     pub value: Value,
     pub unknown: Vec<String>,
     pub error: Option<String>,
+    /// All of them, where several can be told apart.
+    pub errors: Vec<TypeError>,
 }
 
 /// How names of a kind are checked.
@@ -124,7 +129,7 @@ impl Shipped {
         match self.form {
             Form::Typed(shape) => {
                 let read = shape::read(object, shape);
-                Shaped { value: read.value, unknown: read.unknown, error: read.error }
+                Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
             Form::Definition(version) => definition::shape(object, version),
         }
@@ -273,7 +278,7 @@ const SELF_SUBJECT_REVIEW: Shipped = Shipped {
 };
 
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 24] = [
+pub static SHIPPED: [Shipped; 26] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,
@@ -291,6 +296,8 @@ pub static SHIPPED: [Shipped; 24] = [
     webhooks::MUTATING,
     policies::POLICY,
     policies::BINDING,
+    flow::SCHEMA,
+    flow::LEVEL,
     SELF_SUBJECT_REVIEW,
     reviews::SELF_ACCESS,
     reviews::ACCESS,
@@ -299,6 +306,18 @@ pub static SHIPPED: [Shipped; 24] = [
     reviews::TOKEN,
     definition::DEFINITION,
 ];
+
+/// The shipped kinds that are stored, each in its own form.
+pub fn stored_kinds() -> impl Iterator<Item = &'static Shipped> {
+    static THIRD_PARTY: Shipped = third_party::THIRD_PARTY_RESOURCE;
+    SHIPPED.iter().chain([&THIRD_PARTY]).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
+}
+
+/// Definitions in their older form, which others may have stored.
+pub fn beta_definition() -> &'static Shipped {
+    static BETA: Shipped = definition::BETA;
+    &BETA
+}
 
 /// Raises the generation with every change outside of metadata and status.
 fn count_generations(object: &mut Value, old: Option<&Value>) {
@@ -324,8 +343,12 @@ pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped
     let older: &[Shipped] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
     static THIRD_PARTY: [Shipped; 1] = [third_party::THIRD_PARTY_RESOURCE];
     let third_party: &'static [Shipped] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
+    static MUTATIONS: [(&Shipped, &[Shipped]); 2] =
+        [(&mutations::POLICY, &[mutations::BETA_POLICY]), (&mutations::BINDING, &[mutations::BETA_BINDING])];
+    let mutations: &[(&'static Shipped, &'static [Shipped])] = if config.mutating_policies { &MUTATIONS } else { &[] };
     let older_of = |shipped: &Shipped| if *shipped == definition::DEFINITION { older } else { &[] };
-    SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped))).collect()
+    let all = SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped)));
+    all.chain(mutations.iter().copied()).collect()
 }
 
 fn version(shipped: &'static Shipped) -> Arc<Version> {
@@ -380,6 +403,7 @@ pub fn group_priority(group: &str) -> u32 {
         "rbac.authorization.k8s.io" => 17_000,
         "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
         "coordination.k8s.io" => 16_500,
+        FLOW_GROUP => 16_100,
         _ => 1_000,
     }
 }

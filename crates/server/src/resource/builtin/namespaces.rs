@@ -18,7 +18,7 @@ pub const NAMESPACE: Shipped = Shipped {
     status: true,
     name_rule: NameRule::Label,
     returns_deleted: true,
-    selectable: &[("status.phase", &["status.phase"]), ("name", &["metadata.name"])],
+    selectable: &[("status.phase", &["status.phase"])],
     form: Form::Typed(&SHAPE),
     columns: &[columns::PHASE, columns::AGE],
     default,

@@ -29,7 +29,7 @@ static NAMED_RULE: Struct = Struct {
 
 const NAMED_RULES: Shape = Shape::List("[]v1.NamedRuleWithOperations", &Shape::Struct(&NAMED_RULE));
 
-static MATCH_RESOURCES: Struct = Struct {
+pub static MATCH_RESOURCES: Struct = Struct {
     name: "MatchResources",
     fields: &[
         non_empty("excludeResourceRules", NAMED_RULES),
@@ -40,7 +40,7 @@ static MATCH_RESOURCES: Struct = Struct {
     ],
 };
 
-static PARAM_KIND: Struct =
+pub static PARAM_KIND: Struct =
     Struct { name: "ParamKind", fields: &[non_empty("apiVersion", TEXT), non_empty("kind", TEXT)] };
 
 static VALIDATION: Struct = Struct {
@@ -53,7 +53,7 @@ static VALIDATION: Struct = Struct {
     ],
 };
 
-static VARIABLE: Struct = Struct { name: "Variable", fields: &[always("expression", TEXT), always("name", TEXT)] };
+pub static VARIABLE: Struct = Struct { name: "Variable", fields: &[always("expression", TEXT), always("name", TEXT)] };
 
 static AUDIT_ANNOTATION: Struct =
     Struct { name: "AuditAnnotation", fields: &[always("key", TEXT), always("valueExpression", TEXT)] };
@@ -99,7 +99,7 @@ static POLICY_SHAPE: Struct = Struct {
     ],
 };
 
-static PARAM_REF: Struct = Struct {
+pub static PARAM_REF: Struct = Struct {
     name: "ParamRef",
     fields: &[
         non_empty("name", TEXT),
@@ -155,7 +155,7 @@ pub const BINDING: Shipped = Shipped {
     ..KIND
 };
 
-fn default_resources(object: &mut Value, name: &str) {
+pub fn default_resources(object: &mut Value, name: &str) {
     if let Some(resources) = object.get_mut("spec").and_then(|spec| spec.get_mut(name)) {
         shared::default_match(resources, &["resourceRules", "excludeResourceRules"]);
     }
@@ -180,23 +180,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
-    one_of(spec, "failurePolicy", &path, &["Fail", "Ignore"], &mut errors);
-    let params = spec.get("paramKind").is_some();
-    if let Some(kind) = spec.get("paramKind") {
-        param_kind_errors(kind, &path.child("paramKind"), &mut errors);
-    }
-    let constraints = path.child("matchConstraints");
-    match spec.get("matchConstraints") {
-        None => errors.push(FieldError::required(&constraints, "")),
-        Some(resources) => {
-            resource_errors(resources, &constraints, &mut errors);
-            if list(resources, "resourceRules").is_empty() {
-                errors.push(FieldError::required(&constraints.child("resourceRules"), ""));
-            }
-        }
-    }
-    let scope = Scope { params, authorizer: true, variables: None };
-    shared::match_condition_errors(spec, &path, scope, &mut errors);
+    let scope = matching_errors(spec, &path, &mut errors);
     let variables = variable_types(spec, scope, &path, &mut errors);
     let scope = Scope { variables: (!list(spec, "variables").is_empty()).then_some(variables.as_slice()), ..scope };
     if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
@@ -209,6 +193,28 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     }
     annotation_errors(spec, new.str_at(&["metadata", "name"]), scope, &path, &mut errors);
     errors
+}
+
+/// The errors of what a policy is about, and what its expressions may use.
+pub fn matching_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) -> Scope<'static> {
+    one_of(spec, "failurePolicy", path, &["Fail", "Ignore"], errors);
+    let params = spec.get("paramKind").is_some();
+    if let Some(kind) = spec.get("paramKind") {
+        param_kind_errors(kind, &path.child("paramKind"), errors);
+    }
+    let constraints = path.child("matchConstraints");
+    match spec.get("matchConstraints") {
+        None => errors.push(FieldError::required(&constraints, "")),
+        Some(resources) => {
+            resource_errors(resources, &constraints, errors);
+            if list(resources, "resourceRules").is_empty() {
+                errors.push(FieldError::required(&constraints.child("resourceRules"), ""));
+            }
+        }
+    }
+    let scope = Scope { params, authorizer: true, variables: None, mutations: false };
+    shared::match_condition_errors(spec, path, scope, errors);
+    scope
 }
 
 fn param_kind_errors(kind: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -263,7 +269,12 @@ fn resource_errors(resources: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
 }
 
 /// The names and types of variables; each may use the ones before it.
-fn variable_types(spec: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) -> Vec<(Text, Type)> {
+pub fn variable_types(
+    spec: &Value,
+    scope: Scope<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) -> Vec<(Text, Type)> {
     let mut known: Vec<(Text, Type)> = vec![];
     for (path, variable) in items(spec, "variables", path) {
         let (name, expression) = (text(variable, "name"), text(variable, "expression"));
@@ -348,7 +359,15 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
 
 fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let spec = new.get("spec").unwrap_or(&empty);
+    let mut errors = binding_errors(spec);
+    action_errors(spec, &FieldPath::new("spec").child("validationActions"), &mut errors);
+    errors
+}
+
+/// The errors of what binds a policy of either kind.
+pub fn binding_errors(spec: &Value) -> Vec<FieldError> {
+    let path = FieldPath::new("spec");
     let mut errors = vec![];
     let name = text(spec, "policyName");
     if name.is_empty() {
@@ -362,7 +381,6 @@ fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     if let Some(resources) = spec.get("matchResources") {
         resource_errors(resources, &path.child("matchResources"), &mut errors);
     }
-    action_errors(spec, &path.child("validationActions"), &mut errors);
     errors
 }
 

@@ -1,14 +1,14 @@
 //! May somebody: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
 
 use machinery::selector::{FieldSelector, LabelSelector};
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 
 use crate::authorization::Attributes;
 use crate::request::{User, WriteOptions};
 use crate::verbs::{Context, Request, meta};
 
 /// The review with its answer.
-pub fn answer(
+pub async fn answer(
     context: &Context,
     request: &Request,
     mut object: Value,
@@ -24,9 +24,13 @@ pub fn answer(
         return Err(Status::invalid(&request.resource.group, "", "", &errors));
     }
     let asker = (request.resource.kind == "SelfSubjectAccessReview").then(|| request.authorized.user.clone());
-    let user = asker.unwrap_or_else(|| user_of(object.get("spec").unwrap_or(&Value::Null)));
-    let decision = context.rbac.decide(&user, &attributes(object.get("spec").unwrap_or(&Value::Null)));
+    let user = asker.unwrap_or_else(|| User::from_value(object.get("spec").unwrap_or(&Value::Null), "user"));
+    let asked = attributes(object.get("spec").unwrap_or(&Value::Null));
+    let decision = context.authorizer.decide(&user, &asked).await;
     let mut status: Value = [("allowed", Value::from(decision.allowed()))].into();
+    if decision.is_final_refusal() {
+        status.set_at(&["denied"], Value::Bool(true));
+    }
     let ignored = ignored_selectors(&object).join("; ");
     for (key, text) in [("evaluationError", ignored), ("reason", decision.reason())] {
         if !text.is_empty() {
@@ -37,27 +41,13 @@ pub fn answer(
     Ok(object)
 }
 
-fn texts(value: Option<&Value>) -> Vec<Text> {
-    value.and_then(Value::as_array).unwrap_or_default().iter().filter_map(Value::as_str).map(Text::from).collect()
-}
-
-/// The user that a review asks about.
-fn user_of(spec: &Value) -> User {
-    let extra = spec.get("extra").and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
-    User {
-        name: spec.str_at(&["user"]).into(),
-        uid: spec.str_at(&["uid"]).into(),
-        groups: texts(spec.get("groups")),
-        extra: extra.map(|(key, values)| (key.clone(), texts(Some(values)))).collect(),
-    }
-}
-
 fn attributes(spec: &Value) -> Attributes<'_> {
     if let Some(asked) = spec.get("resourceAttributes").filter(|value| !value.is_null()) {
         return Attributes {
             verb: asked.str_at(&["verb"]),
             is_resource: true,
             group: asked.str_at(&["group"]),
+            version: asked.str_at(&["version"]),
             resource: asked.str_at(&["resource"]),
             subresource: asked.str_at(&["subresource"]),
             namespace: asked.str_at(&["namespace"]),

@@ -4,12 +4,12 @@ mod access;
 mod rules;
 mod tokens;
 
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 
 use super::body::Document;
 use super::{Context, Outcome, Request, Shown};
 use crate::clock;
-use crate::request::{User, WriteOptions};
+use crate::request::WriteOptions;
 
 /// Answers a POST of a review.
 pub async fn answer(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
@@ -17,10 +17,10 @@ pub async fn answer(context: &Context, request: &Request, document: &Document) -
     let object = request.decode_object(document, options.field_validation)?;
     let answered = match request.resource.kind.as_str() {
         "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            access::answer(context, request, object, &options)?
+            access::answer(context, request, object, &options).await?
         }
         "SelfSubjectRulesReview" => rules::answer(context, request, &object)?,
-        "TokenReview" => tokens::review(context, request, object, &options)?,
+        "TokenReview" => tokens::review(context, request, object, &options).await?,
         "TokenRequest" => tokens::issue(context, request, object, &options).await?,
         _ => who_am_i(request, object),
     };
@@ -29,24 +29,6 @@ pub async fn answer(context: &Context, request: &Request, document: &Document) -
 
 fn who_am_i(request: &Request, mut object: Value) -> Value {
     object.set_at(&["metadata"], [("creationTimestamp", Value::from(clock::now_rfc3339()))].into());
-    object.set_at(&["status"], [("userInfo", user_info(&request.authorized.user))].into());
+    object.set_at(&["status"], [("userInfo", request.authorized.user.to_value("username"))].into());
     object
-}
-
-/// A user as reviews show it; what is empty is left out.
-fn user_info(user: &User) -> Value {
-    let mut info = Value::object();
-    let texts = |list: &[Text]| -> Value { list.iter().map(Value::from).collect() };
-    for (key, text) in [("username", &user.name), ("uid", &user.uid)] {
-        if !text.is_empty() {
-            info.set_at(&[key], Value::from(text));
-        }
-    }
-    if !user.groups.is_empty() {
-        info.set_at(&["groups"], texts(&user.groups));
-    }
-    for (key, values) in &user.extra {
-        info.set_at(&["extra", key], texts(values));
-    }
-    info
 }

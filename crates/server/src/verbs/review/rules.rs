@@ -11,11 +11,11 @@ pub fn answer(context: &Context, request: &Request, object: &Value) -> Result<Va
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let (rules, errors) = context.rbac.rules_of(&request.authorized.user, namespace);
+    let (rules, errors, incomplete) = context.authorizer.rules_of(&request.authorized.user, namespace);
     let resources = rules.iter().filter(|rule| !rule.resources.is_empty()).map(resource_rule);
     let paths = rules.iter().filter(|rule| !rule.urls.is_empty()).map(path_rule);
     let mut status: Value = [
-        ("incomplete", Value::Bool(false)),
+        ("incomplete", Value::Bool(incomplete)),
         ("nonResourceRules", paths.collect()),
         ("resourceRules", resources.collect()),
     ]

@@ -3,7 +3,6 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value};
 
-use super::user_info;
 use crate::authentication::Bound;
 use crate::clock;
 use crate::objects::Stored;
@@ -16,7 +15,7 @@ fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
 }
 
 /// Whose token it is, and for which of the audiences.
-pub fn review(
+pub async fn review(
     context: &Context,
     request: &Request,
     mut object: Value,
@@ -28,11 +27,11 @@ pub fn review(
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
     let audiences = texts(&object, &["spec", "audiences"]);
-    let status: Value = match context.authentication.token(&context.objects, token, &audiences) {
+    let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
         Ok(identity) => [
             ("audiences", identity.audiences.iter().map(Value::from).collect()),
             ("authenticated", Value::Bool(true)),
-            ("user", user_info(&identity.user)),
+            ("user", identity.user.to_value("username")),
         ]
         .into(),
         Err(why) => [("error", Value::from(why)), ("user", Value::object())].into(),

@@ -1,9 +1,11 @@
 //! What is measured. Each measure makes what it needs first; only what its row speaks of is timed.
 
 mod collect;
+mod commits;
 mod definitions;
 mod ownership;
 mod reads;
+mod schemas;
 mod starts;
 mod watch;
 mod writes;
@@ -21,8 +23,12 @@ use super::subject::Subject;
 pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         Measure::Restart => starts::restart(launch, http2, sizes).await,
+        Measure::RestartCrds => starts::restart_definitions(launch, http2, sizes).await,
         Measure::Idle => starts::idle(launch).await,
+        Measure::Schema => schemas::walk(sizes),
         Measure::Ownership => ownership::reapply(sizes),
+        Measure::Commits => commits::many(launch, sizes).await,
+        Measure::Commit => commits::one(launch, sizes).await,
         _ => starts::ready(launch, sizes),
     }
 }
@@ -30,9 +36,7 @@ pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes
 /// Measures of a server that runs.
 pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     match measure {
-        Measure::Ready | Measure::Restart | Measure::Idle | Measure::Ownership => {
-            Err("needs servers of its own".to_owned())
-        }
+        measure if measure.is_of_start() => Err("needs servers of its own".to_owned()),
         Measure::First => definitions::first(subject, sizes).await,
         Measure::Create => writes::create(subject, sizes).await,
         Measure::Get => reads::get(subject, sizes).await,
@@ -45,8 +49,10 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Reapply => writes::reapply(subject, sizes).await,
         Measure::Delete => writes::delete(subject, sizes).await,
         Measure::Collect => collect::collect(subject, sizes).await,
+        Measure::Big => definitions::big(subject, sizes).await,
         Measure::Crds => definitions::many(subject, sizes).await,
-        Measure::Cel => Err("needs no server".to_owned()),
+        Measure::Spread => definitions::spread(subject, sizes).await,
+        _ => Err("needs no server".to_owned()),
     }
 }
 

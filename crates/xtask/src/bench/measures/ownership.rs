@@ -27,7 +27,7 @@ impl Versions for One {
     }
 }
 
-fn timed(runs: usize, mut run: impl FnMut()) -> Samples {
+pub fn timed(runs: usize, mut run: impl FnMut()) -> Samples {
     let mut times = vec![];
     let started = Instant::now();
     for _ in 0..runs {

@@ -7,7 +7,7 @@ use super::super::process::{Launch, memory};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
-use super::super::{client::Call, fixtures};
+use super::super::{client::Call, fixtures, fixtures::Kind};
 
 /// Bytes of an object as it is sent.
 const SIZE: usize = 1000;
@@ -51,6 +51,29 @@ pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row,
     }
     let what = format!("restart with {} objects of 1 KB to ready", sizes.restart_objects);
     let mut row = Row::new(what, of_times(times), Goal::Median(Duration::from_millis(150)));
+    row.memory = memory_now;
+    Ok(row)
+}
+
+/// The same with definitions of 13 KB, of which nothing is asked.
+pub async fn restart_definitions(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
+    let server = launch.start("restart-crds")?;
+    let subject = Subject::new(server.access()?, Some(server.id()), http2)?;
+    let kinds: Vec<Kind> = (0..sizes.definitions).map(|i| subject.kind(&format!("many{i}"))).collect();
+    let make = move |i: usize| Call::post(fixtures::DEFINITIONS, fixtures::large_definition(&kinds[i]));
+    drive(&subject.client, 1, sizes.definitions, make).await?;
+    drop(subject);
+    server.stop()?;
+    let mut times = vec![];
+    let mut memory_now = None;
+    for _ in 0..sizes.starts {
+        let server = launch.start("restart-crds")?;
+        times.push(server.took);
+        memory_now = memory(server.id());
+        server.stop()?;
+    }
+    let what = format!("restart with {} definitions to ready", sizes.definitions);
+    let mut row = Row::new(what, of_times(times), Goal::Median(Duration::from_secs(1)));
     row.memory = memory_now;
     Ok(row)
 }

@@ -1,8 +1,8 @@
-//! Keys of ServiceAccount tokens: read from PEM, sign, verify, shown as a JWK (RFC 7517, 7518).
+//! Keys of tokens: read from PEM or a JWK, sign, verify, shown as a JWK (RFC 7517, 7518).
 
-use aws_lc_rs::encoding::AsDer as _;
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{self, EcdsaKeyPair, KeyPair as _, RsaKeyPair, VerificationAlgorithm};
+use aws_lc_rs::signature::{self, EcdsaKeyPair, KeyPair as _, RsaKeyPair, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use machinery::{Value, json};
@@ -11,49 +11,43 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey as Parsed;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// The algorithm of a key. A key has one, so that a token cannot choose.
+use super::Algorithm;
+
+/// What a key can sign with: RSA, or a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    Rs256,
-    Es256,
-    Es384,
-    Es512,
+pub enum Family {
+    Rsa,
+    P256,
+    P384,
+    P521,
 }
 
-impl Algorithm {
-    pub fn as_str(self) -> &'static str {
+impl Family {
+    /// The algorithm that keys of this family sign with here.
+    pub fn algorithm(self) -> Algorithm {
         match self {
-            Algorithm::Rs256 => "RS256",
-            Algorithm::Es256 => "ES256",
-            Algorithm::Es384 => "ES384",
-            Algorithm::Es512 => "ES512",
-        }
-    }
-
-    fn verification(self) -> &'static dyn VerificationAlgorithm {
-        match self {
-            Algorithm::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
-            Algorithm::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
-            Algorithm::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
-            Algorithm::Es512 => &signature::ECDSA_P521_SHA512_FIXED,
+            Family::Rsa => Algorithm::Rs256,
+            Family::P256 => Algorithm::Es256,
+            Family::P384 => Algorithm::Es384,
+            Family::P521 => Algorithm::Es512,
         }
     }
 
     /// The name of the curve.
     fn curve(self) -> &'static str {
         match self {
-            Algorithm::Rs256 => "",
-            Algorithm::Es256 => "P-256",
-            Algorithm::Es384 => "P-384",
-            Algorithm::Es512 => "P-521",
+            Family::Rsa => "",
+            Family::P256 => "P-256",
+            Family::P384 => "P-384",
+            Family::P521 => "P-521",
         }
     }
 
-    fn of_curve(oid: &str) -> Option<Algorithm> {
+    fn of_curve(oid: &str) -> Option<Family> {
         match oid {
-            "1.2.840.10045.3.1.7" => Some(Algorithm::Es256),
-            "1.3.132.0.34" => Some(Algorithm::Es384),
-            "1.3.132.0.35" => Some(Algorithm::Es512),
+            "1.2.840.10045.3.1.7" => Some(Family::P256),
+            "1.3.132.0.34" => Some(Family::P384),
+            "1.3.132.0.35" => Some(Family::P521),
             _ => None,
         }
     }
@@ -62,33 +56,54 @@ impl Algorithm {
 /// What verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    pub algorithm: Algorithm,
-    /// Unpadded base64url of the SHA-256 of the SubjectPublicKeyInfo.
+    pub family: Family,
+    /// Unpadded base64url of the SHA-256 of the SubjectPublicKeyInfo, or what the issuer calls the key.
     pub id: String,
-    /// SubjectPublicKeyInfo, DER.
+    /// SubjectPublicKeyInfo, DER; or the point of a curve, uncompressed.
     der: Vec<u8>,
 }
 
 impl PublicKey {
     fn of_der(der: &[u8]) -> Result<PublicKey, String> {
         let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| "it is no public key".to_owned())?;
-        let algorithm = match info.parsed() {
-            Ok(Parsed::RSA(_)) => Some(Algorithm::Rs256),
+        let family = match info.parsed() {
+            Ok(Parsed::RSA(_)) => Some(Family::Rsa),
             Ok(Parsed::EC(_)) => {
                 let curve = info.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
-                curve.and_then(|curve| Algorithm::of_curve(&curve.to_id_string()))
+                curve.and_then(|curve| Family::of_curve(&curve.to_id_string()))
             }
             _ => None,
         };
         use sha2::Digest as _;
         let id = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(info.raw));
-        let algorithm = algorithm.ok_or("neither an RSA key nor one of the curves P-256, P-384, P-521")?;
-        Ok(PublicKey { algorithm, id, der: info.raw.to_vec() })
+        let family = family.ok_or("neither an RSA key nor one of the curves P-256, P-384, P-521")?;
+        Ok(PublicKey { family, id, der: info.raw.to_vec() })
     }
 
-    /// Whether `signature` is that of `message` by this key.
-    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        self.algorithm.verification().verify_sig(&self.der, message, signature).is_ok()
+    /// From a member of a JSON Web Key Set; `None` for what is no key for signatures that we know.
+    pub fn of_jwk(jwk: &Value) -> Option<PublicKey> {
+        if !matches!(jwk.str_at(&["use"]), "" | "sig") {
+            return None;
+        }
+        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.str_at(&[name])).ok().filter(|bytes| !bytes.is_empty());
+        let (family, der) = match (jwk.str_at(&["kty"]), jwk.str_at(&["crv"])) {
+            ("RSA", _) => {
+                let components = RsaPublicKeyComponents { n: bytes("n")?, e: bytes("e")? };
+                let der: PublicKeyX509Der<'_> = components.as_der().ok()?;
+                (Family::Rsa, der.as_ref().to_vec())
+            }
+            ("EC", curve) => {
+                let family = [Family::P256, Family::P384, Family::P521].into_iter().find(|f| f.curve() == curve)?;
+                (family, [&[4], bytes("x")?.as_slice(), bytes("y")?.as_slice()].concat())
+            }
+            _ => return None,
+        };
+        Some(PublicKey { family, id: jwk.str_at(&["kid"]).to_owned(), der })
+    }
+
+    /// Whether `signature` is that of `message` by this key; never if the algorithm is for other keys.
+    pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        algorithm.family() == self.family && algorithm.verification().verify_sig(&self.der, message, signature).is_ok()
     }
 
     #[cfg(test)]
@@ -98,7 +113,7 @@ impl PublicKey {
 
     /// The key as a member of a JSON Web Key Set.
     pub fn to_jwk(&self) -> Value {
-        let (algorithm, id) = (self.algorithm.as_str(), self.id.as_str());
+        let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
         let parsed = SubjectPublicKeyInfo::from_der(&self.der).ok().and_then(|(_, info)| match info.parsed().ok()? {
             Parsed::RSA(key) => Some((key.modulus.to_vec(), key.exponent.to_vec())),
             Parsed::EC(point) => {
@@ -109,12 +124,12 @@ impl PublicKey {
             _ => None,
         });
         let (first, second) = parsed.unwrap_or_default();
-        if self.algorithm == Algorithm::Rs256 {
+        if self.family == Family::Rsa {
             let (n, e) = (number(&first), number(&second));
             return json!({"use": "sig", "kty": "RSA", "kid": id, "alg": algorithm, "n": n, "e": e});
         }
         let (x, y) = (URL_SAFE_NO_PAD.encode(first), URL_SAFE_NO_PAD.encode(second));
-        let curve = self.algorithm.curve();
+        let curve = self.family.curve();
         json!({"use": "sig", "kty": "EC", "kid": id, "crv": curve, "alg": algorithm, "x": x, "y": y})
     }
 }

@@ -1,10 +1,14 @@
 //! JSON Web Tokens in the compact form (RFC 7515, 7519): split, signed, verified; their claims are looked at elsewhere.
 
+mod algorithm;
+mod keys;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use machinery::{Value, json};
 
-use super::keys::{PublicKey, SigningKey};
+pub use algorithm::Algorithm;
+pub use keys::{PublicKey, SigningKey, public_keys};
 
 /// A token taken apart; nothing in it has been verified.
 pub struct Unverified<'a> {
@@ -27,27 +31,35 @@ impl<'a> Unverified<'a> {
         Some(Unverified { header: object(header)?, claims: object(claims)?, signed, signature })
     }
 
-    /// The claims, if one of the keys has signed them: that of the `kid`, or any if the token names none.
-    ///
-    /// The algorithm is the key's; a token that says another one is not looked at further.
-    pub fn verify(&self, keys: &[PublicKey]) -> Result<&Value, &'static str> {
-        let id = self.header.str_at(&["kid"]);
+    /// The key that is said to have signed it; empty if none is named.
+    pub fn key_id(&self) -> &str {
+        self.header.str_at(&["kid"])
+    }
+
+    /// How it says that it is signed.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        Algorithm::parse(self.header.str_at(&["alg"]))
+    }
+
+    /// The claims, if one of the keys has signed them: that of the `kid`, or any if the token names none. A token whose
+    /// algorithm is not for the key, or not among those allowed, is not looked at further.
+    pub fn verify(&self, keys: &[PublicKey], allowed: &[Algorithm]) -> Result<&Value, &'static str> {
+        let id = self.key_id();
         let mut candidates = keys.iter().filter(|key| id.is_empty() || key.id == id).peekable();
         if candidates.peek().is_none() {
             return Err("invalid signature, no keys found");
         }
-        let algorithm = self.header.str_at(&["alg"]);
+        let algorithm = self.algorithm().filter(|algorithm| allowed.contains(algorithm));
+        let message = self.signed.as_bytes();
         let good = self.header.get("crit").is_none()
-            && candidates.any(|key| {
-                key.algorithm.as_str() == algorithm && key.verifies(self.signed.as_bytes(), &self.signature)
-            });
+            && algorithm.is_some_and(|it| candidates.any(|key| key.verifies(it, message, &self.signature)));
         if good { Ok(&self.claims) } else { Err("go-jose/go-jose: error in cryptographic primitive") }
     }
 }
 
 /// A signed token; `None` if the key cannot sign.
 pub fn sign(claims: &Value, key: &SigningKey) -> Option<String> {
-    let (algorithm, id) = (key.public.algorithm.as_str(), key.public.id.as_str());
+    let (algorithm, id) = (key.public.family.algorithm().as_str(), key.public.id.as_str());
     let header = json!({"alg": algorithm, "kid": id});
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_json());
     let signed = format!("{}.{}", encode(&header), encode(claims));

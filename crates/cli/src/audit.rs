@@ -1,0 +1,99 @@
+//! What is recorded of requests: the flags of the audit log, under kube-apiserver's names.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use server::{Audit, AuditMode, AuditPolicy, BatchOptions, LogOptions, Remote};
+
+use crate::flags::duration;
+use crate::kubeconfig;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// When an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Blocking,
+    Batch,
+}
+
+#[derive(Args)]
+pub struct AuditFlags {
+    /// The policy (audit.k8s.io/v1 Policy) that says which requests are recorded, and how much of them.
+    #[arg(long, value_name = "FILE", help_heading = "Audit")]
+    audit_policy_file: Option<PathBuf>,
+
+    /// The file that events are written to, a line of JSON each; - for the standard output.
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
+    audit_log_path: Option<PathBuf>,
+
+    /// When an event is written: before its request goes on, or soon after.
+    #[arg(long, value_enum, default_value = "blocking", help_heading = "Audit")]
+    audit_log_mode: Mode,
+
+    /// Megabytes after which the file is put aside; 0 for any number.
+    #[arg(long, value_name = "MB", default_value_t = 100, help_heading = "Audit")]
+    audit_log_maxsize: u64,
+
+    /// Days that old files are kept; 0 for any number.
+    #[arg(long, value_name = "DAYS", default_value_t = 0, help_heading = "Audit")]
+    audit_log_maxage: u32,
+
+    /// Old files that are kept; 0 for any number.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Audit")]
+    audit_log_maxbackup: usize,
+
+    /// Compress old files.
+    #[arg(long, help_heading = "Audit")]
+    audit_log_compress: bool,
+
+    /// The kubeconfig of a webhook that events are sent to (EventList).
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
+    audit_webhook_config_file: Option<PathBuf>,
+
+    /// Events that one call sends, at most.
+    #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Audit")]
+    audit_webhook_batch_max_size: usize,
+
+    /// How long an event waits for others to be sent with.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Audit")]
+    audit_webhook_batch_max_wait: Duration,
+
+    /// Events that may wait to be sent; more are lost.
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Audit")]
+    audit_webhook_batch_buffer_size: usize,
+}
+
+impl AuditFlags {
+    /// The error is one line that names the flag.
+    pub fn audit(&self) -> Result<Audit, String> {
+        let Some(path) = &self.audit_policy_file else { return Ok(Audit::default()) };
+        let wrong = |why: String| format!("--audit-policy-file: {}: {why}", path.display());
+        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let policy = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
+        let mut audit = Audit::new(AuditPolicy::parse(&policy).map_err(wrong)?);
+        if let Some(path) = &self.audit_log_path {
+            let options = LogOptions {
+                path: path.clone(),
+                mode: if self.audit_log_mode == Mode::Batch { AuditMode::Batch } else { AuditMode::Blocking },
+                size_max: self.audit_log_maxsize << 20,
+                age_max: DAY * self.audit_log_maxage,
+                backups_max: self.audit_log_maxbackup,
+                compress: self.audit_log_compress,
+            };
+            audit.log(options).map_err(|why| format!("--audit-log-path: {why}"))?;
+        }
+        if let Some(path) = &self.audit_webhook_config_file {
+            let named = |why: String| format!("--audit-webhook-config-file: {why}");
+            let remote = Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)?;
+            let options = BatchOptions {
+                size_max: self.audit_webhook_batch_max_size,
+                wait_max: self.audit_webhook_batch_max_wait,
+                buffer: self.audit_webhook_batch_buffer_size,
+            };
+            audit.webhook(remote, options);
+        }
+        Ok(audit)
+    }
+}

@@ -1,0 +1,50 @@
+//! From the flags to etcd.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::flags::Etcd;
+
+/// The variable of the password, where no file is named.
+const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The store that flags describe. Nothing is asked of it yet.
+pub fn store(flags: &Etcd) -> Result<store_etcd::Etcd, String> {
+    if flags.etcd_servers.is_empty() {
+        return Err("--storage etcd: needs --etcd-servers".to_owned());
+    }
+    let options = store_etcd::Options {
+        servers: flags.etcd_servers.clone(),
+        prefix: flags.etcd_prefix.clone(),
+        authority: flags.etcd_cafile.as_deref().map(read).transpose()?,
+        identity: match (&flags.etcd_certfile, &flags.etcd_keyfile) {
+            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            _ => None,
+        },
+        credentials: credentials(flags)?,
+    };
+    store_etcd::Etcd::new(&options)
+}
+
+/// The same as a server uses it.
+pub fn storage(flags: &Etcd) -> Result<server::Storage, String> {
+    let prefix = store_etcd::normalise(&flags.etcd_prefix);
+    Ok(server::upstream_storage(Arc::new(store(flags)?), &prefix))
+}
+
+fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>, String> {
+    let Some(user) = flags.etcd_username.clone() else { return Ok(None) };
+    let password = match &flags.etcd_password_file {
+        Some(path) => {
+            let text = String::from_utf8(read(path)?).map_err(|_| format!("{} is no text", path.display()))?;
+            text.trim_end_matches(['\r', '\n']).to_owned()
+        }
+        None => std::env::var(PASSWORD)
+            .map_err(|_| format!("--etcd-username: needs --etcd-password-file or the variable {PASSWORD}"))?,
+    };
+    Ok(Some(store_etcd::Credentials { user, password }))
+}

@@ -1,0 +1,304 @@
+//! Who may come in: the flags of authentication and authorization, under kube-apiserver's names, and what they stand for.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use machinery::{Value, json};
+use server::{
+    AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, ProxyHeaders,
+    Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
+};
+
+use crate::flags::duration;
+use crate::kubeconfig;
+
+/// Who is asked whether somebody may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    #[value(name = "RBAC")]
+    Rbac,
+    #[value(name = "Webhook")]
+    Webhook,
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    #[value(name = "AlwaysDeny")]
+    AlwaysDeny,
+}
+
+#[derive(Args)]
+pub struct IdentityFlags {
+    /// More authorities whose client certificates are accepted, PEM.
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// A file of bearer tokens, lines of: token,user,uid,"group1,group2".
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    token_auth_file: Option<PathBuf>,
+
+    /// Whether requests without credentials are let in, as system:anonymous.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Authentication")]
+    anonymous_auth: bool,
+
+    /// An AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of tokens, and for which paths requests
+    /// without credentials are let in. An issuer may have jwksFile, a file of its keys, in place of discovery.
+    #[arg(long, value_name = "FILE", conflicts_with = "oidc_issuer_url", help_heading = "Authentication")]
+    authentication_config: Option<PathBuf>,
+
+    /// An issuer of tokens as OpenID Connect has it, https://…; needs --oidc-client-id.
+    #[arg(long, value_name = "URL", requires = "oidc_client_id", help_heading = "Authentication")]
+    oidc_issuer_url: Option<String>,
+
+    /// Who tokens of the issuer must be for.
+    #[arg(long, value_name = "ID", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    oidc_client_id: Option<String>,
+
+    /// The authority that has signed the issuer's certificate, PEM [default: those of the system].
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    oidc_ca_file: Option<PathBuf>,
+
+    /// The issuer's keys, a JSON Web Key Set [default: found by discovery].
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    oidc_jwks_file: Option<PathBuf>,
+
+    /// The claim that is the user's name.
+    #[arg(long, value_name = "CLAIM", default_value = "sub", help_heading = "Authentication")]
+    oidc_username_claim: String,
+
+    /// What goes before the name; - for nothing [default: the issuer and #, nothing for the claim email].
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
+    oidc_username_prefix: String,
+
+    /// The claim that is the user's groups.
+    #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    oidc_groups_claim: Option<String>,
+
+    /// What goes before each group.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
+    oidc_groups_prefix: String,
+
+    /// A claim that tokens must have, with its value; can be repeated.
+    #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',', help_heading = "Authentication")]
+    oidc_required_claim: Vec<String>,
+
+    /// How tokens may be signed: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "RS256",
+        help_heading = "Authentication"
+    )]
+    oidc_signing_algs: Vec<String>,
+
+    /// The kubeconfig of a webhook that is asked whose token it is (TokenReview).
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    authentication_token_webhook_config_file: Option<PathBuf>,
+
+    /// The version of its reviews: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse, help_heading = "Authentication")]
+    authentication_token_webhook_version: ReviewVersion,
+
+    /// How long its answers are good for.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, help_heading = "Authentication")]
+    authentication_token_webhook_cache_ttl: Duration,
+
+    /// The authority of proxies that say in headers who asks, PEM; without it the headers mean nothing.
+    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    pub requestheader_client_ca_file: Option<PathBuf>,
+
+    /// The common names that such a proxy's certificate may have [default: any].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
+    pub requestheader_allowed_names: Vec<String>,
+
+    /// The headers of the user's name, the first that is there.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "X-Remote-User",
+        help_heading = "Authentication"
+    )]
+    requestheader_username_headers: Vec<String>,
+
+    /// The headers of the user's uid.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "X-Remote-Uid",
+        help_heading = "Authentication"
+    )]
+    requestheader_uid_headers: Vec<String>,
+
+    /// The headers of the user's groups.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "X-Remote-Group",
+        help_heading = "Authentication"
+    )]
+    requestheader_group_headers: Vec<String>,
+
+    /// What headers of the user's extra begin with.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "X-Remote-Extra-",
+        help_heading = "Authentication"
+    )]
+    requestheader_extra_headers_prefix: Vec<String>,
+
+    /// Who is asked whether somebody may, in this order; the first that has an opinion decides.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE,...",
+        value_delimiter = ',',
+        default_value = "RBAC",
+        help_heading = "Authorization"
+    )]
+    authorization_mode: Vec<Mode>,
+
+    /// The kubeconfig of the webhook of mode Webhook (SubjectAccessReview).
+    #[arg(long, value_name = "FILE", help_heading = "Authorization")]
+    authorization_webhook_config_file: Option<PathBuf>,
+
+    /// The version of its reviews: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse, help_heading = "Authorization")]
+    authorization_webhook_version: ReviewVersion,
+
+    /// How long what it allowed is good for.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Authorization")]
+    authorization_webhook_cache_authorized_ttl: Duration,
+
+    /// How long what it did not allow is good for.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Authorization")]
+    authorization_webhook_cache_unauthorized_ttl: Duration,
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn decode(path: &Path) -> Result<Value, String> {
+    let decoded = machinery::yaml::decode(read(path)?.as_bytes());
+    decoded.map(|decoded| decoded.value).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
+    let named = |why: String| format!("{flag}: {why}");
+    Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)
+}
+
+impl IdentityFlags {
+    /// Everything but tokens of ServiceAccounts. The error is one line that names the flag.
+    pub fn authentication(&self) -> Result<Authentication, String> {
+        let tokens = self.token_auth_file.as_deref().map(read).transpose()?.unwrap_or_default();
+        let tokens = StaticTokens::parse(&tokens).map_err(|why| format!("--token-auth-file: {why}"))?;
+        let configuration = self.configuration()?;
+        let anonymous = configuration.anonymous.unwrap_or(Anonymous { enabled: self.anonymous_auth, paths: vec![] });
+        let reviewer = match &self.authentication_token_webhook_config_file {
+            Some(path) => Some(TokenReviewer::new(
+                remote("--authentication-token-webhook-config-file", path)?,
+                self.authentication_token_webhook_version,
+                self.authentication_token_webhook_cache_ttl,
+            )),
+            None => None,
+        };
+        let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        let proxy = ProxyHeaders {
+            username: lower(&self.requestheader_username_headers),
+            uid: lower(&self.requestheader_uid_headers),
+            groups: lower(&self.requestheader_group_headers),
+            extra: lower(&self.requestheader_extra_headers_prefix),
+        };
+        let issuers = configuration.issuers;
+        Ok(Authentication { proxy, tokens, issuers, reviewer, anonymous, ..Authentication::default() })
+    }
+
+    /// The structured configuration: of the file, or what the flags of one issuer stand for.
+    fn configuration(&self) -> Result<AuthenticationConfiguration, String> {
+        let algorithm =
+            |name: &String| Algorithm::parse(name).ok_or_else(|| format!("--oidc-signing-algs: {name:?} is not known"));
+        if let Some(path) = &self.authentication_config {
+            let value = with_key_sets(decode(path)?, path.parent().unwrap_or(Path::new(".")))?;
+            return AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
+                .map_err(|why| format!("--authentication-config: {why}"));
+        }
+        let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, String>>()?;
+        AuthenticationConfiguration::parse(&self.issuer()?, &algorithms)
+            .map_err(|why| format!("--oidc-issuer-url: {why}"))
+    }
+
+    fn issuer(&self) -> Result<Value, String> {
+        let mut configuration =
+            json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"});
+        let Some(url) = &self.oidc_issuer_url else { return Ok(configuration) };
+        let audience = self.oidc_client_id.clone().unwrap_or_default();
+        let mut issuer = json!({"url": (url.clone()), "audiences": [audience]});
+        if let Some(path) = &self.oidc_ca_file {
+            issuer.set_at(&["certificateAuthority"], Value::from(read(path)?));
+        }
+        if let Some(path) = &self.oidc_jwks_file {
+            issuer.set_at(&["jwks"], decode(path)?);
+        }
+        let claim = &self.oidc_username_claim;
+        let prefix = match self.oidc_username_prefix.as_str() {
+            "-" => String::new(),
+            "" if claim != "email" => format!("{url}#"),
+            prefix => prefix.to_owned(),
+        };
+        let mut mappings = json!({"username": {"claim": (claim.clone()), "prefix": prefix}});
+        if let Some(claim) = &self.oidc_groups_claim {
+            let prefix = self.oidc_groups_prefix.clone();
+            mappings.set_at(&["groups"], json!({"claim": (claim.clone()), "prefix": prefix}));
+        }
+        let rule = |text: &String| {
+            let (claim, value) = text.split_once('=').ok_or("--oidc-required-claim: wanted CLAIM=VALUE")?;
+            Ok(json!({"claim": (claim.to_owned()), "requiredValue": (value.to_owned())}))
+        };
+        let rules: Value = self.oidc_required_claim.iter().map(rule).collect::<Result<Vec<_>, String>>()?.into();
+        let entry = json!({"issuer": issuer, "claimMappings": mappings, "claimValidationRules": rules});
+        configuration.set_at(&["jwt"], json!([entry]));
+        Ok(configuration)
+    }
+
+    /// Who is asked whether somebody may. The error is one line that names the flag.
+    pub fn authorization(&self) -> Result<Vec<AuthorizationMode>, String> {
+        self.authorization_mode.iter().map(|mode| self.mode(*mode)).collect()
+    }
+
+    fn mode(&self, mode: Mode) -> Result<AuthorizationMode, String> {
+        Ok(match mode {
+            Mode::Rbac => AuthorizationMode::Rbac,
+            Mode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
+            Mode::AlwaysDeny => AuthorizationMode::AlwaysDeny,
+            Mode::Webhook => {
+                let flag = "--authorization-webhook-config-file";
+                let path = self.authorization_webhook_config_file.as_deref();
+                let path = path.ok_or_else(|| format!("--authorization-mode: Webhook needs {flag}"))?;
+                let remember = Remember {
+                    allowed: self.authorization_webhook_cache_authorized_ttl,
+                    refused: self.authorization_webhook_cache_unauthorized_ttl,
+                };
+                let version = self.authorization_webhook_version;
+                AuthorizationMode::Webhook(Box::new(AccessReviewer::new(remote(flag, path)?, version, remember)))
+            }
+        })
+    }
+}
+
+/// The configuration with the key sets of the files that its issuers name.
+fn with_key_sets(mut configuration: Value, directory: &Path) -> Result<Value, String> {
+    let issuers = configuration.get_mut("jwt").and_then(Value::as_array_mut);
+    for entry in issuers.into_iter().flatten() {
+        if let Some(file) = entry.remove_at(&["issuer", "jwksFile"]) {
+            let set = decode(&directory.join(file.as_str().unwrap_or_default()))?;
+            entry.set_at(&["issuer", "jwks"], set);
+        }
+    }
+    Ok(configuration)
+}

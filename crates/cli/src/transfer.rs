@@ -1,0 +1,83 @@
+//! `pintle export` and `pintle import`: all objects, from one engine to another.
+
+use std::io::{Read as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use server::transfer::{self, Carried};
+use server::{Layout, Storage};
+
+use crate::etcd;
+use crate::flags::Transfer;
+
+const STANDARD: &str = "-";
+
+/// Says how far it is, beside what is exported to the standard output.
+fn told(carried: Carried) {
+    eprintln!("{} of {} objects", carried.objects, carried.of);
+}
+
+/// A new file that others can't read: there are secrets in it.
+fn create(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))
+}
+
+/// Writes the file, and says what is in it. The error is one line.
+pub fn export(task: &Transfer) -> Result<(), String> {
+    let with_name = |error: std::io::Error| format!("cannot write {}: {error}", task.file.display());
+    let (snapshot, layout) = match task.etcd.etcd_servers.is_empty() {
+        true => (store::snapshot(&task.place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
+        false => {
+            let latest =
+                runtime()?.block_on(async { etcd::store(&task.etcd)?.latest().await.map_err(|e| e.to_string()) });
+            (latest?, etcd::storage(&task.etcd)?.layout)
+        }
+    };
+    let layout = task.encryption.to_layout(layout)?;
+    let carried = match task.file == Path::new(STANDARD) {
+        true => transfer::export(&snapshot, &layout, &mut std::io::stdout().lock(), &mut told)?,
+        false => {
+            let mut file = std::io::BufWriter::new(create(&task.file).map_err(with_name)?);
+            let carried = transfer::export(&snapshot, &layout, &mut file, &mut told)?;
+            file.into_inner().map_err(|error| with_name(error.into_error()))?.sync_all().map_err(with_name)?;
+            carried
+        }
+    };
+    eprintln!("{} holds {} objects at revision {}", task.file.display(), carried.objects, carried.revision);
+    Ok(())
+}
+
+/// Fills a store from the file, and says what it holds. The error is one line.
+pub fn import(task: &Transfer) -> Result<(), String> {
+    let with_name = |error: std::io::Error| format!("cannot read {}: {error}", task.file.display());
+    let mut file = vec![];
+    match task.file == Path::new(STANDARD) {
+        true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(with_name)?),
+        false => file = std::fs::read(&task.file).map_err(with_name)?,
+    }
+    let runtime = runtime()?;
+    let carried = match task.etcd.etcd_servers.is_empty() {
+        true => {
+            let holder = format!("pintle import with process id {}", std::process::id());
+            let store = store::Embedded::open(&task.place.data_dir, &holder, store::Options::default());
+            let storage = Storage::own(Arc::new(store.map_err(|error| error.to_string())?));
+            let storage = task.encryption.apply(storage)?;
+            runtime.block_on(transfer::import(&file, &storage, &mut told))?
+        }
+        false => runtime.block_on(async {
+            // who is not there is told, and not waited for
+            etcd::store(&task.etcd)?.check().await.map_err(|error| error.to_string())?;
+            let storage = task.encryption.apply(etcd::storage(&task.etcd)?)?;
+            transfer::import(&file, &storage, &mut told).await
+        })?,
+    };
+    let said = format!("{} objects are imported and compared, up to revision {}", carried.objects, carried.revision);
+    let _ = writeln!(std::io::stdout(), "{said}");
+    Ok(())
+}

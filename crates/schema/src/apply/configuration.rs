@@ -1,0 +1,96 @@
+//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962; api-machinery 26.2).
+
+use super::typed::{Duplicates, errors_text, merge, validate};
+use super::types::{Part, TypeId, TypeSchema};
+use super::{MANAGED_FIELDS, list_of};
+use machinery::Value;
+
+/// `object` with `configuration` merged in as an apply would, but for ownership. Nothing that is atomic may be in the
+/// configuration, since the rest of it would be lost. The error is one line.
+pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Value) -> Result<Value, String> {
+    let check = |value: &Value, duplicates, what: &str| {
+        validate(types, value, duplicates)
+            .map_err(|errors| format!("failed to convert {what} to typed object: {}", errors_text(&errors)))
+    };
+    check(object, Duplicates::Allowed, "original object")?;
+    check(configuration, Duplicates::Refused, "patch object")?;
+    let mut found = vec![];
+    atomic(types, types.root(), configuration, "", &mut found);
+    if !found.is_empty() {
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            found.join(", ")
+        ));
+    }
+    let mut merged = merge(types, object, configuration)
+        .map_err(|errors| format!("failed to merge patch: {}", errors_text(&errors)))?;
+    // owners are looked after elsewhere, and no part of the merge
+    if let Some(owners) = list_of(object) {
+        merged.set_at(&MANAGED_FIELDS, owners.clone());
+    }
+    Ok(merged)
+}
+
+/// The paths of what is atomic.
+fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &str, found: &mut Vec<String>) {
+    match (types.atom(id).part_of(value), value) {
+        (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.push(path.to_owned()),
+        (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.push(path.to_owned()),
+        (Some(Part::Map(map)), Value::Object(members)) => {
+            for (name, member) in members.iter() {
+                if let Some(child) = map.child(name) {
+                    atomic(types, child, member, &format!("{path}.{name}"), found);
+                }
+            }
+        }
+        (Some(Part::List(list)), Value::Array(items)) => {
+            for (i, item) in items.iter().enumerate() {
+                atomic(types, list.element, item, &format!("{path}[{i}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn configurations_are_merged() {
+        let schema = json!({
+            "type": "object", "properties": {
+                "metadata": {"type": "object"},
+                "spec": {"type": "object", "properties": {
+                    "a": {"type": "string"}, "plain": {"type": "array", "items": {"type": "string"}},
+                    "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+                    "byName": {
+                        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                        "items": {"type": "object", "properties": {"name": {"type": "string"}, "v": {"type": "string"}}}
+                    }
+                }}
+            }
+        });
+        let types = TypeSchema::compile(&schema);
+        let object = json!({
+            "metadata": {"name": "n", "managedFields": [{"manager": "m"}], "labels": {"l": "1"}},
+            "spec": {"a": "1", "byName": [{"name": "x", "v": "1"}]}
+        });
+        let configuration = json!({
+            "metadata": {"labels": {"k": "2"}}, "spec": {"a": "2", "byName": [{"name": "y", "v": "2"}]}
+        });
+        let merged = merge_configuration(&types, &object, &configuration).unwrap();
+        let wanted = json!({
+            "metadata": {"labels": {"k": "2", "l": "1"}, "managedFields": [{"manager": "m"}], "name": "n"},
+            "spec": {"a": "2", "byName": [{"name": "x", "v": "1"}, {"name": "y", "v": "2"}]}
+        });
+        assert_eq!(merged, wanted, "{}", merged.to_json());
+        let refused = |configuration: Value| merge_configuration(&types, &object, &configuration).unwrap_err();
+        assert_eq!(
+            refused(json!({"spec": {"plain": ["x"], "whole": {}}})),
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.plain, .spec.whole"
+        );
+        assert!(refused(json!({"spec": {"unknown": 1}})).contains("field not declared in schema"));
+    }
+}

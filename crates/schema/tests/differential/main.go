@@ -1,0 +1,124 @@
+// Answers questions about patterns, paths and numbers, a line of JSON each, as Go and the libraries of Kubernetes do.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"sort"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+type question struct {
+	Pattern *string
+	Path    *string
+	Number  *string
+	Texts   []string
+	Objects []json.RawMessage
+	Schemas []json.RawMessage
+}
+
+func main() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<24)
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for lines.Scan() {
+		var q question
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			panic(err)
+		}
+		answer, err := json.Marshal(answerTo(q))
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(out, "%s\n", answer)
+	}
+}
+
+func answerTo(q question) any {
+	switch {
+	case q.Pattern != nil:
+		return pattern(*q.Pattern, q.Texts)
+	case q.Path != nil:
+		return path(*q.Path, q.Objects)
+	default:
+		return number(*q.Number, q.Schemas)
+	}
+}
+
+// The error, or for every text the places of all groups of all matches.
+func pattern(text string, texts []string) any {
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return err.Error()
+	}
+	found := []any{}
+	for _, text := range texts {
+		found = append(found, compiled.FindAllStringSubmatchIndex(text, -1))
+	}
+	return found
+}
+
+// The error, or for every object what is found in it, in the order of its JSON: members of maps come in any.
+func path(text string, objects []json.RawMessage) any {
+	compiled := jsonpath.New("test").AllowMissingKeys(true)
+	if err := compiled.Parse("{" + text + "}"); err != nil {
+		return err.Error()
+	}
+	found := []any{}
+	for _, raw := range objects {
+		var object map[string]any
+		if err := utiljson.Unmarshal(raw, &object); err != nil {
+			panic(err)
+		}
+		results, err := compiled.FindResults(object)
+		if err != nil {
+			found = append(found, "failed")
+			continue
+		}
+		texts := []string{}
+		if len(results) > 0 {
+			for _, value := range results[0] {
+				text, _ := json.Marshal(value.Interface())
+				texts = append(texts, string(text))
+			}
+		}
+		sort.Strings(texts)
+		found = append(found, texts)
+	}
+	return found
+}
+
+// How a number is read, shown and written, and what each schema says of it.
+func number(text string, schemas []json.RawMessage) any {
+	var object map[string]any
+	if err := utiljson.Unmarshal([]byte(`{"n":`+text+`}`), &object); err != nil {
+		return "refused"
+	}
+	value := object["n"]
+	written, _ := json.Marshal(value)
+	said := []any{}
+	for _, raw := range schemas {
+		property := spec.Schema{}
+		if err := json.Unmarshal(raw, &property); err != nil {
+			panic(err)
+		}
+		schema := &spec.Schema{SchemaProps: spec.SchemaProps{
+			Type: []string{"object"}, Properties: map[string]spec.Schema{"n": property}}}
+		texts := []string{}
+		for _, err := range validate.NewSchemaValidator(schema, nil, "", strfmt.Default).Validate(object).Errors {
+			texts = append(texts, err.Error())
+		}
+		sort.Strings(texts)
+		said = append(said, texts)
+	}
+	return map[string]any{"type": fmt.Sprintf("%T", value), "shown": fmt.Sprint(value), "written": string(written), "said": said}
+}

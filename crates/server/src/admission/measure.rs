@@ -1,0 +1,32 @@
+//! How long steps take, and what they refuse (api-machinery 18.3).
+
+use machinery::Status;
+use tokio::time::Instant;
+
+use super::Operation;
+use crate::clock;
+use crate::metrics::{AdmissionStep, METRICS};
+
+/// A step that runs.
+pub struct Step {
+    /// None for all steps of a type.
+    plugin: Option<&'static str>,
+    /// `admit` or `validate`.
+    kind: &'static str,
+    operation: Operation,
+    began: Instant,
+}
+
+impl Step {
+    pub fn begin(plugin: impl Into<Option<&'static str>>, kind: &'static str, operation: Operation) -> Step {
+        Step { plugin: plugin.into(), kind, operation, began: clock::instant() }
+    }
+
+    /// Counts what it has come to.
+    pub fn end<T>(self, result: Result<T, Status>) -> Result<T, Status> {
+        let rejected = if result.is_err() { "true" } else { "false" };
+        let step = AdmissionStep { r#type: self.kind, operation: self.operation.as_str(), rejected };
+        METRICS.admission.stepped(self.plugin, step, self.began.elapsed());
+        result
+    }
+}

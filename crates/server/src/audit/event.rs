@@ -1,0 +1,230 @@
+//! Events of audit.k8s.io/v1: what is known of a request, stage by stage.
+
+use std::net::IpAddr;
+
+use machinery::{Map, Status, Text, Value, time};
+
+use super::policy::Level;
+use crate::limits;
+use crate::request::{RequestInfo, User};
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    RequestReceived,
+    ResponseStarted,
+    ResponseComplete,
+    Panic,
+}
+
+impl Stage {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::RequestReceived => "RequestReceived",
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+            Stage::Panic => "Panic",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Stage> {
+        [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic]
+            .into_iter()
+            .find(|stage| stage.as_str() == text)
+    }
+}
+
+/// What is asked, by whom and from where.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub id: &'a str,
+    /// Path and query as they were sent.
+    pub uri: &'a str,
+    pub info: &'a RequestInfo,
+    pub user: &'a User,
+    pub agent: &'a str,
+    pub sources: &'a [IpAddr],
+}
+
+impl<'a> Subject<'a> {
+    #[cfg(test)]
+    pub fn test(user: &'a User, info: &'a RequestInfo) -> Subject<'a> {
+        Subject { id: "id", uri: &info.path, info, user, agent: "", sources: &[] }
+    }
+}
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub struct Record {
+    /// The members that don't change, in their order.
+    known: Map,
+    object: Map,
+    received: String,
+    pub impersonated: Option<Value>,
+    annotations: Map,
+    request: Option<Value>,
+    pub response: Option<Value>,
+    status: Option<Value>,
+    pub message: String,
+    pub code: u16,
+}
+
+impl Record {
+    pub fn new(subject: &Subject<'_>, level: Level, received_micros: i64) -> Record {
+        let info = subject.info;
+        let verb = match info.is_resource {
+            true => info.verb.as_str().to_owned(),
+            false => info.method.as_str().to_ascii_lowercase(),
+        };
+        let mut end = subject.agent.len().min(limits::AUDIT_AGENT_BYTES_MAX);
+        while !subject.agent.is_char_boundary(end) {
+            end -= 1;
+        }
+        let cut = if end < subject.agent.len() { "...TRUNCATED" } else { "" };
+        let mut known = Map::new();
+        for (key, value) in [
+            ("kind", Value::from("Event")),
+            ("apiVersion", Value::from("audit.k8s.io/v1")),
+            ("level", Value::from(level.as_str())),
+            ("auditID", Value::from(subject.id)),
+            ("requestURI", Value::from(subject.uri)),
+            ("verb", Value::from(verb)),
+            ("user", subject.user.to_value("username")),
+            ("sourceIPs", subject.sources.iter().map(|source| Value::from(source.to_string())).collect()),
+            ("userAgent", Value::from(format!("{}{cut}", &subject.agent[..end]))),
+        ] {
+            if value != Value::from("") && value != Value::Array(vec![]) {
+                known.insert(key, value);
+            }
+        }
+        let mut object = Map::new();
+        if info.is_resource {
+            for (key, text) in [
+                ("resource", &info.resource),
+                ("namespace", &info.namespace),
+                ("name", &info.name),
+                ("apiGroup", &info.group),
+                ("apiVersion", &info.version),
+                ("subresource", &info.subresource),
+            ] {
+                if !text.is_empty() {
+                    object.insert(key, Value::from(text));
+                }
+            }
+        }
+        Record {
+            known,
+            object,
+            received: time::rfc3339_micro(received_micros),
+            impersonated: None,
+            annotations: Map::new(),
+            request: None,
+            response: None,
+            status: None,
+            message: String::new(),
+            code: 0,
+        }
+    }
+
+    pub fn annotate(&mut self, key: Text, value: Text) {
+        if self.annotations.get(&key).is_none() {
+            self.annotations.insert(key, Value::String(value));
+        }
+    }
+
+    /// The body; an object says what the path does not.
+    pub fn request(&mut self, object: Value, is_object: bool) {
+        for member in ["name", "namespace", "uid", "resourceVersion"] {
+            let text = object.str_at(&["metadata", member]);
+            if is_object && !self.object.is_empty() && !text.is_empty() && self.object.get(member).is_none() {
+                self.object.insert(member, Value::from(text));
+            }
+        }
+        self.request = Some(object);
+    }
+
+    pub fn status(&mut self, status: &Status) {
+        self.code = status.code;
+        let mut shown = status.to_value();
+        shown.remove_at(&["kind"]);
+        shown.remove_at(&["apiVersion"]);
+        shown.set_at(&["metadata"], Value::object());
+        self.status = Some(shown);
+    }
+
+    pub fn panicked(&mut self) {
+        self.code = 500;
+        let told = [("metadata", Value::object()), ("status", Value::from("Failure")), ("code", Value::Int(500))];
+        let mut status: Value = told.into();
+        status.set_at(&["message"], Value::from("APIServer panic'd"));
+        status.set_at(&["reason"], Value::from("InternalError"));
+        self.status = Some(status);
+    }
+
+    /// The event of a stage.
+    pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
+        let mut out = self.known.clone();
+        out.insert("stage", Value::from(stage.as_str()));
+        if let Some(user) = &self.impersonated {
+            out.insert("impersonatedUser", user.clone());
+        }
+        if !self.object.is_empty() {
+            out.insert("objectRef", Value::Object(self.object.clone()));
+        }
+        if stage != Stage::RequestReceived {
+            let mut status = self.status.clone().unwrap_or_else(|| [("metadata", Value::object())].into());
+            if !self.message.is_empty() {
+                status.set_at(&["message"], Value::from(self.message.as_str()));
+            }
+            status.set_at(&["code"], Value::Int(i64::from(self.code)));
+            out.insert("responseStatus", status);
+            for (key, object) in [("requestObject", &self.request), ("responseObject", &self.response)] {
+                if let Some(object) = object {
+                    out.insert(key, object.clone());
+                }
+            }
+        }
+        out.insert("requestReceivedTimestamp", Value::from(self.received.as_str()));
+        out.insert("stageTimestamp", Value::from(time::rfc3339_micro(now_micros)));
+        if !self.annotations.is_empty() {
+            out.insert("annotations", Value::Object(self.annotations.clone()));
+        }
+        Value::Object(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn an_event_says_what_is_known() {
+        let user = User { name: "ann".into(), groups: vec!["g".into()], ..User::default() };
+        let info = RequestInfo::parse(&http::Method::POST, "/apis/g.io/v1/namespaces/n/boats", "dryRun=All");
+        let sources = ["10.0.0.1".parse().unwrap()];
+        let subject = Subject { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
+        let mut record = Record::new(&subject, Level::Request, 1_000_000);
+        record.request(json!({"metadata": {"name": "b", "namespace": "n"}}), true);
+        record.annotate("k".into(), "first".into());
+        record.annotate("k".into(), "second".into());
+        record.status(&Status::not_found("g.io", "boats", "b"));
+        let event = record.event(Stage::ResponseComplete, 1_000_001);
+        let wanted = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "auditID": "i", "requestURI": "/x?y",
+            "verb": "create", "user": {"username": "ann", "groups": ["g"]}, "sourceIPs": ["10.0.0.1"], "userAgent": "a/1",
+            "stage": "ResponseComplete",
+            "objectRef": {"resource": "boats", "namespace": "n", "apiGroup": "g.io", "apiVersion": "v1", "name": "b"},
+            "responseStatus": {
+                "metadata": {}, "status": "Failure", "message": "boats.g.io \"b\" not found", "reason": "NotFound",
+                "details": {"name": "b", "group": "g.io", "kind": "boats"}, "code": 404
+            },
+            "requestObject": {"metadata": {"name": "b", "namespace": "n"}},
+            "requestReceivedTimestamp": "1970-01-01T00:00:01.000000Z", "stageTimestamp": "1970-01-01T00:00:01.000001Z",
+            "annotations": {"k": "first"}
+        });
+        assert_eq!(event, wanted, "{}", event.to_json());
+        let early = record.event(Stage::RequestReceived, 1);
+        assert!(early.get("responseStatus").is_none() && early.get("requestObject").is_none());
+    }
+}

@@ -1,0 +1,264 @@
+//! The log of events: a line of JSON each, in a file that is put aside when it is large.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::metrics::METRICS;
+use crate::{clock, limits, task};
+
+/// When an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Before its request goes on.
+    Blocking,
+    /// Soon; lost if there are too many.
+    Batch,
+}
+
+/// The file and its bounds; 0 for none.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// `-` for the standard output.
+    pub path: PathBuf,
+    pub mode: Mode,
+    /// Bytes that a file may have.
+    pub size_max: u64,
+    /// How long old files are kept.
+    pub age_max: Duration,
+    /// How many old files are kept.
+    pub backups_max: usize,
+    /// Whether old files are compressed.
+    pub compress: bool,
+}
+
+enum Entry {
+    Line(Vec<u8>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Writes lines.
+pub struct Log {
+    file: Arc<Mutex<Rotating>>,
+    queue: Option<Queue>,
+}
+
+/// Lines that wait, and their other end until it is taken.
+struct Queue {
+    sender: mpsc::Sender<Entry>,
+    receiver: Mutex<Option<mpsc::Receiver<Entry>>>,
+}
+
+impl Log {
+    pub fn open(options: LogOptions) -> Result<Log, String> {
+        let queue = (options.mode == Mode::Batch).then(|| mpsc::channel(limits::AUDIT_BUFFER_EVENTS));
+        let failed = |error: io::Error| format!("cannot write {}: {error}", options.path.display());
+        let file = Arc::new(Mutex::new(Rotating::open(options.clone()).map_err(failed)?));
+        let queue = queue.map(|(sender, receiver)| Queue { sender, receiver: Mutex::new(Some(receiver)) });
+        Ok(Log { file, queue })
+    }
+
+    /// Begins to write what is queued.
+    pub fn start(&self) {
+        let Some(queue) = &self.queue else { return };
+        let Some(mut receiver) = queue.receiver.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let file = self.file.clone();
+        task::spawn("audit log", async move {
+            while let Some(entry) = receiver.recv().await {
+                match entry {
+                    Entry::Line(line) => write(&file, &line),
+                    Entry::Flush(done) => drop(done.send(())),
+                }
+            }
+        });
+    }
+
+    pub fn write(&self, line: &[u8]) {
+        match &self.queue {
+            None => write(&self.file, line),
+            Some(queue) if queue.sender.try_send(Entry::Line(line.to_vec())).is_err() => {
+                lost("log", &"the queue is full")
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub async fn flush(&self) {
+        if let Some(queue) = &self.queue {
+            let (done, flushed) = oneshot::channel();
+            if queue.sender.send(Entry::Flush(done)).await.is_ok() {
+                let _ = flushed.await;
+            }
+        }
+    }
+}
+
+fn write(file: &Mutex<Rotating>, line: &[u8]) {
+    if let Err(error) = file.lock().unwrap_or_else(PoisonError::into_inner).write(line) {
+        lost("log", &error);
+    }
+}
+
+/// Counts an event that could not be kept.
+pub fn lost(plugin: &'static str, why: &dyn std::fmt::Display) {
+    METRICS.audit_error(plugin);
+    tracing::error!(plugin, %why, "an audit event is lost");
+}
+
+/// A file that is put aside when it is large.
+struct Rotating {
+    options: LogOptions,
+    /// Held while old files are tended.
+    tending: Arc<Mutex<()>>,
+    file: Option<File>,
+    size: u64,
+}
+
+impl Rotating {
+    fn open(options: LogOptions) -> io::Result<Rotating> {
+        if options.path == Path::new("-") {
+            return Ok(Rotating { options, tending: Arc::default(), file: None, size: 0 });
+        }
+        if let Some(directory) = options.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let file = append_to(&options.path)?;
+        let size = file.metadata()?.len();
+        Ok(Rotating { options, tending: Arc::default(), file: Some(file), size })
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let more = line.len() as u64;
+        let full = self.options.size_max > 0 && self.size > 0 && self.size + more > self.options.size_max;
+        if full && self.file.is_some() {
+            self.rotate()?;
+        }
+        self.size += more;
+        match &mut self.file {
+            Some(file) => file.write_all(line),
+            None => io::stdout().lock().write_all(line),
+        }
+    }
+
+    /// Puts the file aside under the time of now and begins a new one.
+    fn rotate(&mut self) -> io::Result<()> {
+        let aside = self.aside(clock::now_micros());
+        fs::rename(&self.options.path, &aside)?;
+        self.file = Some(append_to(&self.options.path)?);
+        self.size = 0;
+        let (options, tending) = (self.options.clone(), self.tending.clone());
+        // nobody waits for old files to be made small or to go
+        std::thread::spawn(move || {
+            let _one = tending.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = tend(&options) {
+                tracing::warn!(%error, "old audit logs cannot be tended");
+            }
+        });
+        Ok(())
+    }
+
+    /// `audit-2026-01-02T03-04-05.678.log` for `audit.log`; a later one if that is there.
+    fn aside(&self, micros: i64) -> PathBuf {
+        let (stem, extension) = parts(&self.options.path);
+        let mut micros = micros;
+        loop {
+            let time = machinery::time::rfc3339_micro(micros).replace(':', "-");
+            let path = self.options.path.with_file_name(format!("{stem}-{}{extension}", &time[..23]));
+            if !path.exists() && !compressed(&path).exists() {
+                return path;
+            }
+            micros += 1000;
+        }
+    }
+}
+
+/// What goes before and after the time in the names of old files.
+fn parts(path: &Path) -> (String, String) {
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    (text(path.file_stem()), extension.unwrap_or_default())
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Compresses old files, and removes those that are too many or too old.
+fn tend(options: &LogOptions) -> io::Result<()> {
+    let (stem, extension) = parts(&options.path);
+    let directory = options.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut old: Vec<PathBuf> = vec![];
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let time = name.strip_suffix(".gz").unwrap_or(&name).strip_suffix(extension.as_str());
+        let time = time.and_then(|it| it.strip_prefix(stem.as_str())).and_then(|it| it.strip_prefix('-'));
+        if time.is_some_and(|time| time.len() == 23) {
+            old.push(path);
+        }
+    }
+    // by name is by time; the newest first
+    old.sort_by(|a, b| b.cmp(a));
+    for (i, path) in old.into_iter().enumerate() {
+        let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
+        let many = options.backups_max > 0 && i >= options.backups_max;
+        if many || (!options.age_max.is_zero() && age > options.age_max) {
+            fs::remove_file(&path)?;
+        } else if options.compress && path.extension().is_none_or(|extension| extension != "gz") {
+            compress(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn compressed(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.gz", path.display()))
+}
+
+fn compress(path: &Path) -> io::Result<()> {
+    let target = append_to(&compressed(path))?;
+    // what a crash has left of it is of no use
+    target.set_len(0)?;
+    let mut encoder = flate2::write::GzEncoder::new(target, flate2::Compression::default());
+    io::copy(&mut File::open(path)?, &mut encoder)?;
+    encoder.finish()?.sync_all()?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_put_aside_when_they_are_large() {
+        let directory = std::env::temp_dir().join(format!("pintle-audit-{}", std::process::id()));
+        let options = LogOptions {
+            path: directory.join("audit.log"),
+            mode: Mode::Blocking,
+            size_max: 25,
+            age_max: Duration::ZERO,
+            backups_max: 2,
+            compress: true,
+        };
+        let mut file = Rotating::open(options.clone()).unwrap();
+        for _ in 0..9 {
+            file.write(b"0123456789\n").unwrap();
+        }
+        // whichever thread comes last finds everything done
+        let one = file.tending.lock().unwrap();
+        tend(&options).unwrap();
+        drop(one);
+        let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = all.collect();
+        assert_eq!(names.iter().filter(|name| name.ends_with(".log.gz")).count(), 2, "{names:?}");
+        assert_eq!(fs::read(&options.path).unwrap().len(), 11);
+        let again = Rotating::open(options).unwrap();
+        assert_eq!(again.size, 11);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

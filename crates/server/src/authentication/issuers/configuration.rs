@@ -1,0 +1,367 @@
+//! AuthenticationConfiguration (`apiserver.config.k8s.io`): read, defaulted and validated; errors name fields.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Text, Value};
+
+use super::claims::{Claims, Expression, Mapping, Rule, Subject};
+use super::keys::{Discovered, KeySource, of_set};
+use super::{Issuer, texts};
+use crate::authentication::jose::Algorithm;
+
+const GROUP: &str = "apiserver.config.k8s.io";
+
+/// Whether requests without credentials are let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anonymous {
+    pub enabled: bool,
+    /// The paths for which they are; empty for all.
+    pub paths: Vec<Text>,
+}
+
+impl Default for Anonymous {
+    fn default() -> Anonymous {
+        Anonymous { enabled: true, paths: vec![] }
+    }
+}
+
+impl Anonymous {
+    pub fn lets_in(&self, path: &str) -> bool {
+        self.enabled && (self.paths.is_empty() || self.paths.iter().any(|known| known == path))
+    }
+}
+
+/// What the file says.
+#[derive(Debug)]
+pub struct Configuration {
+    pub issuers: Vec<Issuer>,
+    /// `None` if it says nothing about it.
+    pub anonymous: Option<Anonymous>,
+}
+
+/// What is wrong, collected while the parts are made.
+struct Reader {
+    errors: Vec<FieldError>,
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+impl Configuration {
+    /// Reads a decoded AuthenticationConfiguration. Beside upstream's fields an issuer may have `jwks`, a JSON Web Key
+    /// Set that is used in place of discovery. The error is one line.
+    pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<Configuration, String> {
+        let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
+        let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
+        if !known || kind != "AuthenticationConfiguration" {
+            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+        }
+        let mut reader = Reader { errors: vec![] };
+        reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "jwt", "anonymous"]);
+        let path = FieldPath::new("jwt");
+        let mut issuers: Vec<Issuer> = vec![];
+        for (i, entry) in list(value, "jwt").iter().enumerate() {
+            let path = path.index(i);
+            if let Some(issuer) = reader.issuer(entry, &path, algorithms) {
+                if issuers.iter().any(|other| other.url == issuer.url) {
+                    let path = path.child("issuer").child("url");
+                    reader.errors.push(FieldError::duplicate(&path, &Value::from(&issuer.url)));
+                }
+                issuers.push(issuer);
+            }
+        }
+        let anonymous = value.get("anonymous").map(|anonymous| reader.anonymous(anonymous));
+        let told: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
+        match told.is_empty() {
+            true => Ok(Configuration { issuers, anonymous }),
+            false => Err(machinery::status::aggregate(&told)),
+        }
+    }
+}
+
+impl Reader {
+    fn required(&mut self, path: &FieldPath, why: &str) {
+        self.errors.push(FieldError::required(path, why));
+    }
+
+    fn invalid(&mut self, path: &FieldPath, value: &Value, why: impl Into<String>) {
+        self.errors.push(FieldError::invalid(path, value, why.into()));
+    }
+
+    /// Names what the file has no place for.
+    fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
+        let Some(object) = value.as_object() else {
+            if !value.is_null() {
+                self.invalid(path, value, "must be an object");
+            }
+            return;
+        };
+        for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
+            let path = if path.as_str().is_empty() { FieldPath::new(key.as_str()) } else { path.child(key) };
+            self.errors.push(FieldError::forbidden(&path, "unknown field"));
+        }
+    }
+
+    fn anonymous(&mut self, value: &Value) -> Anonymous {
+        let path = FieldPath::new("anonymous");
+        self.unknown(value, &path, &["enabled", "conditions"]);
+        let enabled = value.get("enabled").and_then(Value::as_bool).unwrap_or_default();
+        let conditions = list(value, "conditions");
+        if !enabled && !conditions.is_empty() {
+            let why = "enabled should be set to true when conditions are defined";
+            self.invalid(&path.child("conditions"), &Value::from(conditions.to_vec()), why);
+        }
+        let paths = conditions.iter().map(|condition| Text::from(condition.str_at(&["path"]))).collect();
+        Anonymous { enabled, paths }
+    }
+
+    fn issuer(&mut self, entry: &Value, path: &FieldPath, algorithms: &[Algorithm]) -> Option<Issuer> {
+        let known = ["issuer", "claimValidationRules", "claimMappings", "userValidationRules"];
+        self.unknown(entry, path, &known);
+        let null = Value::Null;
+        let (issuer, issuer_path) = (entry.get("issuer").unwrap_or(&null), path.child("issuer"));
+        let known = [
+            "url",
+            "discoveryURL",
+            "certificateAuthority",
+            "audiences",
+            "audienceMatchPolicy",
+            "jwks",
+            "egressSelectorType",
+        ];
+        self.unknown(issuer, &issuer_path, &known);
+        let url = self.url(issuer, &issuer_path.child("url"))?;
+        let audiences = self.audiences(issuer, &issuer_path);
+        let keys = self.keys(issuer, &issuer_path, &url);
+        let claims = self.claims(entry, path);
+        Some(Issuer { url, audiences, algorithms: algorithms.to_vec(), keys: keys?, claims: claims? })
+    }
+
+    fn url(&mut self, issuer: &Value, path: &FieldPath) -> Option<Text> {
+        let url = issuer.str_at(&["url"]);
+        let value = Value::from(url);
+        let wrong = if url.is_empty() {
+            self.required(path, "URL is required");
+            return None;
+        } else if !url.starts_with("https://") {
+            "URL scheme must be https"
+        } else if url["https://".len()..].split('/').next().is_some_and(|authority| authority.contains('@')) {
+            "URL must not contain a username or password"
+        } else if url.contains('?') {
+            "URL must not contain a query"
+        } else if url.contains('#') {
+            "URL must not contain a fragment"
+        } else {
+            return Some(url.into());
+        };
+        self.invalid(path, &value, wrong);
+        None
+    }
+
+    fn audiences(&mut self, issuer: &Value, path: &FieldPath) -> Vec<Text> {
+        let audiences = texts(issuer.get("audiences"));
+        let path_of = |name: &str| path.child(name);
+        if audiences.is_empty() {
+            self.required(&path_of("audiences"), &format!("at least one {}.audiences is required", path.as_str()));
+        }
+        for (i, audience) in audiences.iter().enumerate() {
+            let path = path_of("audiences").index(i);
+            if audience.is_empty() {
+                self.required(&path, "audience can't be empty");
+            } else if audiences[..i].contains(audience) {
+                self.errors.push(FieldError::duplicate(&path, &Value::from(audience)));
+            }
+        }
+        let policy = issuer.str_at(&["audienceMatchPolicy"]);
+        if audiences.len() > 1 && policy != "MatchAny" {
+            let why = "audienceMatchPolicy must be MatchAny for multiple audiences";
+            self.invalid(&path_of("audienceMatchPolicy"), &Value::from(policy), why);
+        } else if !policy.is_empty() && policy != "MatchAny" {
+            let why = "audienceMatchPolicy must be empty or MatchAny for single audience";
+            self.invalid(&path_of("audienceMatchPolicy"), &Value::from(policy), why);
+        }
+        audiences
+    }
+
+    fn keys(&mut self, issuer: &Value, path: &FieldPath, url: &str) -> Option<KeySource> {
+        if let Some(set) = issuer.get("jwks") {
+            let keys = of_set(set);
+            if keys.is_empty() {
+                self.required(&path.child("jwks"), "there is no key in it that we know how to use");
+            }
+            return Some(KeySource::Given(keys));
+        }
+        let given = issuer.str_at(&["discoveryURL"]);
+        if given == url {
+            self.invalid(&path.child("discoveryURL"), &Value::from(given), "discoveryURL must be different from URL");
+        }
+        let document = match given {
+            "" => format!("{}/.well-known/openid-configuration", url.trim_end_matches('/')),
+            given => given.to_owned(),
+        };
+        let roots = issuer.str_at(&["certificateAuthority"]).as_bytes();
+        match Discovered::new(url, &document, roots) {
+            Ok(discovered) => Some(KeySource::Discovered(Box::new(discovered))),
+            Err(why) => {
+                self.invalid(&path.child("certificateAuthority"), &Value::from("<omitted>"), why);
+                None
+            }
+        }
+    }
+
+    fn claims(&mut self, entry: &Value, path: &FieldPath) -> Option<Claims> {
+        let null = Value::Null;
+        let (mappings, at) = (entry.get("claimMappings").unwrap_or(&null), path.child("claimMappings"));
+        self.unknown(mappings, &at, &["username", "groups", "uid", "extra"]);
+        let username = self.mapping(mappings, &at, "username", true);
+        if username.is_none() && mappings.get("username").is_none() {
+            self.required(&at.child("username"), "claim or expression is required");
+        }
+        let groups = self.mapping(mappings, &at, "groups", true);
+        let uid = self.mapping(mappings, &at, "uid", false);
+        let extra = self.extra(mappings, &at.child("extra"));
+        let claim_rules = self.rules(entry, path, "claimValidationRules", Subject::Claims);
+        let user_rules = self.rules(entry, path, "userValidationRules", Subject::User);
+        let claims = Claims { username: username?, groups, uid, extra, claim_rules, user_rules };
+        self.verified_email(&claims, &at.child("username").child("expression"));
+        Some(claims)
+    }
+
+    fn expression(&mut self, text: &str, path: &FieldPath, subject: Subject, of_rule: bool) -> Option<Expression> {
+        let compiled = Expression::compile(text, subject, of_rule);
+        compiled.map_err(|why| self.invalid(path, &Value::from(text), why)).ok()
+    }
+
+    fn mapping(&mut self, mappings: &Value, path: &FieldPath, name: &str, prefixed: bool) -> Option<Mapping> {
+        let value = mappings.get(name)?;
+        let path = path.child(name);
+        self.unknown(
+            value,
+            &path,
+            if prefixed { &["claim", "prefix", "expression"] } else { &["claim", "expression"] },
+        );
+        let (claim, expression) = (value.str_at(&["claim"]), value.str_at(&["expression"]));
+        let prefix = value.get("prefix").and_then(Value::as_str);
+        if !claim.is_empty() && !expression.is_empty() {
+            self.invalid(&path, &Value::from(""), "claim and expression can't both be set");
+            return None;
+        }
+        if !expression.is_empty() {
+            if prefix.is_some() {
+                self.invalid(
+                    &path.child("prefix"),
+                    &Value::from(prefix.unwrap_or_default()),
+                    "prefix can't be set when expression is set",
+                );
+            }
+            let compiled = self.expression(expression, &path.child("expression"), Subject::Claims, false);
+            return compiled.map(Mapping::Expression);
+        }
+        if claim.is_empty() {
+            if name == "username" {
+                self.required(&path, "claim or expression is required");
+            }
+            return None;
+        }
+        if prefixed && prefix.is_none() {
+            let why = "prefix is required when claim is set. It can be set to an empty string to disable prefixing";
+            self.required(&path.child("prefix"), why);
+        }
+        Some(Mapping::Claim { name: claim.into(), prefix: prefix.unwrap_or_default().into() })
+    }
+
+    fn extra(&mut self, mappings: &Value, path: &FieldPath) -> Vec<(Text, Expression)> {
+        let mut out: Vec<(Text, Expression)> = vec![];
+        for (i, entry) in list(mappings, "extra").iter().enumerate() {
+            let path = path.index(i);
+            let (key, expression) = (entry.str_at(&["key"]), entry.str_at(&["valueExpression"]));
+            if key.is_empty() {
+                self.required(&path.child("key"), "key is required");
+            } else if !key.contains('/') {
+                self.invalid(
+                    &path.child("key"),
+                    &Value::from(key),
+                    "must be a domain-prefixed path (such as \"acme.io/foo\")",
+                );
+            } else if key != key.to_lowercase() {
+                self.invalid(&path.child("key"), &Value::from(key), "must be lowercase");
+            } else if out.iter().any(|(known, _)| known == key) {
+                self.errors.push(FieldError::duplicate(&path.child("key"), &Value::from(key)));
+            }
+            if expression.is_empty() {
+                self.required(&path.child("valueExpression"), "valueExpression is required");
+                continue;
+            }
+            let place = path.child("valueExpression");
+            if let Some(compiled) = self.expression(expression, &place, Subject::Claims, false) {
+                out.push((key.into(), compiled));
+            }
+        }
+        out
+    }
+
+    fn rules(&mut self, entry: &Value, path: &FieldPath, name: &str, subject: Subject) -> Vec<Rule> {
+        let mut out = vec![];
+        for (i, rule) in list(entry, name).iter().enumerate() {
+            let path = path.child(name).index(i);
+            let of_claims = subject == Subject::Claims;
+            let known: &[&str] = if of_claims {
+                &["claim", "requiredValue", "expression", "message"]
+            } else {
+                &["expression", "message"]
+            };
+            self.unknown(rule, &path, known);
+            let (claim, text) = (rule.str_at(&["claim"]), rule.str_at(&["expression"]));
+            let message = Text::from(rule.str_at(&["message"]));
+            match (claim.is_empty() || !of_claims, text.is_empty()) {
+                (false, false) => self.invalid(&path, &Value::from(claim), "claim and expression can't both be set"),
+                (true, true) if of_claims => self.required(&path, "claim or expression is required"),
+                (true, true) => self.required(&path.child("expression"), "expression is required"),
+                (false, true) => {
+                    if !message.is_empty() {
+                        let why = "message can't be set when claim is set";
+                        self.invalid(&path.child("message"), &Value::from(&message), why);
+                    }
+                    out.push(Rule::Required { claim: claim.into(), value: rule.str_at(&["requiredValue"]).into() });
+                }
+                (true, false) => {
+                    let place = path.child("expression");
+                    let compiled = self.expression(text, &place, subject, true);
+                    out.extend(compiled.map(|expression| Rule::Expression { expression, message }));
+                }
+            }
+        }
+        out
+    }
+
+    /// An address that nobody has verified is no name.
+    fn verified_email(&mut self, claims: &Claims, path: &FieldPath) {
+        let Mapping::Expression(username) = &claims.username else { return };
+        let extra = claims.extra.iter().map(|(_, expression)| &expression.text);
+        let rules = claims.claim_rules.iter().filter_map(|rule| match rule {
+            Rule::Expression { expression, .. } => Some(&expression.text),
+            Rule::Required { .. } => None,
+        });
+        let mut all = std::iter::once(&username.text).chain(extra).chain(rules);
+        if selects(&username.text, "email") && !all.any(|text| selects(text, "email_verified")) {
+            let why = "claims.email_verified must be used in claimMappings.username.expression or \
+                claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used \
+                in claimMappings.username.expression";
+            self.invalid(path, &Value::from(&username.text), why);
+        }
+    }
+}
+
+/// Whether an expression looks at a claim.
+fn selects(expression: &str, claim: &str) -> bool {
+    let mut rest = expression;
+    while let Some(at) = rest.find("claims.") {
+        rest = &rest[at + "claims.".len()..];
+        let name = rest.trim_start_matches('?');
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        if &name[..end] == claim {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,125 @@
+//! The authorizers in their order (api-machinery 23.1): the first that has an opinion decides.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use machinery::status::aggregate;
+
+use super::index::Grant;
+use super::webhook::AccessReviewer;
+use super::{Attributes, Rbac, Rule};
+use crate::request::User;
+use crate::task;
+
+/// Whether somebody may, and why.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// Members of `system:masters` may all.
+    Master,
+    Allowed(Arc<Grant>),
+    /// By an authorizer that gave this reason.
+    AllowedFor(String),
+    /// Nobody allows it; with what went wrong while that was found out.
+    NoOpinion(Vec<String>),
+    /// By an authorizer that gave this reason; nobody is asked after it.
+    Denied(String),
+}
+
+impl Decision {
+    pub fn allowed(&self) -> bool {
+        matches!(self, Decision::Master | Decision::Allowed(_) | Decision::AllowedFor(_))
+    }
+
+    /// Whether it was refused, and not just allowed by nobody.
+    pub fn is_final_refusal(&self) -> bool {
+        matches!(self, Decision::Denied(_))
+    }
+
+    /// The reason as reviews and refusals show it.
+    pub fn reason(&self) -> String {
+        match self {
+            Decision::Master => String::new(),
+            Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
+            Decision::AllowedFor(reason) | Decision::Denied(reason) => reason.clone(),
+            Decision::NoOpinion(errors) if errors.is_empty() => String::new(),
+            Decision::NoOpinion(errors) => format!("RBAC: {}", aggregate(errors)),
+        }
+    }
+}
+
+/// One authorizer (`--authorization-mode`).
+#[derive(Debug)]
+pub enum Mode {
+    AlwaysAllow,
+    AlwaysDeny,
+    Rbac,
+    Webhook(Box<AccessReviewer>),
+}
+
+/// All of them. Members of `system:masters` may all before anybody is asked.
+pub struct Authorizer {
+    rbac: Arc<Rbac>,
+    modes: Vec<Mode>,
+}
+
+impl Authorizer {
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>) -> Authorizer {
+        Authorizer { rbac, modes }
+    }
+
+    pub fn rbac(&self) -> &Rbac {
+        &self.rbac
+    }
+
+    /// Whether a user may.
+    pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+        if user.in_group(User::MASTERS) {
+            return Decision::Master;
+        }
+        let mut last = Decision::NoOpinion(vec![]);
+        for mode in &self.modes {
+            let decision = match mode {
+                Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
+                Mode::AlwaysDeny => Decision::NoOpinion(vec![]),
+                Mode::Rbac => self.rbac.decide(user, asked),
+                Mode::Webhook(reviewer) => reviewer.decide(user, asked).await,
+            };
+            match decision {
+                Decision::NoOpinion(errors) if errors.is_empty() => {}
+                Decision::NoOpinion(_) => last = decision,
+                decided => return decided,
+            }
+        }
+        last
+    }
+
+    /// The same where there is no way to await it: expressions.
+    pub fn decide_here(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+        // nobody but webhooks has to be waited for
+        match self.decide(user, asked).now_or_never() {
+            Some(decision) => decision,
+            None => task::wait(self.decide(user, asked)),
+        }
+    }
+
+    /// The rules that a user holds in a namespace, what could not be resolved, and whether there may be more.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
+        let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
+        for mode in &self.modes {
+            match mode {
+                Mode::AlwaysAllow => rules.extend(Rule::all()),
+                Mode::AlwaysDeny => {}
+                Mode::Rbac => {
+                    let (found, failed) = self.rbac.rules_of(user, namespace);
+                    rules.extend(found);
+                    errors.extend(failed);
+                }
+                Mode::Webhook(_) => {
+                    incomplete = true;
+                    errors.push("webhook authorizer does not support user rule resolution".to_owned());
+                }
+            }
+        }
+        (rules, errors, incomplete)
+    }
+}

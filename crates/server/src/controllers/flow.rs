@@ -1,0 +1,92 @@
+//! Flow control keeps what it cannot do without, and FlowSchemas say whether their level is there (KEP-1040). It belongs
+//! to kube-apiserver itself, so that it has no switch of its own.
+
+use std::sync::Arc;
+
+use machinery::{Status, Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::clock;
+use crate::objects::Key;
+use crate::resource::builtin::FLOW_GROUP;
+use crate::verbs::{self, Context};
+
+const DANGLING: &str = "Dangling";
+
+/// Wakes with every change of flow control.
+#[derive(Default)]
+pub struct FlowKeeper {
+    changed: Notify,
+}
+
+impl FlowKeeper {
+    /// Hears of every change of an object.
+    pub fn observe(&self, key: &Key) {
+        if key.group == FLOW_GROUP {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Keeps order until `stop` becomes true.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let kept = async {
+                verbs::create_mandatory_flows(&context).await?;
+                tell_dangling(&context).await
+            };
+            if let Err(status) = kept.await {
+                tracing::warn!(error = %status, "flow control cannot be kept in order");
+            }
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+}
+
+/// Sets the condition of every FlowSchema that does not say yet how it is.
+async fn tell_dangling(context: &Context) -> Result<(), Status> {
+    let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
+    let (Some(schemas), Some(levels)) =
+        (context.registry.get(FLOW_GROUP, schemas), context.registry.get(FLOW_GROUP, levels))
+    else {
+        return Ok(());
+    };
+    let (all, _) = schemas.collection.latest();
+    for stored in all.values() {
+        let schema = stored.body.to_value(0);
+        let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
+        let wanted = condition(level, levels.collection.get(level).is_some());
+        if says(&schema, &wanted) {
+            continue;
+        }
+        verbs::change_as_server(context, &schemas, &stored.meta.name, "status", |object| {
+            let mut wanted = wanted.clone();
+            wanted.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
+            object.set_at(&["status", "conditions"], json!([wanted]));
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The condition of a schema with a level of this name, but for its time.
+fn condition(level: &str, found: bool) -> Value {
+    let reference = format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?}");
+    match found {
+        true => json!({
+            "type": DANGLING, "status": "False", "reason": "Found", "message": (format!("{reference} and it exists"))
+        }),
+        false => json!({
+            "type": DANGLING, "status": "True", "reason": "NotFound",
+            "message": (format!("{reference} but there is no such object"))
+        }),
+    }
+}
+
+fn says(schema: &Value, wanted: &Value) -> bool {
+    let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let members = ["type", "status", "reason", "message"];
+    conditions.iter().any(|condition| members.iter().all(|member| condition.get(member) == wanted.get(member)))
+}

@@ -1,0 +1,155 @@
+//! Controllers run on one server of those that share a store: on the one that holds a Lease, which it renews. The rules
+//! are those of client-go's leader election: who has not renewed in time has lost it, by everybody's own clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::{Status, Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Derived;
+use crate::objects::Scope;
+use crate::resource::Resource;
+use crate::verbs::{self, Context, Document, Format};
+use crate::{clock, limits};
+
+const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "pintle-controllers";
+
+struct Candidate {
+    context: Arc<Context>,
+    identity: String,
+    /// The version of the lease that was seen last, and since when it is the same.
+    seen: (u64, Instant),
+}
+
+/// Takes part until `stop` becomes true, then lets go, so that others need not wait.
+pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
+    let mut candidate = Candidate { context, identity: clock::uuid(), seen: (0, clock::instant()) };
+    loop {
+        tokio::select! {
+            () = candidate.acquire() => {}
+            () = super::stopped(&mut stop) => return,
+        }
+        let ended = watch::Sender::new(false);
+        tracing::info!("this server runs the controllers");
+        super::start_all(&candidate.context, &derived, &ended.subscribe());
+        let stopping = tokio::select! {
+            () = candidate.hold() => false,
+            () = super::stopped(&mut stop) => true,
+        };
+        ended.send_replace(true);
+        tracing::info!("this server no longer runs the controllers");
+        if stopping {
+            let _ = candidate.write(false).await;
+            return;
+        }
+    }
+}
+
+impl Candidate {
+    fn resource(&self) -> Option<Arc<Resource>> {
+        self.context.registry.get("coordination.k8s.io", "leases")
+    }
+
+    /// The lease as it is here, and its version.
+    fn lease(&self) -> Option<(Value, u64)> {
+        let resource = self.resource()?;
+        let stored = resource.collection.get(&format!("{NAMESPACE}/{NAME}"))?;
+        Some((stored.body.to_value(stored.revision), stored.revision))
+    }
+
+    /// Waits for the lease to be free and takes it.
+    async fn acquire(&mut self) {
+        loop {
+            if self.is_free() && self.write(true).await.is_ok() {
+                return;
+            }
+            self.changed().await;
+        }
+    }
+
+    /// Until the lease changes, and not too long.
+    async fn changed(&self) {
+        let after = self.context.objects.revision();
+        let scope = Scope::Path(format!("{NAMESPACE}/{NAME}").into());
+        let cursor = self.resource().and_then(|resource| resource.collection.subscribe(scope, after).ok());
+        let changed = async {
+            match cursor {
+                Some(mut cursor) => drop(cursor.next().await),
+                None => std::future::pending().await,
+            }
+        };
+        let _ = tokio::time::timeout(limits::LEASE_RETRY, changed).await;
+    }
+
+    /// Whether nobody holds the lease who still may.
+    fn is_free(&mut self) -> bool {
+        let Some((lease, version)) = self.lease() else { return true };
+        if self.seen.0 != version {
+            self.seen = (version, clock::instant());
+        }
+        let holder = lease.str_at(&["spec", "holderIdentity"]);
+        let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        holder.is_empty() || holder == self.identity || self.seen.1.elapsed() > lasts
+    }
+
+    /// Renews the lease until that fails for too long or somebody else has it.
+    async fn hold(&mut self) {
+        let mut renewed = clock::instant();
+        while renewed.elapsed() < limits::LEASE_RENEW {
+            // what a server has left unfinished that died behind a write
+            verbs::settle_all(&self.context).await;
+            tokio::time::sleep(limits::LEASE_RETRY).await;
+            if self.lease().is_some_and(|(lease, _)| lease.str_at(&["spec", "holderIdentity"]) != self.identity) {
+                return;
+            }
+            let left = limits::LEASE_RENEW.saturating_sub(renewed.elapsed());
+            match tokio::time::timeout(left, self.write(true)).await {
+                Ok(Ok(())) => renewed = clock::instant(),
+                Ok(Err(status)) => tracing::debug!(error = %status, "the lease of the controllers is not renewed yet"),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes, renews or gives up the lease as it was seen.
+    async fn write(&self, hold: bool) -> Result<(), Status> {
+        let Some(resource) = self.resource() else { return Err(Status::no_such_resource()) };
+        let holder = if hold { self.identity.as_str() } else { "" };
+        let now = machinery::time::rfc3339_micro(clock::now_micros());
+        let found = self.lease();
+        let before = found.as_ref().map_or("", |(lease, _)| lease.str_at(&["spec", "holderIdentity"]));
+        let renewal = before == holder;
+        let old = |key: &str| found.as_ref().and_then(|(lease, _)| lease.at(&["spec", key])).cloned();
+        let transitions = old("leaseTransitions").and_then(|n| n.as_int()).unwrap_or_default();
+        let acquired = old("acquireTime").filter(|_| renewal || !hold).unwrap_or_else(|| Value::from(now.clone()));
+        let mut lease = json!({
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": (Value::Int(limits::LEASE.as_secs() as i64)),
+                "acquireTime": acquired,
+                "renewTime": now,
+                "leaseTransitions": (Value::Int(transitions + i64::from(!renewal && found.is_some() && hold)))
+            }
+        });
+        let (method, name) = match &found {
+            None => (http::Method::POST, ""),
+            Some((_, version)) => {
+                lease.set_at(&["metadata", "resourceVersion"], Value::from(version.to_string()));
+                (http::Method::PUT, NAME)
+            }
+        };
+        let path = verbs::path_of(&resource, NAMESPACE, name);
+        let request = verbs::controller_request(USER, &resource, &method, &path);
+        let document = Document { bytes: lease.to_json().into(), format: Format::Json };
+        match found {
+            None => verbs::create(&self.context, &request, &document).await.map(drop),
+            Some(_) => verbs::update(&self.context, &request, &document).await.map(drop),
+        }
+    }
+}

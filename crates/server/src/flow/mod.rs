@@ -1,0 +1,119 @@
+//! How much at once, and for whom (layer 3; KEP-1040; api-machinery 20.1): FlowSchemas sort requests into flows of priority
+//! levels, each of which has its share of the seats; who asks too much waits in queues that others hardly share.
+//!
+//! Invariants: a level always gets the part of its share that it does not lend; a request runs, waits or is refused at
+//! once; whoever stops waiting leaves no trace.
+
+mod classify;
+pub mod defaults;
+mod seats;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::HeaderValue;
+use machinery::{Text, Value};
+
+use crate::metrics::FlowLevel;
+use crate::objects::{Event, EventKind, Key};
+use crate::request::{RequestInfo, User};
+use crate::resource::builtin::FLOW_GROUP;
+use classify::{Level, Schema};
+pub use seats::Seat;
+use seats::Seats;
+
+/// What a request was sorted into, by uid: the headers of its answer.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    pub schema: HeaderValue,
+    pub level: HeaderValue,
+}
+
+/// The objects, as they are.
+#[derive(Clone, Default)]
+struct Configuration {
+    /// By precedence, then by name.
+    schemas: Vec<Arc<Schema>>,
+    levels: HashMap<Text, Arc<Level>>,
+}
+
+/// Sorts requests and gives them seats.
+pub struct Flow {
+    configuration: ArcSwap<Configuration>,
+    seats: Arc<Seats>,
+    /// Changes of the configuration, one after the other.
+    changing: Mutex<()>,
+}
+
+/// There is no seat, and no place to wait for one.
+#[derive(Debug)]
+pub struct Refused;
+
+impl Flow {
+    /// `seats` for all limited levels together; 0 for any number.
+    pub fn new(seats: usize) -> Flow {
+        Flow { configuration: ArcSwap::default(), seats: Arc::new(Seats::new(seats)), changing: Mutex::default() }
+    }
+
+    /// Hears of every event, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if key.group != FLOW_GROUP {
+            return;
+        }
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let mut next = Configuration::clone(&self.configuration.load());
+        match key.plural.as_str() {
+            "flowschemas" => {
+                next.schemas.retain(|schema| schema.name != key.path);
+                next.schemas.extend(live.as_ref().map(|object| Arc::new(Schema::parse(object))));
+                next.schemas.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
+            }
+            "prioritylevelconfigurations" => match &live {
+                Some(object) => drop(next.levels.insert(key.path.clone(), Arc::new(Level::parse(object)))),
+                None => drop(next.levels.remove(&key.path)),
+            },
+            _ => return,
+        }
+        self.seats.set_levels(next.levels.values().map(|level| (level.name.clone(), level.limit.clone())));
+        self.configuration.store(Arc::new(next));
+    }
+
+    /// The schema that a request falls under, and its level. A schema whose level is not there counts for nothing.
+    fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<Level>)> {
+        let configuration = self.configuration.load();
+        let fits =
+            |schema: &&Arc<Schema>| configuration.levels.contains_key(&schema.level) && schema.matches(user, info);
+        let schema = configuration.schemas.iter().find(fits)?;
+        let level = configuration.levels.get(&schema.level)?;
+        Some((schema.clone(), level.clone()))
+    }
+
+    /// A seat for a request, when there is one; it may have to wait for that. What it was sorted into is told in any
+    /// case. Without configuration everything runs.
+    pub async fn admit(
+        &self,
+        user: &User,
+        info: &RequestInfo,
+        wait_max: Duration,
+    ) -> (Option<Sorted>, Result<Seat, Refused>) {
+        let Some((schema, level)) = self.sort(user, info) else { return (None, Ok(Seat::free())) };
+        let sorted = Sorted { schema: schema.uid.clone(), level: level.uid.clone() };
+        if level.limit.is_none() {
+            return (Some(sorted), Ok(Seat::free()));
+        }
+        let flow = schema.flow(user, info);
+        let of = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
+        (Some(sorted), self.seats.take(of, &flow, wait_max).await)
+    }
+}
+
+/// The text of a header; uids are always fit for one.
+fn header(object: &Value) -> HeaderValue {
+    HeaderValue::from_str(object.str_at(&["metadata", "uid"])).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! What is not a resource: discovery, OpenAPI, health, version, metrics.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, Method, Response, StatusCode};
+use machinery::Status;
+
+use super::body::Body;
+use super::chain::{Answer, Edge};
+use super::measure;
+use super::negotiate::{self, Accepted, Media};
+use super::respond::{self, Reply, set};
+use crate::discovery::Render as _;
+use crate::request::RequestInfo;
+use crate::verbs;
+
+impl Edge {
+    /// Discovery and OpenAPI show what another server has just defined, if the store can be asked.
+    pub(super) async fn catch_up_for(&self, path: &str) {
+        let store = self.context.objects.store();
+        if store.is_shared() && store.health().is_ok() && (path.starts_with("/api") || path.starts_with("/openapi")) {
+            let _ = verbs::catch_up(&self.context).await;
+        }
+    }
+
+    /// What is not a resource: discovery, OpenAPI, health, version, metrics.
+    pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> Answer {
+        let path = info.path.trim_end_matches('/');
+        match info.path.as_str() {
+            path @ ("/healthz" | "/livez" | "/readyz") => return self.health.answer(path, &info.query),
+            "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
+            _ => {}
+        }
+        match path {
+            "/version" => {
+                let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
+                return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
+            }
+            "/metrics" => {
+                let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+                return self.metrics(accept);
+            }
+            _ => {}
+        }
+        if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
+            return self.health.check(check);
+        }
+        let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
+            return openapi(self.openapi.answer(&info.path, &info.query, accept, etag), reply);
+        }
+        if info.path.starts_with("//") {
+            return respond::text(404, "404 page not found\n");
+        }
+        if let Some(found) = self.discovery.answer(path, etag, reply) {
+            return found;
+        }
+        if info.path.starts_with("/apis//") {
+            return respond::text(404, "404 page not found\n");
+        }
+        let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
+        let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
+        if info.path.starts_with("/api/") || in_shipped {
+            return reply.status(&Status::no_such_resource());
+        }
+        respond::text(404, "404 page not found\n")
+    }
+
+    /// What others verify tokens of ServiceAccounts with (api-machinery 21.1).
+    pub(super) async fn issuer_document(&self, info: &RequestInfo) -> Option<Answer> {
+        let accounts = &self.context.authentication.accounts;
+        let (content_type, document) = match info.path.trim_end_matches('/') {
+            "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
+            "/openid/v1/jwks" => ("application/jwk-set+json", accounts.key_set().await),
+            _ => return None,
+        };
+        if !matches!(info.method, Method::GET | Method::HEAD) {
+            return Some(respond::text(405, "405: Method Not Allowed"));
+        }
+        let mut response = respond::text(200, &document.to_json());
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
+        set(response.headers_mut(), "cache-control", "public, max-age=3600");
+        Some(response)
+    }
+
+    fn metrics(&self, accept: &str) -> Answer {
+        let (format, text) = measure::expose(&self.context.registry, &**self.context.objects.store(), accept);
+        let mut response = respond::text(200, &text);
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), format);
+        response
+    }
+}
+
+/// An OpenAPI document as an answer.
+pub(super) fn openapi(answer: crate::openapi::Answer, reply: &Reply) -> Answer {
+    use crate::openapi::Answer as Found;
+    match answer {
+        Found::NotFound => empty(StatusCode::NOT_FOUND),
+        Found::NotAcceptable => empty(StatusCode::NOT_ACCEPTABLE),
+        Found::NotModified { etag } => reply.not_modified(&etag),
+        Found::Moved { location } => {
+            let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+            set(response.headers_mut(), "location", &location);
+            response
+        }
+        Found::Document { content_type, body, etag, expires } => {
+            let response = crate::task::blocking(|| reply.bytes(StatusCode::OK, content_type, body));
+            let mut response = cached(response, &etag);
+            if let Some(expires) = expires {
+                set(response.headers_mut(), "cache-control", "public, immutable");
+                set(response.headers_mut(), "expires", &expires);
+            }
+            response
+        }
+    }
+}
+
+/// An answer that clients may keep and ask about by its ETag.
+pub(super) fn cached(mut response: Answer, etag: &str) -> Answer {
+    set(response.headers_mut(), "etag", etag);
+    set(response.headers_mut(), "vary", "Accept");
+    response
+}
+
+pub(super) fn empty(code: StatusCode) -> Answer {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = code;
+    response
+}
+
+impl crate::discovery::Render for Reply {
+    type Answer = Answer;
+
+    fn wants_aggregated(&self) -> bool {
+        self.aggregated.is_some()
+    }
+
+    /// Never CBOR: client-go reads none here, not even where it prefers it.
+    fn document(&self, value: &machinery::Value) -> Answer {
+        match self.plain.iter().find(|a| a.media != Media::Cbor) {
+            Some(accepted) => self.shipped(value, accepted),
+            None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
+        }
+    }
+
+    fn aggregated(&self, value: &machinery::Value, json: &Bytes, etag: &str) -> Answer {
+        let accepted = self.aggregated.unwrap_or(Accepted::JSON);
+        let response = match accepted.media {
+            Media::Json if !self.is_pretty(&accepted) => self.bytes(StatusCode::OK, Media::Json.as_str(), json.clone()),
+            _ => self.shipped(value, &accepted),
+        };
+        let form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let mut response = cached(response, etag);
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), &[accepted.media.as_str(), form].concat());
+        set(response.headers_mut(), "cache-control", "public");
+        response
+    }
+
+    fn not_modified(&self, etag: &str) -> Answer {
+        let mut response = empty(StatusCode::NOT_MODIFIED);
+        set(response.headers_mut(), "etag", etag);
+        set(response.headers_mut(), "vary", "Accept");
+        response
+    }
+}

@@ -1,0 +1,124 @@
+//! How many requests may run at once: one number for those that read, one for those that write (api-machinery 20.1).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Method;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::metrics::{METRICS, RequestKind};
+use crate::request::{RequestInfo, User, Verb};
+
+/// Requests that may run at once, watches aside; 0 for any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightMax {
+    /// `get` and `list`.
+    pub read_only: usize,
+    /// All other verbs.
+    pub mutating: usize,
+}
+
+/// The requests that run.
+pub struct InFlight {
+    max: InFlightMax,
+    read_only: AtomicUsize,
+    mutating: AtomicUsize,
+}
+
+/// A place among them; watches take none.
+pub struct Permit<'a>(Option<(&'a AtomicUsize, Gauge)>);
+
+impl InFlight {
+    pub fn new(max: InFlightMax) -> InFlight {
+        InFlight { max, read_only: AtomicUsize::new(0), mutating: AtomicUsize::new(0) }
+    }
+
+    /// A place for a request, if there is one; watches and administrators need none.
+    pub fn admit(&self, info: &RequestInfo, user: &User) -> Option<Permit<'_>> {
+        if info.verb == Verb::Watch {
+            return Some(Permit(None));
+        }
+        let (running, max, request_kind) = match reads(info) {
+            true => (&self.read_only, self.max.read_only, "readOnly"),
+            false => (&self.mutating, self.max.mutating, "mutating"),
+        };
+        let gauge = METRICS.current_inflight_requests.get_or_create_owned(&RequestKind { request_kind });
+        let before = running.fetch_add(1, Ordering::Relaxed);
+        gauge.inc();
+        let permit = Permit(Some((running, gauge)));
+        if max == 0 || before < max || user.in_group(User::MASTERS) {
+            return Some(permit);
+        }
+        METRICS.dropped_requests.get_or_create(&RequestKind { request_kind }).inc();
+        None
+    }
+}
+
+/// A request that is counted among those that run, and not limited here.
+pub struct Running(Gauge);
+
+impl Running {
+    pub fn begin(info: &RequestInfo) -> Running {
+        let request_kind = if reads(info) { "readOnly" } else { "mutating" };
+        let gauge = METRICS.current_inflight_requests.get_or_create_owned(&RequestKind { request_kind });
+        gauge.inc();
+        Running(gauge)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if let Some((running, gauge)) = &self.0 {
+            running.fetch_sub(1, Ordering::Relaxed);
+            gauge.dec();
+        }
+    }
+}
+
+/// Whether a request counts as one that reads. Of paths that are no resources only GET does.
+fn reads(info: &RequestInfo) -> bool {
+    match info.verb {
+        Verb::Get | Verb::List | Verb::Watch => true,
+        Verb::None => !info.is_resource && info.method == Method::GET,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(method: Method, path: &str) -> RequestInfo {
+        RequestInfo::parse(&method, path, "")
+    }
+
+    #[test]
+    fn reads_and_writes_are_counted_apart() {
+        let inflight = InFlight::new(InFlightMax { read_only: 2, mutating: 1 });
+        let user = User { name: "a".into(), ..User::default() };
+        let (list, item) = ("/api/v1/namespaces/n/configmaps", "/api/v1/namespaces/n/configmaps/a");
+        let admit = |method, path| inflight.admit(&info(method, path), &user);
+        let write = admit(Method::POST, list);
+        assert!(write.is_some() && admit(Method::DELETE, item).is_none() && admit(Method::HEAD, "/apis").is_none());
+        let reads = [admit(Method::GET, item), admit(Method::GET, "/readyz")];
+        assert!(reads.iter().all(Option::is_some) && admit(Method::HEAD, item).is_none());
+        assert!(inflight.admit(&RequestInfo::parse(&Method::GET, list, "watch"), &user).is_some());
+        let master = User { groups: vec![User::MASTERS.into()], ..User::default() };
+        assert!(inflight.admit(&info(Method::POST, list), &master).is_some());
+        drop((write, reads));
+        assert!(admit(Method::PATCH, item).is_some() && admit(Method::GET, list).is_some());
+    }
+
+    #[test]
+    fn zero_is_any_number() {
+        let inflight = InFlight::new(InFlightMax { read_only: 0, mutating: 0 });
+        let permits: Vec<_> =
+            (0..100).map(|_| inflight.admit(&info(Method::PUT, "/api/v1/namespaces/a"), &User::default())).collect();
+        assert!(permits.iter().all(Option::is_some));
+    }
+}

@@ -1,0 +1,194 @@
+//! From a request that may go on to its verb: the body, if there is one, the verb, the answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use machinery::Status;
+use machinery::status::Reason;
+
+use super::body::Body;
+use super::chain::{Answer, Edge};
+use super::measure::Running;
+use super::negotiate::{self, Accepted, Media};
+use super::respond::{Reply, set};
+use super::route::{check_accept, not_allowed, verb_of};
+use super::watch::Stream;
+use crate::limits;
+use crate::request::Verb;
+use crate::verbs::{self, Document, Format, PatchKind, Request, Subresource, Write};
+
+impl Edge {
+    pub(super) async fn perform(
+        self: Arc<Self>,
+        request: Arc<Request>,
+        headers: &HeaderMap,
+        body: Incoming,
+        reply: &Reply,
+    ) -> Result<Answer, Status> {
+        let verb = verb_of(&request)?;
+        let patch = match verb {
+            Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
+            _ => None,
+        };
+        check_accept(&request, verb, reply)?;
+        let context = &*self.context;
+        let outcome = match verb {
+            Verb::Get if request.subresource == Subresource::Scale => verbs::scale::get(context, &request).await?,
+            Verb::Get => verbs::get(context, &request).await?,
+            Verb::List => verbs::list(context, &request).await?,
+            Verb::Watch => return self.watch(request, reply).await,
+            Verb::Create => {
+                let format = body_format(self.served, headers)?;
+                let document = read(headers, body, format).await?;
+                record(&request, &document);
+                verbs::write_current(context, &request, &Write::Create(document)).await?
+            }
+            Verb::Update => {
+                let format = body_format(self.served, headers)?;
+                let document = read(headers, body, format).await?;
+                record(&request, &document);
+                verbs::write_current(context, &request, &Write::Update(document)).await?
+            }
+            Verb::Patch => {
+                let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
+                let document = read(headers, body, format).await?;
+                record(&request, &document);
+                verbs::write_current(context, &request, &Write::Patch(kind, document)).await?
+            }
+            Verb::Delete | Verb::DeleteCollection => {
+                let document = delete_document(self.served, headers, body).await?;
+                document.iter().for_each(|document| record(&request, document));
+                if verb == Verb::Delete {
+                    verbs::write_current(context, &request, &Write::Delete(document)).await?
+                } else {
+                    verbs::catch_up(context).await?;
+                    verbs::delete_collection(context, &request, document.as_ref()).await?
+                }
+            }
+            Verb::Proxy | Verb::None => return Err(not_allowed(&request, verb)),
+        };
+        reply.outcome(&request, outcome)
+    }
+
+    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<Answer, Status> {
+        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
+        if accepted.media == Media::Yaml {
+            return Err(negotiate::not_acceptable(self.served, true));
+        }
+        if accepted.shape == negotiate::Shape::Table {
+            super::table::Table::new(&request, &accepted)?;
+        }
+        let custom = request.resource.is_custom();
+        let sayable = |a: &&Accepted| match a.media {
+            Media::Json | Media::Cbor => true,
+            Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
+            Media::Yaml => false,
+        };
+        let accepted =
+            reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
+        let running = Running::begin(&request);
+        let trail = request.trail.clone();
+        let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
+        if accepted.shape == negotiate::Shape::PartialList {
+            return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
+        }
+        if let Some(trail) = &trail {
+            trail.code(StatusCode::OK.as_u16());
+            trail.started();
+        }
+        let stream = Box::new(Stream { watch, accepted, first: true, running });
+        let mut response = Response::new(Body::stream(stream));
+        let content_type = match accepted.media {
+            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Media::Cbor => negotiate::CBOR_SEQUENCE,
+            _ => Media::Json.as_str(),
+        };
+        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
+        Ok(response)
+    }
+}
+
+/// Records a body, where that is wanted: what does not decode is refused soon enough.
+fn record(request: &Request, document: &Document) {
+    let Some(trail) = request.trail.as_ref().filter(|trail| trail.wants_requests()) else { return };
+    let Ok(decoded) = document.decode() else { return };
+    match request.authorized.info.verb {
+        Verb::Create | Verb::Update => trail.request(decoded.value),
+        _ => trail.patch(decoded.value),
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
+}
+
+fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> {
+    match Media::of_content_type(served, content_type(headers)) {
+        Some(Media::Json) => Ok(Format::Json),
+        Some(Media::Yaml) => Ok(Format::Yaml),
+        Some(Media::Protobuf) => Ok(Format::Protobuf),
+        Some(Media::Cbor) => Ok(Format::Cbor),
+        None => Err(negotiate::unsupported_media_type(served)),
+    }
+}
+
+fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
+    let cbor = served.contains(&Media::Cbor);
+    let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);
+    if request.resource.is_custom() {
+        return kind.filter(|(kind, _)| *kind != PatchKind::Strategic).ok_or_else(|| {
+            let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            let more = if cbor { ", application/apply-patch+cbor" } else { "" };
+            Status::new(
+                Reason::UnsupportedMediaType,
+                format!(
+                    "the body of the request was in an unknown format - accepted media types include: {list}{more}"
+                ),
+            )
+        });
+    }
+    kind.ok_or_else(|| {
+        Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
+    })
+}
+
+async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {
+    let too_large = || {
+        let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
+        Status::new(Reason::RequestEntityTooLarge, message)
+    };
+    let mut body = body;
+    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
+        drain(&mut body).await;
+        return Err(too_large());
+    }
+    let bytes: Bytes = match Limited::new(&mut body, limits::BODY_BYTES_MAX).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            drain(&mut body).await;
+            return Err(too_large());
+        }
+        Err(error) => return Err(Status::bad_request(error.to_string())),
+    };
+    Ok(Document { bytes, format })
+}
+
+/// Reads on, within bounds: a client that is still sending would not see the answer.
+async fn drain(body: &mut Incoming) {
+    let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
+    while let Some(Ok(_)) = rest.frame().await {}
+}
+
+async fn delete_document(served: &[Media], headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
+    let document = read(headers, body, Format::Json).await?;
+    if document.bytes.is_empty() {
+        return Ok(None);
+    }
+    let format = body_format(served, headers)?;
+    Ok(Some(Document { bytes: document.bytes, format }))
+}

@@ -1,0 +1,153 @@
+//! From a path to a resource, and from a method to a verb that it can do (api-machinery 14.1, crd.md 7.1).
+
+use std::sync::Arc;
+
+use http::Method;
+use machinery::status::Reason;
+use machinery::{Status, Text};
+
+use super::chain::Edge;
+use super::negotiate::{self, Accepted, Media};
+use super::respond::Reply;
+use crate::request::{RequestInfo, Verb};
+use crate::resource::{Resource, Version};
+use crate::verbs::{self, Request, Subresource};
+
+pub(super) struct Route {
+    pub resource: Arc<Resource>,
+    pub version: Arc<Version>,
+    pub subresource: Subresource,
+}
+
+pub(super) enum NotServed {
+    Plain,
+    /// With the warning of a deprecated version.
+    Status(Status, Option<Text>),
+}
+
+impl Edge {
+    /// The resource of a path, though another server may just have made it.
+    pub(super) async fn route_now(&self, info: &RequestInfo) -> Result<Route, NotServed> {
+        let route = self.route(info);
+        if route.is_err() && self.context.objects.store().is_shared() {
+            verbs::catch_up(&self.context).await.map_err(|status| NotServed::Status(status, None))?;
+            return self.route(info);
+        }
+        route
+    }
+
+    /// The resource of a path (api-machinery 14.1, crd.md 7.1).
+    fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
+        let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
+        let unknown =
+            || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        if info.malformed || (shipped_group && info.rest > 0) {
+            return Err(unknown());
+        }
+        let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
+        let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
+        if resource.broken {
+            return Err(NotServed::Status(Status::internal("error resolving resource"), None));
+        }
+        let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
+        let scoped = match (resource.namespaced, named_scope) {
+            (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
+            (false, true) => false,
+            _ => true,
+        };
+        if !scoped && !resource.is_custom() && !resource.is_review() && resource.namespaced && info.name.is_empty() {
+            // the path lists all namespaces, so it exists
+            let message = "the server does not allow this method on the requested resource";
+            let status = Status::new(Reason::MethodNotAllowed, message).with_details(Default::default());
+            return Err(NotServed::Status(status, None));
+        }
+        if !scoped {
+            return Err(unknown());
+        }
+        let subresource = match info.subresource.as_str() {
+            "" => Subresource::None,
+            "status" if version.status => Subresource::Status,
+            "scale" if version.scale.is_some() => Subresource::Scale,
+            "finalize" if info.resource == "namespaces" => Subresource::Finalize,
+            "token" if info.group.is_empty() && info.resource == "serviceaccounts" => {
+                let resource = self.context.token_requests.clone();
+                let version = resource.storage_version().clone();
+                return Ok(Route { resource, version, subresource: Subresource::Token });
+            }
+            _ if resource.is_custom() => {
+                let deprecation = version.deprecation.clone();
+                return Err(NotServed::Status(resource.not_found(&info.name), deprecation));
+            }
+            _ => return Err(NotServed::Status(Status::no_such_resource(), None)),
+        };
+        Ok(Route { resource, version, subresource })
+    }
+}
+
+pub(super) fn not_allowed(request: &Request, verb: Verb) -> Status {
+    let resource = &request.resource;
+    if resource.is_custom() {
+        return Status::method_not_supported(&resource.group, &resource.plural, verb.as_str());
+    }
+    let message = "the server does not allow this method on the requested resource";
+    Status::new(Reason::MethodNotAllowed, message).with_details(Default::default())
+}
+
+/// What the path and the method ask for, if the resource can do it.
+pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
+    let info = &request.authorized.info;
+    let verb = info.verb;
+    let named = !info.name.is_empty();
+    let refused = || not_allowed(request, verb);
+    if named && !matches!(verb, Verb::Proxy | Verb::None | Verb::Create) {
+        let messages = machinery::names::path_segment(&info.name);
+        if let Some(why) = messages.first() {
+            let quoted = machinery::value::quote(&info.name);
+            return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
+        }
+    }
+    if request.resource.is_review() {
+        let fits = verb == Verb::Create && named == (request.subresource == Subresource::Token);
+        return if fits { Ok(verb) } else { Err(refused()) };
+    }
+    if request.subresource == Subresource::Finalize && verb != Verb::Update {
+        return Err(refused());
+    }
+    if verb == Verb::DeleteCollection && request.resource.shipped().is_some_and(|s| s.kind == "Namespace") {
+        return Err(refused());
+    }
+    if request.subresource != Subresource::None {
+        return match verb {
+            Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
+            _ => Err(refused()),
+        };
+    }
+    match verb {
+        // shipped kinds have no POST to an item, custom resources create from it (corrections crud 7)
+        Verb::Create if named && !request.resource.is_custom() => Err(refused()),
+        Verb::Update | Verb::Patch if !named && request.resource.is_custom() => {
+            Err(Status::bad_request("name must be provided"))
+        }
+        Verb::Update | Verb::Patch if !named => Err(refused()),
+        Verb::Proxy | Verb::None => Err(refused()),
+        Verb::Get | Verb::List if info.method == Method::HEAD && !request.resource.is_custom() => Err(refused()),
+        verb => Ok(verb),
+    }
+}
+
+pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
+    let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
+    let unsayable = request.resource.is_custom() && request.subresource != Subresource::Scale;
+    if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) && verb != Verb::Delete {
+        return Err(negotiate::not_acceptable(reply.served, false));
+    }
+    if !reply.accepted.is_empty() {
+        return Ok(());
+    }
+    if request.resource.is_custom() || verb == Verb::Watch {
+        return Err(negotiate::not_acceptable(reply.served, false));
+    }
+    let list = negotiate::media_list(reply.served);
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+    Err(Status::new(Reason::NotAcceptable, message).with_details(Default::default()))
+}

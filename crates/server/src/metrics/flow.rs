@@ -1,0 +1,61 @@
+//! Flow control, by the names of kube-apiserver.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::{Buckets, FlowLevel, Histograms};
+
+const WAIT_SECONDS: Buckets = Buckets(&[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0]);
+
+/// What becomes of requests in their priority levels.
+pub struct FlowMetrics {
+    executing: Family<FlowLevel, Gauge>,
+    inqueue: Family<FlowLevel, Gauge>,
+    dispatched: Family<FlowLevel, Counter>,
+    rejected: Family<FlowLevel, Counter>,
+    wait: Histograms<FlowLevel>,
+}
+
+impl Default for FlowMetrics {
+    fn default() -> FlowMetrics {
+        FlowMetrics {
+            executing: Family::default(),
+            inqueue: Family::default(),
+            dispatched: Family::default(),
+            rejected: Family::default(),
+            wait: Family::new_with_constructor(WAIT_SECONDS),
+        }
+    }
+}
+
+impl FlowMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let all = registry.sub_registry_with_prefix("apiserver_flowcontrol");
+        all.register("current_executing_requests", "Requests that run, by level", self.executing.clone());
+        all.register("current_inqueue_requests", "Requests that wait, by level", self.inqueue.clone());
+        all.register("dispatched_requests", "Requests that got a seat", self.dispatched.clone());
+        all.register("rejected_requests", "Requests that got none", self.rejected.clone());
+        all.register("request_wait_duration_seconds", "Seconds that requests waited for a seat", self.wait.clone());
+    }
+
+    /// So many more run.
+    pub fn executing(&self, of: &FlowLevel, more: i64) {
+        self.executing.get_or_create(of).inc_by(more);
+    }
+
+    /// So many more wait.
+    pub fn waiting(&self, of: &FlowLevel, more: i64) {
+        self.inqueue.get_or_create(of).inc_by(more);
+    }
+
+    /// A request that asked for a seat, and how long it waited for the answer.
+    pub fn asked(&self, of: &FlowLevel, given: bool, waited: Duration) {
+        let counted = if given { &self.dispatched } else { &self.rejected };
+        counted.get_or_create(of).inc();
+        self.wait.get_or_create(of).observe(waited.as_secs_f64());
+    }
+}

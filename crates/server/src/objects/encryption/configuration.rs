@@ -1,0 +1,220 @@
+//! An EncryptionConfiguration is checked as upstream checks it (apiserver/validation/validation_encryption.go), then read.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use machinery::{FieldError, FieldPath, Value};
+
+use super::cipher::Cipher;
+use super::{Provider, Rule};
+
+const API_VERSION: &str = "apiserver.config.k8s.io/v1";
+const KIND: &str = "EncryptionConfiguration";
+const AES_KEY_BYTES: &[usize] = &[16, 24, 32];
+const SECRETBOX_KEY_BYTES: &[usize] = &[32];
+const NO_PROVIDER: &str =
+    "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity";
+const SEVERAL_PROVIDERS: &str =
+    "more than one provider specified in a single element, should split into different list elements";
+const OVERLAP: &str = "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked";
+
+/// A kind of provider with keys.
+struct Kind {
+    field: &'static str,
+    prefix: &'static str,
+    noun: &'static str,
+    key_bytes: &'static [usize],
+    make: fn(&[u8]) -> Option<Cipher>,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind { field: "aesgcm", prefix: "k8s:enc:aesgcm:v1:", noun: "AES", key_bytes: AES_KEY_BYTES, make: Cipher::gcm },
+    Kind { field: "aescbc", prefix: "k8s:enc:aescbc:v1:", noun: "AES", key_bytes: AES_KEY_BYTES, make: Cipher::cbc },
+    Kind {
+        field: "secretbox",
+        prefix: "k8s:enc:secretbox:v1:",
+        noun: "Secretbox",
+        key_bytes: SECRETBOX_KEY_BYTES,
+        make: Cipher::secretbox,
+    },
+];
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// The rules in their order. The error is one line, without secrets.
+pub fn parse(value: &Value) -> Result<Vec<Rule>, String> {
+    let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
+    if (version, kind) != (API_VERSION, KIND) {
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    known(value, &["apiVersion", "kind", "resources"], "")?;
+    let errors = validate(value);
+    if !errors.is_empty() {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        return Err(if let [one] = &errors[..] { one.clone() } else { format!("[{}]", errors.join(", ")) });
+    }
+    let mut rules: Vec<Rule> = vec![];
+    for (i, entry) in list(value, "resources").iter().enumerate() {
+        known(entry, &["resources", "providers"], &format!("resources[{i}]."))?;
+        let providers = list(entry, "providers").iter().map(provider).collect::<Result<Vec<_>, _>>()?;
+        let providers = Arc::new(providers);
+        for resource in list(entry, "resources").iter().filter_map(Value::as_str) {
+            let (resource, group) = split(resource);
+            not_masked(&rules, resource, group)?;
+            let (group, resource) = (group.to_owned(), resource.to_owned());
+            rules.push(Rule { group, resource, providers: providers.clone() });
+        }
+    }
+    Ok(rules)
+}
+
+fn known(value: &Value, fields: &[&str], place: &str) -> Result<(), String> {
+    let unknown = value.as_object().and_then(|map| map.iter().find(|(key, _)| !fields.contains(&key.as_str())));
+    unknown.map_or(Ok(()), |(key, _)| Err(format!("strict decoding error: unknown field \"{place}{key}\"")))
+}
+
+/// `resource.group`; the core group is empty.
+fn split(text: &str) -> (&str, &str) {
+    text.split_once('.').unwrap_or((text, ""))
+}
+
+/// An earlier rule for a whole group, or for everything, would never let this one speak.
+fn not_masked(rules: &[Rule], resource: &str, group: &str) -> Result<(), String> {
+    for (any, shown) in [(group, format!("*.{group}")), ("*", "*.*".to_owned())] {
+        let masks = |rule: &Rule| rule.group == any && rule.resource == "*" && (any, "*") != (group, resource);
+        if rules.iter().any(masks) {
+            let dot = if group.is_empty() && resource != "*" { "" } else { "." };
+            return Err(format!("resource \"{resource}{dot}{group}\" is masked by earlier rule {shown:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn provider(value: &Value) -> Result<Provider, String> {
+    if value.get("kms").is_some() {
+        return Err("key management services (kms) are not supported; use aescbc, aesgcm or secretbox".to_owned());
+    }
+    for Kind { field, prefix, noun, make, .. } in KINDS {
+        let Some(named) = value.get(field) else { continue };
+        let mut keys = vec![];
+        for key in list(named, "keys") {
+            let name = key.str_at(&["name"]);
+            let secret = BASE64_STANDARD.decode(key.str_at(&["secret"])).ok();
+            let cipher = secret.and_then(|secret| make(&secret));
+            let cipher = cipher.ok_or_else(|| format!("error while creating cipher for named key {name}"))?;
+            keys.push((format!("{name}:"), cipher));
+        }
+        return Ok(Provider::Keys { prefix, noun, keys });
+    }
+    Ok(Provider::Identity)
+}
+
+fn validate(value: &Value) -> Vec<FieldError> {
+    let root = FieldPath::new("resources");
+    let entries = list(value, "resources");
+    if entries.is_empty() {
+        return vec![FieldError::required(&root, "at least one resources is required")];
+    }
+    let mut errors = vec![];
+    for (i, entry) in entries.iter().enumerate() {
+        let (resources, providers) = (root.index(i).child("resources"), root.index(i).child("providers"));
+        let names: Vec<&str> = list(entry, "resources").iter().map(|name| name.as_str().unwrap_or_default()).collect();
+        let required =
+            |path: &FieldPath| FieldError::required(path, format!("at least one {} is required", path.as_str()));
+        if names.is_empty() {
+            errors.push(required(&resources));
+        }
+        errors.extend(overlaps(&names, &resources, entry.get("resources").unwrap_or(&Value::Null)));
+        errors.extend(names.iter().enumerate().filter_map(|(j, name)| wrong_name(name, &resources.index(j))));
+        if list(entry, "providers").is_empty() {
+            errors.push(required(&providers));
+        }
+        for (j, provider) in list(entry, "providers").iter().enumerate() {
+            errors.extend(wrong_provider(provider, &providers.index(j)));
+        }
+    }
+    errors
+}
+
+fn overlaps(names: &[&str], path: &FieldPath, shown: &Value) -> Vec<FieldError> {
+    let split: Vec<_> = names.iter().map(|name| split(name)).collect();
+    let distinct: HashSet<_> = split.iter().collect();
+    let duplicate = distinct.len() < split.len();
+    let masks = |(i, one): (usize, &(&str, &str))| {
+        let others = split.iter().enumerate().filter(|(j, other)| i != *j && (*other != one || one.0 == "*"));
+        let mut others = others.map(|(_, other)| other);
+        *one == ("*", "*") && others.clone().next().is_some() || one.0 == "*" && others.any(|other| other.1 == one.1)
+    };
+    let mut errors = vec![];
+    if duplicate {
+        errors.push(FieldError::invalid(path, shown, "the same resource cannot be specified multiple times"));
+    }
+    if split.iter().enumerate().any(masks) {
+        errors.push(FieldError::invalid(path, shown, OVERLAP));
+    }
+    errors
+}
+
+fn wrong_name(name: &str, path: &FieldPath) -> Option<FieldError> {
+    let (resource, group) = split(name);
+    let why = match (resource, group) {
+        _ if name.to_lowercase() != name => "resource name should not contain capital letters",
+        _ if name == "*" => "use '*.' to encrypt all the resources from core API group or *.* to encrypt all resources",
+        _ if ["apiserveripinfo", "serviceipallocations", "servicenodeportallocations"].contains(&name) => {
+            "resources which do not have REST API/s cannot be encrypted"
+        }
+        (_, "events.k8s.io") => {
+            "'*.events.k8s.io' objects are stored using the 'events' API group in etcd. Use 'events' instead in the config file"
+        }
+        (_, "extensions") => "'extensions' group has been removed and cannot be used for encryption",
+        (resource, "*") if resource != "*" => "encrypting the same resource across groups is not supported",
+        _ => return None,
+    };
+    Some(FieldError::invalid(path, &Value::from(name), why))
+}
+
+fn wrong_provider(provider: &Value, path: &FieldPath) -> Vec<FieldError> {
+    let all = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
+    let found: Vec<&str> = all.into_iter().filter(|field| provider.get(field).is_some_and(|v| !v.is_null())).collect();
+    let [one] = found[..] else {
+        let why = if found.is_empty() { NO_PROVIDER } else { SEVERAL_PROVIDERS };
+        // what is in it may be secret
+        return vec![FieldError::invalid_raw(path, found.join(","), why)];
+    };
+    let Some(kind) = KINDS.iter().find(|kind| kind.field == one) else { return vec![] };
+    let path = path.child(one).child("keys");
+    let keys = provider.get(one).map(|value| list(value, "keys")).unwrap_or_default();
+    if keys.is_empty() {
+        return vec![FieldError::required(&path, "at least one keys is required")];
+    }
+    keys.iter().enumerate().flat_map(|(i, key)| wrong_key(key, &path.index(i), kind.key_bytes)).collect()
+}
+
+fn wrong_key(key: &Value, path: &FieldPath, lengths: &[usize]) -> Vec<FieldError> {
+    let mut errors = vec![];
+    if key.str_at(&["name"]).is_empty() {
+        errors.push(FieldError::required(&path.child("name"), "name is a mandatory field for a key"));
+    }
+    let (place, secret) = (path.child("secret"), key.str_at(&["secret"]));
+    if secret.is_empty() {
+        errors.push(FieldError::required(&place, "secret is a mandatory field for a key"));
+        return errors;
+    }
+    let redacted = |why: &str| FieldError::invalid_raw(&place, "REDACTED".to_owned(), why);
+    match BASE64_STANDARD.decode(secret) {
+        Err(_) => errors.push(redacted("secrets must be base64 encoded")),
+        Ok(bytes) if !lengths.contains(&bytes.len()) => {
+            let lengths: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+            let (got, wanted) = (bytes.len(), lengths.join(" "));
+            errors.push(redacted(&format!(
+                "secret is not of the expected length, got {got}, expected one of [{wanted}]"
+            )));
+        }
+        Ok(_) => {}
+    }
+    errors
+}

@@ -1,0 +1,120 @@
+//! Encryption at rest, as kube-apiserver does it with an EncryptionConfiguration: the same prefixes, the same bytes.
+//!
+//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and what the cipher makes of it. The first provider of a resource
+//! writes, all of them read; what another than the first key of the first provider wrote is stale, so that the next write
+//! of the object encrypts it anew. Key management services (KMS) are refused.
+
+mod cipher;
+mod configuration;
+
+use bytes::Bytes;
+use machinery::Value;
+
+use self::cipher::Cipher;
+use super::layout::{Opened, Place, Transform};
+
+/// What all encrypted values begin with.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// One list of keys, or none.
+enum Provider {
+    /// Values as they are.
+    Identity,
+    /// What values begin with, and the keys by their prefixes (name and colon).
+    Keys { prefix: &'static str, noun: &'static str, keys: Vec<(String, Cipher)> },
+}
+
+/// Resources and who encrypts them; "*" stands for any.
+struct Rule {
+    group: String,
+    resource: String,
+    providers: std::sync::Arc<Vec<Provider>>,
+}
+
+/// The last step to a store: which resources are encrypted there, and how. The default encrypts nothing.
+#[derive(Default)]
+pub struct Encryption {
+    rules: Vec<Rule>,
+}
+
+impl Encryption {
+    /// From a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration. The error is one line, without secrets.
+    pub fn parse(configuration: &Value) -> Result<Encryption, String> {
+        configuration::parse(configuration).map(|rules| Encryption { rules })
+    }
+
+    /// Those of a resource: what names it goes before its group, and that before everything.
+    fn providers(&self, place: &Place) -> Vec<&Provider> {
+        let (group, plural) = (place.key.group.as_str(), place.key.plural.as_str());
+        for (group, resource) in [(group, plural), (group, "*"), ("*", "*")] {
+            let rules = self.rules.iter().filter(|rule| rule.group == group && rule.resource == resource);
+            let providers: Vec<_> = rules.flat_map(|rule| rule.providers.iter()).collect();
+            if !providers.is_empty() {
+                return providers;
+            }
+        }
+        vec![&Provider::Identity]
+    }
+}
+
+impl Provider {
+    fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
+        let Provider::Keys { prefix, keys, .. } = self else { return Ok(value) };
+        let (name, cipher) = keys.first().ok_or("there is no key")?;
+        Ok([prefix.as_bytes(), name.as_bytes(), &cipher.seal(&value, &place.bytes)?].concat().into())
+    }
+
+    /// `None` if the value is not one of this provider.
+    fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
+        let Provider::Keys { prefix, noun, keys } = self else {
+            let plain = !value.starts_with(ENCRYPTED);
+            return plain.then(|| Ok(Opened { value: value.clone(), stale: false }));
+        };
+        let rest = value.strip_prefix(prefix.as_bytes())?;
+        let mut failed = None;
+        for (at, (name, cipher)) in keys.iter().enumerate() {
+            // keys may have one name: then each is tried
+            let Some(sealed) = rest.strip_prefix(name.as_bytes()) else { continue };
+            match cipher.open(sealed, &place.bytes) {
+                Ok(value) => return Some(Ok(Opened { value: value.into(), stale: at > 0 })),
+                Err(why) => failed = Some(format!("{}: {why}", shown(value))),
+            }
+        }
+        let unknown = || format!("no matching key was found for the provided {noun} transformer ({})", shown(value));
+        Some(Err(failed.unwrap_or_else(unknown)))
+    }
+}
+
+/// The prefix of an encrypted value, which names the cipher and the key.
+fn shown(value: &[u8]) -> String {
+    let prefix = value.splitn(6, |byte| *byte == b':').take(5).collect::<Vec<_>>().join(&b':');
+    String::from_utf8_lossy(&prefix).into_owned()
+}
+
+impl Transform for Encryption {
+    fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
+        self.providers(place).first().map_or(Ok(value.clone()), |first| first.seal(place, value))
+    }
+
+    fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
+        let mut failed = vec![];
+        for (at, provider) in self.providers(place).into_iter().enumerate() {
+            match provider.open(place, &value) {
+                Some(Ok(opened)) => return Ok(Opened { stale: opened.stale || at > 0, ..opened }),
+                Some(Err(why)) => failed.push(why),
+                None => {}
+            }
+        }
+        match (failed.is_empty(), value.starts_with(ENCRYPTED)) {
+            (false, _) => Err(failed.join(", ")),
+            (true, true) => Err(format!("it is encrypted, and no provider reads it ({})", shown(&value))),
+            // upstream's words
+            (true, false) => {
+                Err("no matching prefix found: it is not encrypted, and identity is not among the providers".to_owned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

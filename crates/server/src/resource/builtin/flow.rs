@@ -1,0 +1,411 @@
+//! FlowSchema and PriorityLevelConfiguration (KEP-1040; api-machinery 20.1).
+
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{items, list, one_of, text};
+use super::{BASE, Form, Shipped, columns};
+
+/// The group of both.
+pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
+
+static GROUP: Struct = Struct { name: "GroupSubject", fields: &[always("name", TEXT)] };
+static USER: Struct = Struct { name: "UserSubject", fields: &[always("name", TEXT)] };
+static ACCOUNT: Struct =
+    Struct { name: "ServiceAccountSubject", fields: &[always("name", TEXT), always("namespace", TEXT)] };
+
+static SUBJECT: Struct = Struct {
+    name: "Subject",
+    fields: &[
+        given("group", Shape::Struct(&GROUP)),
+        always("kind", Shape::Text("v1.SubjectKind")),
+        given("serviceAccount", Shape::Struct(&ACCOUNT)),
+        given("user", Shape::Struct(&USER)),
+    ],
+};
+
+static RESOURCE_RULE: Struct = Struct {
+    name: "ResourcePolicyRule",
+    fields: &[
+        always("apiGroups", texts()).merged(Merge::Set),
+        non_empty("clusterScope", Shape::Bool),
+        non_empty("namespaces", texts()).merged(Merge::Set),
+        always("resources", texts()).merged(Merge::Set),
+        always("verbs", texts()).merged(Merge::Set),
+    ],
+};
+
+static PATH_RULE: Struct = Struct {
+    name: "NonResourcePolicyRule",
+    fields: &[always("nonResourceURLs", texts()).merged(Merge::Set), always("verbs", texts()).merged(Merge::Set)],
+};
+
+static RULES: Struct = Struct {
+    name: "PolicyRulesWithSubjects",
+    fields: &[
+        non_empty("nonResourceRules", Shape::List("[]v1.NonResourcePolicyRule", &Shape::Struct(&PATH_RULE))),
+        non_empty("resourceRules", Shape::List("[]v1.ResourcePolicyRule", &Shape::Struct(&RESOURCE_RULE))),
+        always("subjects", Shape::List("[]v1.Subject", &Shape::Struct(&SUBJECT))),
+    ],
+};
+
+static DISTINGUISHER: Struct = Struct {
+    name: "FlowDistinguisherMethod",
+    fields: &[always("type", Shape::Text("v1.FlowDistinguisherMethodType"))],
+};
+static REFERENCE: Struct = Struct { name: "PriorityLevelConfigurationReference", fields: &[always("name", TEXT)] };
+
+static SCHEMA_SPEC: Struct = Struct {
+    name: "FlowSchemaSpec",
+    fields: &[
+        given("distinguisherMethod", Shape::Struct(&DISTINGUISHER)),
+        always("matchingPrecedence", Shape::Int32),
+        always("priorityLevelConfiguration", Shape::Struct(&REFERENCE)),
+        non_empty("rules", Shape::List("[]v1.PolicyRulesWithSubjects", &Shape::Struct(&RULES))),
+    ],
+};
+
+static STATE: Struct = Struct {
+    name: "FlowSchemaCondition",
+    fields: &[
+        non_empty("lastTransitionTime", Shape::Time),
+        non_empty("message", TEXT),
+        non_empty("reason", TEXT),
+        non_empty("status", Shape::Text("v1.ConditionStatus")),
+        non_empty("type", Shape::Text("v1.FlowSchemaConditionType")),
+    ],
+};
+
+static STATUS: Struct = Struct {
+    name: "FlowSchemaStatus",
+    fields: &[non_empty("conditions", Shape::List("[]v1.FlowSchemaCondition", &Shape::Struct(&STATE)))
+        .merged(Merge::Keyed("type"))],
+};
+
+static SCHEMA_SHAPE: Struct = Struct {
+    name: "FlowSchema",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SCHEMA_SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+static QUEUING: Struct = Struct {
+    name: "QueuingConfiguration",
+    fields: &[
+        always("handSize", Shape::Int32),
+        always("queueLengthLimit", Shape::Int32),
+        always("queues", Shape::Int32),
+    ],
+};
+
+static RESPONSE: Struct = Struct {
+    name: "LimitResponse",
+    fields: &[given("queuing", Shape::Struct(&QUEUING)), always("type", Shape::Text("v1.LimitResponseType"))],
+};
+
+static LIMITED: Struct = Struct {
+    name: "LimitedPriorityLevelConfiguration",
+    fields: &[
+        given("borrowingLimitPercent", Shape::Int32),
+        given("lendablePercent", Shape::Int32),
+        always("limitResponse", Shape::Struct(&RESPONSE)),
+        given("nominalConcurrencyShares", Shape::Int32),
+    ],
+};
+
+static EXEMPT: Struct = Struct {
+    name: "ExemptPriorityLevelConfiguration",
+    fields: &[given("lendablePercent", Shape::Int32), given("nominalConcurrencyShares", Shape::Int32)],
+};
+
+static LEVEL_SPEC: Struct = Struct {
+    name: "PriorityLevelConfigurationSpec",
+    fields: &[
+        given("exempt", Shape::Struct(&EXEMPT)),
+        given("limited", Shape::Struct(&LIMITED)),
+        always("type", Shape::Text("v1.PriorityLevelEnablement")),
+    ],
+};
+
+static LEVEL_SHAPE: Struct = Struct {
+    name: "PriorityLevelConfiguration",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&LEVEL_SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+const KIND: Shipped = Shipped {
+    group: FLOW_GROUP,
+    namespaced: false,
+    status: true,
+    generation: true,
+    prepare: |object, old| {
+        if old.is_none() {
+            object.set_at(&["status"], Value::object());
+        }
+        super::count_generations(object, old);
+    },
+    ..BASE
+};
+
+pub const SCHEMA: Shipped = Shipped {
+    kind: "FlowSchema",
+    plural: "flowschemas",
+    singular: "flowschema",
+    form: Form::Typed(&SCHEMA_SHAPE),
+    default: default_schema,
+    validate: validate_schema,
+    columns: &[
+        columns::PRIORITY_LEVEL,
+        columns::MATCHING_PRECEDENCE,
+        columns::DISTINGUISHER_METHOD,
+        columns::AGE,
+        columns::MISSING_LEVEL,
+    ],
+    ..KIND
+};
+
+pub const LEVEL: Shipped = Shipped {
+    kind: "PriorityLevelConfiguration",
+    plural: "prioritylevelconfigurations",
+    singular: "prioritylevelconfiguration",
+    form: Form::Typed(&LEVEL_SHAPE),
+    default: default_level,
+    validate: validate_level,
+    columns: &[
+        columns::LEVEL_TYPE,
+        columns::CONCURRENCY_SHARES,
+        columns::QUEUES,
+        columns::HAND_SIZE,
+        columns::QUEUE_LENGTH,
+        columns::AGE,
+    ],
+    ..KIND
+};
+
+/// Sets a number that is absent or, where that is no choice, 0.
+fn default_number(object: &mut Value, path: &[&str], number: i64, zero_too: bool) {
+    let unset = match object.at(path) {
+        None | Some(Value::Null) => true,
+        Some(value) => zero_too && value.as_int() == Some(0),
+    };
+    if unset {
+        object.set_at(path, Value::Int(number));
+    }
+}
+
+fn default_schema(object: &mut Value) {
+    default_number(object, &["spec", "matchingPrecedence"], 1000, true);
+}
+
+fn default_level(object: &mut Value) {
+    if object.at(&["spec", "exempt"]).is_some() {
+        default_number(object, &["spec", "exempt", "nominalConcurrencyShares"], 0, false);
+        default_number(object, &["spec", "exempt", "lendablePercent"], 0, false);
+    }
+    if object.at(&["spec", "limited"]).is_some() {
+        default_number(object, &["spec", "limited", "nominalConcurrencyShares"], 30, false);
+        default_number(object, &["spec", "limited", "lendablePercent"], 0, false);
+    }
+    let queuing = ["spec", "limited", "limitResponse", "queuing"];
+    if object.at(&queuing).is_some() {
+        for (name, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
+            default_number(object, &[queuing.as_slice(), &[name]].concat(), number, true);
+        }
+    }
+}
+
+/// Objects whose spec is fixed.
+const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
+
+fn validate_schema(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Value::object();
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let mut errors = vec![];
+    let name = new.str_at(&["metadata", "name"]);
+    if let Some(precedence) = spec.get("matchingPrecedence").and_then(Value::as_int) {
+        let why = match precedence {
+            ..=0 => "must be a positive value",
+            10_001.. => "must not be greater than 10000",
+            1 if name != "exempt" => "only the schema named 'exempt' may have matchingPrecedence 1",
+            _ => "",
+        };
+        if !why.is_empty() {
+            errors.push(FieldError::invalid(&path.child("matchingPrecedence"), &Value::Int(precedence), why));
+        }
+    }
+    if let Some(method) = spec.get("distinguisherMethod") {
+        one_of(method, "type", &path.child("distinguisherMethod"), &["ByNamespace", "ByUser"], &mut errors);
+    }
+    let reference = path.child("priorityLevelConfiguration").child("name");
+    match spec.str_at(&["priorityLevelConfiguration", "name"]) {
+        "" => errors.push(FieldError::required(&reference, "must reference a priority level")),
+        level => {
+            super::checks::invalid_each(&reference, level, machinery::names::dns1123_subdomain(level), &mut errors)
+        }
+    }
+    for (path, rules) in items(spec, "rules", &path) {
+        rules_errors(rules, &path, &mut errors);
+    }
+    fixed(new, old, &path, &mut errors);
+    errors
+}
+
+/// What is mandatory stays as it is.
+fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (name, spec) = (new.str_at(&["metadata", "name"]), new.get("spec"));
+    if old.is_some_and(|old| MANDATORY.contains(&name) && old.get("spec") != spec) {
+        let why = format!("spec of '{name}' must equal the fixed value");
+        errors.push(FieldError::invalid(path, spec.unwrap_or(&Value::Null), why));
+    }
+}
+
+fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let required = |path: &FieldPath, name: &str, what: &str| {
+        FieldError::required(&path.child(name), format!("{name} must contain at least one {what}"))
+    };
+    if list(rules, "subjects").is_empty() {
+        errors.push(required(path, "subjects", "value"));
+    }
+    for (path, subject) in items(rules, "subjects", path) {
+        subject_errors(subject, &path, errors);
+    }
+    if list(rules, "resourceRules").is_empty() && list(rules, "nonResourceRules").is_empty() {
+        errors
+            .push(FieldError::required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"));
+    }
+    for (path, rule) in items(rules, "resourceRules", path) {
+        for name in ["verbs", "apiGroups", "resources"].iter().filter(|name| list(rule, name).is_empty()) {
+            errors.push(required(&path, name, "value"));
+        }
+        if list(rule, "namespaces").is_empty() && rule.get("clusterScope") != Some(&Value::Bool(true)) {
+            let why = "resource rules that are not cluster scoped must supply at least one namespace";
+            errors.push(FieldError::required(&path.child("namespaces"), why));
+        }
+    }
+    for (path, rule) in items(rules, "nonResourceRules", path) {
+        for name in ["verbs", "nonResourceURLs"].iter().filter(|name| list(rule, name).is_empty()) {
+            errors.push(required(&path, name, "value"));
+        }
+    }
+}
+
+fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let kind = text(subject, "kind");
+    let own = match kind {
+        "User" => "user",
+        "Group" => "group",
+        "ServiceAccount" => "serviceAccount",
+        _ => return one_of(subject, "kind", path, &["Group", "ServiceAccount", "User"], errors),
+    };
+    for other in ["user", "group", "serviceAccount"].iter().filter(|name| **name != own) {
+        if subject.get(other).is_some() {
+            let why = format!("{other} is forbidden when subject kind is not '{}'", kind_of(other));
+            errors.push(FieldError::forbidden(&path.child(other), why));
+        }
+    }
+    let path = path.child(own);
+    let Some(value) = subject.get(own) else {
+        let why = format!("{own} is required when subject kind is '{kind}'");
+        return errors.push(FieldError::required(&path, why));
+    };
+    let needed: &[&str] = if own == "serviceAccount" { &["name", "namespace"] } else { &["name"] };
+    for name in needed.iter().filter(|name| text(value, name).is_empty()) {
+        errors.push(FieldError::required(&path.child(name), ""));
+    }
+}
+
+fn kind_of(member: &str) -> &'static str {
+    match member {
+        "user" => "User",
+        "group" => "Group",
+        _ => "ServiceAccount",
+    }
+}
+
+fn validate_level(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Value::object();
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let mut errors = vec![];
+    let (exempt, limited) = (spec.get("exempt"), spec.get("limited"));
+    match text(spec, "type") {
+        "Exempt" => {
+            if limited.is_some() {
+                errors.push(FieldError::forbidden(&path.child("limited"), "must be nil if the type is not Limited"));
+            }
+            let exempt = exempt.unwrap_or(&empty);
+            percent(exempt, "lendablePercent", &path.child("exempt"), &mut errors);
+        }
+        "Limited" => {
+            if exempt.is_some() {
+                errors.push(FieldError::forbidden(&path.child("exempt"), "must be nil if the type is Limited"));
+            }
+            match limited {
+                None => {
+                    errors.push(FieldError::required(&path.child("limited"), "must not be empty when type is Limited"))
+                }
+                Some(limited) => limited_errors(limited, &path.child("limited"), &mut errors),
+            }
+        }
+        _ => one_of(spec, "type", &path, &["Exempt", "Limited"], &mut errors),
+    }
+    fixed(new, old, &path, &mut errors);
+    errors
+}
+
+fn percent(object: &Value, name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if let Some(value) = object.get(name).and_then(Value::as_int).filter(|value| !(0..=100).contains(value)) {
+        let why = "must be between 0 and 100, inclusive";
+        errors.push(FieldError::invalid(&path.child(name), &Value::Int(value), why));
+    }
+}
+
+fn limited_errors(limited: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_int).unwrap_or_default();
+    let negative =
+        |errors: &mut Vec<FieldError>, object: &Value, path: &FieldPath, name: &str, least: i64, why: &str| {
+            if number(object, name) < least {
+                errors.push(FieldError::invalid(&path.child(name), &Value::Int(number(object, name)), why));
+            }
+        };
+    negative(errors, limited, path, "nominalConcurrencyShares", 0, "must be a non-negative integer");
+    percent(limited, "lendablePercent", path, errors);
+    negative(errors, limited, path, "borrowingLimitPercent", 0, "if specified, must be a non-negative integer");
+    let (path, response) = (path.child("limitResponse"), limited.get("limitResponse"));
+    let response = response.cloned().unwrap_or_default();
+    let queuing = response.get("queuing");
+    match (text(&response, "type"), queuing) {
+        ("Reject", Some(_)) => {
+            errors.push(FieldError::forbidden(
+                &path.child("queuing"),
+                "must be nil if limited.limitResponse.type is not Limited",
+            ));
+        }
+        ("Reject", None) => {}
+        ("Queue", None) => {
+            let why = "must not be empty if limited.limitResponse.type is Limited";
+            errors.push(FieldError::required(&path.child("queuing"), why));
+        }
+        ("Queue", Some(queuing)) => {
+            let path = path.child("queuing");
+            for name in ["queueLengthLimit", "queues", "handSize"] {
+                negative(errors, queuing, &path, name, 1, "must be positive");
+            }
+            let (hand, queues) = (number(queuing, "handSize"), number(queuing, "queues"));
+            if hand > queues && queues > 0 {
+                let why = format!("should not be greater than queues ({queues})");
+                errors.push(FieldError::invalid(&path.child("handSize"), &Value::Int(hand), why));
+            }
+        }
+        _ => one_of(&response, "type", &path, &["Queue", "Reject"], errors),
+    }
+}

@@ -1,0 +1,154 @@
+//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962; api-machinery 26.2): served where the feature gate
+//! is on, as a kube-apiserver 1.35 has it; since 1.36 they are always there.
+
+use cel::types::Type;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Text, Value};
+use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
+
+use super::admission::{self as shared, KIND, default_to};
+use super::checks::{items, list, one_of, text};
+use super::expressions::{Scope, expression_error};
+use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
+use super::{Form, Shipped, columns};
+
+static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
+static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
+
+static MUTATION: Struct = Struct {
+    name: "Mutation",
+    fields: &[
+        given("applyConfiguration", Shape::Struct(&EXPRESSION)),
+        given("jsonPatch", Shape::Struct(&JSON_PATCH)),
+        always("patchType", Shape::Text("v1.PatchType")),
+    ],
+};
+
+static POLICY_SPEC: Struct = Struct {
+    name: "MutatingAdmissionPolicySpec",
+    fields: &[
+        shared::FAILURE_POLICY,
+        shared::MATCH_CONDITIONS,
+        given("matchConstraints", Shape::Struct(&MATCH_RESOURCES)),
+        non_empty("mutations", Shape::List("[]v1.Mutation", &Shape::Struct(&MUTATION))),
+        given("paramKind", Shape::Struct(&PARAM_KIND)).merged(Merge::Atomic),
+        non_empty("reinvocationPolicy", Shape::Text("v1.ReinvocationPolicyType")),
+        non_empty("variables", Shape::List("[]v1.Variable", &Shape::Struct(&VARIABLE))),
+    ],
+};
+
+static POLICY_SHAPE: Struct = Struct {
+    name: "MutatingAdmissionPolicy",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&POLICY_SPEC)),
+    ],
+};
+
+static BINDING_SPEC: Struct = Struct {
+    name: "MutatingAdmissionPolicyBindingSpec",
+    fields: &[
+        given("matchResources", Shape::Struct(&MATCH_RESOURCES)),
+        given("paramRef", Shape::Struct(&PARAM_REF)).merged(Merge::Atomic),
+        non_empty("policyName", TEXT),
+    ],
+};
+
+static BINDING_SHAPE: Struct = Struct {
+    name: "MutatingAdmissionPolicyBinding",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&BINDING_SPEC)),
+    ],
+};
+
+pub const POLICY: Shipped = Shipped {
+    kind: "MutatingAdmissionPolicy",
+    plural: "mutatingadmissionpolicies",
+    singular: "mutatingadmissionpolicy",
+    form: Form::Typed(&POLICY_SHAPE),
+    default: default_policy,
+    validate: validate_policy,
+    columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
+    ..KIND
+};
+
+pub const BINDING: Shipped = Shipped {
+    kind: "MutatingAdmissionPolicyBinding",
+    plural: "mutatingadmissionpolicybindings",
+    singular: "mutatingadmissionpolicybinding",
+    form: Form::Typed(&BINDING_SHAPE),
+    default: |object| policies::default_resources(object, "matchResources"),
+    validate: |object, _| policies::binding_errors(object.get("spec").unwrap_or(&Value::Null)),
+    columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
+    ..KIND
+};
+
+/// The same as of 1.34.
+pub const BETA_POLICY: Shipped = Shipped { version: "v1beta1", ..POLICY };
+pub const BETA_BINDING: Shipped = Shipped { version: "v1beta1", ..BINDING };
+
+fn default_policy(object: &mut Value) {
+    policies::default_resources(object, "matchConstraints");
+    if let Some(spec) = object.get_mut("spec") {
+        default_to(spec, "failurePolicy", Value::from("Fail"));
+    }
+}
+
+fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Value::object();
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let mut errors = vec![];
+    let scope = policies::matching_errors(spec, &path, &mut errors);
+    let constraints = path.child("matchConstraints");
+    let rules = spec.get("matchConstraints").into_iter().flat_map(|it| items(it, "resourceRules", &constraints));
+    for (path, rule) in rules {
+        for (path, operation) in items(rule, "operations", &path) {
+            if !matches!(operation.as_str(), Some("CREATE" | "UPDATE")) {
+                errors.push(FieldError::not_supported(&path, operation, &["CREATE", "UPDATE"]));
+            }
+        }
+    }
+    let variables: Vec<(Text, Type)> = policies::variable_types(spec, scope, &path, &mut errors);
+    let variables = (!list(spec, "variables").is_empty()).then_some(variables.as_slice());
+    let scope = Scope { variables, mutations: true, ..scope };
+    if list(spec, "mutations").is_empty() {
+        errors.push(FieldError::required(&path.child("mutations"), "mutations must contain at least one item"));
+    }
+    for (path, mutation) in items(spec, "mutations", &path) {
+        mutation_errors(mutation, scope, &path, &mut errors);
+    }
+    match text(spec, "reinvocationPolicy") {
+        "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
+        _ => one_of(spec, "reinvocationPolicy", &path, &["IfNeeded", "Never"], &mut errors),
+    }
+    errors
+}
+
+/// Each type of patch has a member of its own, and only that.
+fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (own, other, of) = match text(mutation, "patchType") {
+        "" => return errors.push(FieldError::required(&path.child("patchType"), "")),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Type::Made("Object".into())),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", Type::list(Type::Made("JSONPatch".into()))),
+        _ => return one_of(mutation, "patchType", path, &["ApplyConfiguration", "JSONPatch"], errors),
+    };
+    let patch_type = text(mutation, "patchType");
+    if mutation.get(other).is_some() {
+        let why = format!("must not be specified when patchType is {patch_type}");
+        errors.push(FieldError::invalid_raw(&path.child(other), String::new(), why));
+    }
+    let Some(patch) = mutation.get(own) else {
+        let why = format!("must be specified when patchType is {patch_type}");
+        return errors.push(FieldError::required(&path.child(own), why));
+    };
+    let (expression, path) = (text(patch, "expression"), path.child(own).child("expression"));
+    match expression.trim() {
+        "" => errors.push(FieldError::required(&path, "expression is not specified")),
+        _ => errors.extend(expression_error(expression, &path, scope, &[of])),
+    }
+}

@@ -1,0 +1,258 @@
+//! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf (crd.md 7.9).
+//!
+//! Shipped kinds are protobuf in its envelope; CustomResourceDefinitions and custom resources are JSON with a line break at
+//! the end. Either is read for any kind. Definitions are written as v1 and read as v1beta1 too, which many clusters have.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use machinery::{Text, Value, protobuf};
+use store::Store;
+
+use super::builtin::{self, DEFINITION_GROUP, DEFINITIONS, Shipped};
+use super::group_version;
+use crate::objects::{Key, Keys, Layout, Opened, Place, Storage, Transform};
+
+/// Where the API server keeps Services, beside their endpoints.
+const SERVICES: &str = "services/specs";
+/// A group with a dot whose objects are none of a definition.
+const AGGREGATION_GROUP: &str = "apiregistration.k8s.io";
+/// What encrypted values begin with.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end.
+pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str) -> Storage {
+    Storage { store, layout: upstream_layout(prefix) }
+}
+
+fn upstream_layout(prefix: &str) -> Layout {
+    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(Form))
+}
+
+struct UpstreamKeys {
+    prefix: String,
+}
+
+/// The shipped kind whose objects lie under a first part of keys.
+fn shipped_under(part: &str) -> Option<&'static Shipped> {
+    builtin::stored_kinds().find(|shipped| shipped.plural == part && shipped.group != DEFINITION_GROUP)
+}
+
+fn is_shipped(group: &str, plural: &str) -> bool {
+    builtin::stored_kinds().any(|shipped| shipped.group == group && shipped.plural == plural)
+}
+
+impl Keys for UpstreamKeys {
+    fn to_bytes(&self, key: &Key) -> Bytes {
+        let Key { group, plural, path } = key;
+        let by_group = *group == DEFINITION_GROUP || !is_shipped(group, plural);
+        let folder = match plural.as_str() {
+            _ if by_group => format!("{group}/{plural}"),
+            "services" => SERVICES.to_owned(),
+            plural => plural.to_owned(),
+        };
+        Bytes::from(format!("{}{folder}/{path}", self.prefix))
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Option<Key> {
+        let text = std::str::from_utf8(bytes).ok()?.strip_prefix(&self.prefix)?;
+        let (first, rest) = text.split_once('/')?;
+        let (group, plural, path) = match first.contains('.') {
+            true => {
+                let (plural, path) = rest.split_once('/')?;
+                let elsewhere = first != DEFINITION_GROUP && is_shipped(first, plural);
+                if elsewhere || first == AGGREGATION_GROUP || path.matches('/').count() > 1 {
+                    return None;
+                }
+                (Text::from(first), Text::from(plural), path)
+            }
+            false => {
+                let shipped = shipped_under(first)?;
+                let path = if first == "services" { rest.strip_prefix("specs/")? } else { rest };
+                if path.matches('/').count() != usize::from(shipped.namespaced) {
+                    return None;
+                }
+                (Text::new_static(shipped.group), Text::new_static(shipped.plural), path)
+            }
+        };
+        let whole = path.split('/').all(|part| !part.is_empty());
+        whole.then(|| Key { group, plural, path: path.into() })
+    }
+}
+
+/// The form of values.
+struct Form;
+
+/// The shipped kind of a place, whose values are protobuf.
+fn typed(place: &Place) -> Option<&'static Shipped> {
+    let Key { group, plural, .. } = &place.key;
+    builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && s.group != DEFINITION_GROUP)
+}
+
+fn is_definition(place: &Place) -> bool {
+    place.key.group == DEFINITION_GROUP && place.key.plural == DEFINITIONS
+}
+
+fn decode(bytes: &[u8]) -> Result<Value, String> {
+    machinery::value::decode(bytes).map_err(|error| format!("it is neither JSON nor protobuf ({})", error.message))
+}
+
+impl Transform for Form {
+    fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
+        if typed(place).is_some()
+            && let Some(message) = protobuf::encode(&decode(&value)?)
+        {
+            return Ok(message.into());
+        }
+        Ok([&value[..], b"\n"].concat().into())
+    }
+
+    fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
+        if value.starts_with(ENCRYPTED) {
+            let provider = value.splitn(6, |b| *b == b':').take(5).collect::<Vec<_>>().join(&b':');
+            return Err(format!("it is encrypted ({})", String::from_utf8_lossy(&provider)));
+        }
+        let enveloped = value.starts_with(&protobuf::MAGIC);
+        if let Some(shipped) = typed(place) {
+            let object = if enveloped { protobuf::decode_whole(&value)? } else { decode(&value)? };
+            let (want, found) = (group_version(shipped.group, shipped.version), object.str_at(&["apiVersion"]));
+            if found != want || object.str_at(&["kind"]) != shipped.kind {
+                return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), shipped.kind));
+            }
+            return Ok(Opened { value: shipped.to_stored(object).to_json().into(), stale: !enveloped });
+        }
+        if enveloped {
+            return Err("it is protobuf, which this kind never is".to_owned());
+        }
+        let text = value.slice(..value.trim_ascii_end().len());
+        if is_definition(place) {
+            let object = decode(&text)?;
+            let beta = builtin::beta_definition();
+            if object.str_at(&["apiVersion"]) == group_version(beta.group, beta.version) {
+                return Ok(Opened { value: beta.to_stored(object).to_json().into(), stale: true });
+            }
+        }
+        Ok(Opened { value: text, stale: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_api_server() {
+        let keys = UpstreamKeys { prefix: "/registry/".to_owned() };
+        let cases = [
+            ("/registry/namespaces/x", "", "namespaces", "x"),
+            ("/registry/configmaps/ns/n", "", "configmaps", "ns/n"),
+            ("/registry/services/specs/ns/n", "", "services", "ns/n"),
+            ("/registry/events/ns/n", "", "events", "ns/n"),
+            ("/registry/leases/ns/n", "coordination.k8s.io", "leases", "ns/n"),
+            ("/registry/clusterroles/system:a", "rbac.authorization.k8s.io", "clusterroles", "system:a"),
+            (
+                "/registry/validatingwebhookconfigurations/n",
+                "admissionregistration.k8s.io",
+                "validatingwebhookconfigurations",
+                "n",
+            ),
+            ("/registry/apiextensions.k8s.io/customresourcedefinitions/a.b.c", DEFINITION_GROUP, DEFINITIONS, "a.b.c"),
+            ("/registry/example.com/widgets/ns/n", "example.com", "widgets", "ns/n"),
+            ("/registry/example.com/widgets/n", "example.com", "widgets", "n"),
+        ];
+        for (text, group, plural, path) in cases {
+            let key = Key { group: group.into(), plural: plural.into(), path: path.into() };
+            assert_eq!(keys.to_bytes(&key), text);
+            assert_eq!(keys.parse(text.as_bytes()), Some(key), "{text}");
+        }
+        for foreign in [
+            "/registry/pods/ns/n",
+            "/registry/services/endpoints/ns/n",
+            "/registry/masterleases/10.0.0.1",
+            "/registry/health",
+            "/registry/configmaps/n",
+            "/registry/namespaces/a/b",
+            "/registry/example.com/widgets/a/b/c",
+            "/registry/example.com/widgets//b",
+            "/registry/apiregistration.k8s.io/apiservices/v1.",
+            "/registry/coordination.k8s.io/leases/ns/n",
+            "/elsewhere/namespaces/x",
+        ] {
+            assert_eq!(keys.parse(foreign.as_bytes()), None, "{foreign}");
+        }
+    }
+
+    fn place(key: &str) -> Place {
+        upstream_layout("/registry").find(&Bytes::copy_from_slice(key.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn every_shipped_kind_is_a_message() {
+        for shipped in builtin::stored_kinds().filter(|shipped| shipped.group != DEFINITION_GROUP) {
+            let api_version = group_version(shipped.group, shipped.version);
+            let object = json!({
+                "apiVersion": (Value::String(api_version)), "kind": (shipped.kind), "metadata": {"name": "n", "uid": "u"}
+            });
+            let path = if shipped.namespaced { "ns/n" } else { "n" };
+            let key = Key { group: shipped.group.into(), plural: shipped.plural.into(), path: path.into() };
+            let place = upstream_layout("/registry").place(&key);
+            let stored = Bytes::from(shipped.to_stored(object).to_json());
+            let sealed = Form.seal(&place, stored.clone()).unwrap();
+            assert!(sealed.starts_with(&protobuf::MAGIC), "{}", shipped.kind);
+            assert_eq!(Form.open(&place, sealed), Ok(Opened { value: stored, stale: false }), "{}", shipped.kind);
+        }
+    }
+
+    #[test]
+    fn what_is_set_to_nothing_stays_set() {
+        let place = place("/registry/leases/ns/n");
+        let stored = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n","namespace":"ns"},"spec":{"holderIdentity":"","leaseDurationSeconds":0}}"#;
+        let shipped = typed(&place).unwrap();
+        let stored = shipped.to_stored(decode(stored.as_bytes()).unwrap()).to_json();
+        assert!(stored.contains(r#""holderIdentity":"""#));
+        let sealed = Form.seal(&place, stored.clone().into()).unwrap();
+        assert_eq!(Form.open(&place, sealed).unwrap().value, stored);
+    }
+
+    #[test]
+    fn custom_resources_are_lines_of_json() {
+        let place = place("/registry/example.com/widgets/ns/n");
+        let stored = Bytes::from(r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"n"}}"#);
+        let sealed = Form.seal(&place, stored.clone()).unwrap();
+        assert_eq!(sealed, [&stored[..], b"\n"].concat());
+        assert_eq!(Form.open(&place, sealed), Ok(Opened { value: stored, stale: false }));
+    }
+
+    #[test]
+    fn what_others_wrote_is_read_or_named() {
+        let map = place("/registry/configmaps/ns/n");
+        let json =
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","namespace":"ns"},"data":{"a":"b"}}"#;
+        let opened = Form.open(&map, Bytes::from(json)).unwrap();
+        let found = machinery::value::decode(&opened.value).unwrap();
+        assert_eq!((found.str_at(&["data", "a"]), opened.stale), ("b", true));
+        let errors = [
+            (&map, "k8s:enc:aescbc:v1:key1:xyz", "it is encrypted (k8s:enc:aescbc:v1:key1)"),
+            (&map, "hello", "it is neither JSON nor protobuf"),
+            (&map, r#"{"kind":"Pod","apiVersion":"v1"}"#, "it is a v1 Pod and no v1 ConfigMap"),
+        ];
+        for (place, value, want) in errors {
+            let error = Form.open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
+            assert!(error.starts_with(want), "{error}");
+        }
+        let definition = place("/registry/apiextensions.k8s.io/customresourcedefinitions/as.b.c");
+        let beta = json!({
+            "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "as.b.c"}, "spec": {
+                "group": "b.c", "version": "v1", "scope": "Namespaced", "names": {"plural": "as", "kind": "A"},
+                "versions": [{"name": "v1", "served": true, "storage": true}]
+            }
+        });
+        let opened = Form.open(&definition, beta.to_json().into()).unwrap();
+        let found = machinery::value::decode(&opened.value).unwrap();
+        assert_eq!(found.str_at(&["apiVersion"]), "apiextensions.k8s.io/v1");
+        assert!(opened.stale);
+    }
+}

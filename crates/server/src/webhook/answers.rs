@@ -1,0 +1,63 @@
+//! Answers of servers outside that are good for a while.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{clock, limits};
+
+/// Remembers answers by a key, each for as long as it says.
+pub struct Answers<T> {
+    good_for: Box<dyn Fn(&T) -> Duration + Send + Sync>,
+    known: Mutex<HashMap<String, (Instant, T)>>,
+}
+
+impl<T> std::fmt::Debug for Answers<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("answers")
+    }
+}
+
+impl<T: Clone> Answers<T> {
+    pub fn new(good_for: impl Fn(&T) -> Duration + Send + Sync + 'static) -> Answers<T> {
+        Answers { good_for: Box::new(good_for), known: Mutex::default() }
+    }
+
+    pub fn get(&self, key: &str) -> Option<T> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, answer) = known.get(key)?;
+        (clock::instant() < *until).then(|| answer.clone())
+    }
+
+    pub fn put(&self, key: String, answer: T) {
+        let now = clock::instant();
+        let until = now + (self.good_for)(&answer);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= limits::REMEMBERED_ANSWERS_MAX {
+            known.retain(|_, (until, _)| now < *until);
+        }
+        if known.len() >= limits::REMEMBERED_ANSWERS_MAX {
+            known.clear();
+        }
+        known.insert(key, (until, answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_good_for_as_long_as_they_say() {
+        let answers = Answers::new(|good: &bool| if *good { Duration::from_secs(600) } else { Duration::ZERO });
+        answers.put("a".into(), true);
+        answers.put("b".into(), false);
+        assert_eq!((answers.get("a"), answers.get("b"), answers.get("c")), (Some(true), None, None));
+        for i in 0..2 * limits::REMEMBERED_ANSWERS_MAX {
+            answers.put(format!("x{i}"), true);
+        }
+        assert!(answers.known.lock().unwrap().len() <= limits::REMEMBERED_ANSWERS_MAX);
+    }
+}

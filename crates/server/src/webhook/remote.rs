@@ -1,0 +1,120 @@
+//! Servers outside that flags name, by a kubeconfig or a URL: who somebody is, whether they may, keys, audit logs.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use machinery::{Value, json};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{Address, Endpoint, connect, decoded, succeeded, within};
+use crate::limits;
+
+/// A server outside, and who we are to it; what is PEM may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// `https://host[:port][/path]`.
+    pub url: String,
+    /// Authorities that may have signed its certificate; those of the system if empty.
+    pub roots: Vec<u8>,
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+    /// A bearer token; empty for none.
+    pub token: String,
+}
+
+/// A server outside that can be called.
+#[derive(Debug)]
+pub struct Remote {
+    endpoint: Endpoint,
+    address: Address,
+}
+
+/// Why a call brought nothing: whether it is worth another try, and one line.
+struct Failed {
+    passing: bool,
+    why: String,
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+impl Remote {
+    /// The error is one line, about the configuration.
+    pub fn new(outside: &Outside) -> Result<Remote, String> {
+        if !outside.url.starts_with("https://") {
+            return Err(format!("the server {:?} is no https:// URL", outside.url));
+        }
+        let mut endpoint = Endpoint::parse(&json!({"url": (outside.url.clone())}));
+        let shown = match outside.certificate.is_empty() {
+            true => None,
+            false => Some((
+                certificates(&outside.certificate).map_err(|why| format!("the client certificate: {why}"))?,
+                PrivateKeyDer::from_pem_slice(&outside.key).map_err(|error| format!("the client key: {error}"))?,
+            )),
+        };
+        let roots = certificates(&outside.roots).map_err(|why| format!("the certificate authority: {why}"))?;
+        endpoint.tls = Ok(connect::tls(roots, shown)?);
+        if !outside.token.is_empty() {
+            endpoint.authorization = format!("Bearer {}", outside.token);
+        }
+        let address = Address { host: endpoint.host.to_string(), port: endpoint.port };
+        Ok(Remote { endpoint, address })
+    }
+
+    /// The JSON at the URL. The error is one line.
+    pub async fn get(&self) -> Result<Value, String> {
+        decoded(&self.call(None).await.map_err(|failed| failed.why)?)
+    }
+
+    /// Posts JSON and answers that of a success; tries again, with pauses that grow, what may pass: no connection, no
+    /// answer in time, 429 and 5xx. The error is one line.
+    pub async fn post(&self, body: &Value) -> Result<Value, String> {
+        decoded(&self.deliver(body).await?)
+    }
+
+    /// The same for a server whose answer says nothing; its bytes.
+    pub async fn deliver(&self, body: &Value) -> Result<Bytes, String> {
+        let body = Bytes::from(body.to_json());
+        let mut pause = limits::REMOTE_PAUSE;
+        for _ in 1..limits::REMOTE_TRIES {
+            match self.call(Some(body.clone())).await {
+                Err(failed) if failed.passing => tracing::debug!(why = failed.why, "a call is tried again"),
+                answered => return answered.map_err(|failed| failed.why),
+            }
+            tokio::time::sleep(pause).await;
+            pause = pause * 3 / 2;
+        }
+        self.call(Some(body)).await.map_err(|failed| failed.why)
+    }
+
+    async fn call(&self, body: Option<Bytes>) -> Result<Bytes, Failed> {
+        let timeout: Duration = limits::REMOTE_TIMEOUT;
+        let verb = if body.is_some() { "Post" } else { "Get" };
+        let answered = within(timeout, self.endpoint.exchange(&self.address, &self.endpoint.path, body)).await;
+        let answer = answered
+            .map_err(|why| Failed { passing: true, why: format!("{verb} \"{}\": {why}", self.endpoint.url) })?;
+        match succeeded(&answer) {
+            Ok(()) => Ok(answer.body),
+            Err(why) => Err(Failed { passing: answer.status == 429 || answer.status >= 500, why }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_called_is_refused_at_the_start() {
+        let of = |outside: Outside| Remote::new(&outside).map(|_| ()).unwrap_err();
+        let url = "https://a.io/x".to_owned();
+        assert_eq!(
+            of(Outside { url: "http://a.io".into(), ..Outside::default() }),
+            "the server \"http://a.io\" is no https:// URL"
+        );
+        let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
+        assert!(of(Outside { url, certificate, ..Outside::default() }).starts_with("the client key: "));
+    }
+}

@@ -1,0 +1,366 @@
+//! Calls to the members: one after the other is tried until one answers, as far as another try is safe.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use store::StoreError;
+use tokio::sync::watch;
+use tonic::Request;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+use tonic_prost::ProstCodec;
+
+use crate::failure::Failure;
+use crate::member::{Member, has_honest_progress};
+use crate::messages::{self as m, Answer};
+use crate::options::{Credentials, Options};
+
+/// What an answer of one member may take, and all tries together.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pauses between tries once every member has been asked: doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Who we are to etcd.
+enum Token {
+    Unknown,
+    /// Etcd asks nobody.
+    None,
+    Is(MetadataValue<Ascii>),
+}
+
+/// The members of one cluster.
+pub struct Client {
+    members: Vec<Member>,
+    /// The member that is asked first.
+    current: watch::Sender<usize>,
+    /// Which cluster the first answer was of.
+    cluster: OnceLock<u64>,
+    credentials: Option<Credentials>,
+    token: tokio::sync::Mutex<Token>,
+    /// Whether every member so far tells honestly how far a watch is.
+    honest_progress: AtomicBool,
+    /// What is wrong at the moment.
+    trouble: Mutex<Option<String>>,
+}
+
+impl Client {
+    /// Nothing is connected yet. The error is one line.
+    pub fn new(options: &Options) -> Result<Client, String> {
+        let members = options.endpoints()?;
+        Ok(Client {
+            members: members.into_iter().map(|(url, endpoint)| Member::new(url, endpoint)).collect(),
+            current: watch::Sender::new(0),
+            cluster: OnceLock::new(),
+            credentials: options.credentials.clone(),
+            token: tokio::sync::Mutex::new(Token::Unknown),
+            honest_progress: AtomicBool::new(true),
+            trouble: Mutex::new(None),
+        })
+    }
+
+    pub fn honest_progress(&self) -> bool {
+        self.honest_progress.load(Ordering::Relaxed)
+    }
+
+    /// A call that changes nothing: tried again whatever went wrong, if that may pass.
+    pub async fn read<Q: m::Message, A: Answer>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
+        self.call(path, request, Failure::may_pass).await
+    }
+
+    /// A call that changes something: tried again only if it certainly had no effect.
+    pub async fn write<Q: m::Message, A: Answer>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
+        self.call(path, request, |failure| failure.may_pass() && !matches!(failure, Failure::Unknown(_))).await
+    }
+
+    async fn call<Q: m::Message, A: Answer>(
+        &self,
+        path: &'static str,
+        request: &Q,
+        again: fn(&Failure) -> bool,
+    ) -> Result<A, Failure> {
+        let mut last = unanswered("no member", CALL_TIMEOUT);
+        let tries = async {
+            for attempt in 0.. {
+                self.pause(attempt).await;
+                let at = self.current();
+                let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
+                last = silent.clone();
+                let answer = tokio::time::timeout(ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
+                match answer.unwrap_or(Err(silent)) {
+                    Ok(answer) => {
+                        self.is_well();
+                        return Ok(answer);
+                    }
+                    Err(failure) => {
+                        self.failed(at, &failure, attempt).await;
+                        if !again(&failure) {
+                            return Err(failure);
+                        }
+                        last = failure;
+                    }
+                }
+            }
+            unreachable!("tries end with an answer or with their time")
+        };
+        let answer = tokio::time::timeout(CALL_TIMEOUT, tries).await;
+        answer.unwrap_or_else(|_| {
+            self.is_ill(last.text());
+            Err(last)
+        })
+    }
+
+    /// Before a try: none until every member has been asked.
+    pub async fn pause(&self, attempt: usize) {
+        if let Some(rounds) = (attempt + 1).checked_sub(self.members.len()).filter(|_| attempt > 0) {
+            let doubled = PAUSE_MIN * (1 << rounds.min(8));
+            tokio::time::sleep(doubled.min(PAUSE_MAX)).await;
+        }
+    }
+
+    fn current(&self) -> usize {
+        *self.current.borrow()
+    }
+
+    /// Hears when another member is asked first.
+    pub fn moves(&self) -> watch::Receiver<usize> {
+        self.current.subscribe()
+    }
+
+    /// What follows a failure: another member is asked from now on, or we say who we are again.
+    async fn failed(&self, at: usize, failure: &Failure, attempt: usize) {
+        self.turn_away(at, failure).await;
+        if !failure.may_pass() || matches!(failure, Failure::Stranger(_)) {
+            return;
+        }
+        if attempt + 1 >= self.members.len() {
+            self.is_ill(failure.text());
+        } else {
+            tracing::debug!(why = failure.text(), "a member of etcd is left for another");
+        }
+    }
+
+    async fn turn_away(&self, at: usize, failure: &Failure) {
+        match failure {
+            Failure::Stranger(_) => *self.token.lock().await = Token::Unknown,
+            _ if failure.may_pass() => self.leave(at),
+            _ => {}
+        }
+    }
+
+    /// Asks another member from now on, on a connection of its own.
+    fn leave(&self, at: usize) {
+        self.members[at].forget();
+        let next = (at + 1) % self.members.len();
+        self.current.send_if_modified(|current| *current == at && std::mem::replace(current, next) != next);
+    }
+
+    async fn attempt<Q: m::Message, A: Answer>(
+        &self,
+        at: usize,
+        path: &'static str,
+        request: &Q,
+    ) -> Result<A, Failure> {
+        let channel = self.channel(at).await?;
+        let request = self.signed(&channel, request.clone()).await.map_err(|failure| self.told(at, failure))?;
+        let answer: A = unary(channel, path, request).await.map_err(|failure| self.told(at, failure))?;
+        self.check_cluster(at, &answer)?;
+        Ok(answer)
+    }
+
+    /// A request with our token, for members that have a leader.
+    async fn signed<T>(&self, channel: &Channel, message: T) -> Result<Request<T>, Failure> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        if let Some(token) = self.token(channel).await? {
+            request.metadata_mut().insert("token", token);
+        }
+        Ok(request)
+    }
+
+    async fn token(&self, channel: &Channel) -> Result<Option<MetadataValue<Ascii>>, Failure> {
+        let Some(Credentials { user, password }) = &self.credentials else { return Ok(None) };
+        let mut token = self.token.lock().await;
+        if matches!(*token, Token::Unknown) {
+            let request = m::AuthenticateRequest { name: user.clone(), password: password.clone() };
+            let answer = unary::<_, m::AuthenticateResponse>(channel.clone(), m::AUTHENTICATE, Request::new(request));
+            *token = match answer.await {
+                Ok(answer) => Token::Is(answer.token.parse().map_err(|_| refused("the token cannot be sent"))?),
+                Err(Failure::Refused(why)) if why.ends_with("authentication is not enabled") => {
+                    tracing::warn!("etcd has no authentication enabled: the user name and the password are not used");
+                    Token::None
+                }
+                Err(failure) => return Err(failure),
+            };
+        }
+        Ok(match &*token {
+            Token::Is(value) => Some(value.clone()),
+            _ => None,
+        })
+    }
+
+    /// The connection to a member, which is asked first whom it belongs to.
+    async fn channel(&self, at: usize) -> Result<Channel, Failure> {
+        let member = &self.members[at];
+        if let Some(channel) = member.open() {
+            return Ok(channel);
+        }
+        let _turn = member.connecting.lock().await;
+        if let Some(channel) = member.open() {
+            return Ok(channel);
+        }
+        let channel = member.connect().await?;
+        let status = unary(channel.clone(), m::STATUS, Request::new(m::StatusRequest {})).await;
+        let status: m::StatusResponse = match status {
+            Ok(status) => status,
+            // then other answers tell
+            Err(Failure::Refused(_)) => m::StatusResponse::default(),
+            Err(failure) => return Err(Failure::NotDone(self.told(at, failure).text().to_owned())),
+        };
+        self.check_cluster(at, &status)?;
+        if !status.version.is_empty() && !has_honest_progress(&status.version) {
+            self.honest_progress.store(false, Ordering::Relaxed);
+        }
+        member.keep(&channel);
+        Ok(channel)
+    }
+
+    fn check_cluster<A: Answer>(&self, at: usize, answer: &A) -> Result<(), Failure> {
+        let Some(found) = answer.header().map(|header| header.cluster_id) else { return Ok(()) };
+        let known = *self.cluster.get_or_init(|| found);
+        if found == known {
+            return Ok(());
+        }
+        let url = &self.members[at].url;
+        Err(Failure::Foreign(format!("etcd at {url} has cluster id {found:x} and not {known:x}, which it had before")))
+    }
+
+    /// A failure with the member that it is of.
+    fn told(&self, at: usize, failure: Failure) -> Failure {
+        let tell =
+            |why: String| format!("etcd at {}: {}", self.members[at].url, why.trim_start_matches("etcdserver: "));
+        match failure {
+            Failure::NotDone(why) => Failure::NotDone(tell(why)),
+            Failure::Unknown(why) => Failure::Unknown(tell(why)),
+            Failure::Stranger(why) => Failure::Stranger(tell(why)),
+            Failure::Refused(why) => Failure::Refused(tell(why)),
+            other => other,
+        }
+    }
+
+    /// Opens a stream of watches at the current member.
+    pub async fn watch(
+        &self,
+        requests: tokio_stream::wrappers::ReceiverStream<m::WatchRequest>,
+        attempt: usize,
+    ) -> Result<Stream<'_>, Failure> {
+        let at = self.current();
+        let opened = tokio::time::timeout(ATTEMPT_TIMEOUT, async {
+            let channel = self.channel(at).await?;
+            let request = self.signed(&channel, requests).await.map_err(|failure| self.told(at, failure))?;
+            let mut grpc = grpc(channel).await?;
+            let streaming = grpc.streaming(request, PathAndQuery::from_static(m::WATCH), ProstCodec::default()).await;
+            streaming.map_err(|status| self.told(at, Failure::of(&status)))
+        });
+        let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
+        match opened.await.unwrap_or(Err(silent)) {
+            Ok(answer) => Ok(Stream { client: self, at, answers: answer.into_inner() }),
+            Err(failure) => {
+                self.failed(at, &failure, attempt).await;
+                Err(failure)
+            }
+        }
+    }
+
+    pub fn is_well(&self) {
+        let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if before.is_some() {
+            tracing::warn!("etcd answers again");
+        }
+    }
+
+    pub fn is_ill(&self, why: &str) {
+        let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned());
+        if before.as_deref() != Some(why) {
+            tracing::warn!(why, "waiting for etcd");
+        }
+    }
+
+    pub fn health(&self) -> Result<(), StoreError> {
+        match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(why) => Err(StoreError::Unavailable(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Client {
+    /// As with older members, or newer ones.
+    pub fn assume_progress(&self, honest: bool) {
+        self.honest_progress.store(honest, Ordering::Relaxed);
+    }
+
+    /// As if this had spoken to the cluster of another client before.
+    pub fn assume_cluster(&self, other: &Client) {
+        self.cluster.set(*other.cluster.get().unwrap()).unwrap();
+    }
+}
+
+/// An open stream of watches.
+pub struct Stream<'a> {
+    client: &'a Client,
+    at: usize,
+    answers: tonic::Streaming<m::WatchResponse>,
+}
+
+impl Stream<'_> {
+    /// The next answer; at the end of the stream another member is asked from now on.
+    pub async fn next(&mut self) -> Result<m::WatchResponse, Failure> {
+        let answer = match self.answers.message().await {
+            Ok(Some(answer)) => self.client.check_cluster(self.at, &answer).map(|()| answer),
+            Ok(None) => Err(Failure::Unknown("the stream of changes ended".to_owned())),
+            Err(status) => Err(Failure::of(&status)),
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(failure) => Err(self.failed(failure).await),
+        }
+    }
+
+    pub async fn failed(&self, failure: Failure) -> Failure {
+        let failure = self.client.told(self.at, failure);
+        self.client.turn_away(self.at, &failure).await;
+        failure
+    }
+}
+
+fn refused(why: &str) -> Failure {
+    Failure::Refused(why.to_owned())
+}
+
+fn unanswered(url: &str, after: Duration) -> Failure {
+    Failure::Unknown(format!("etcd at {url} has not answered in {} s", after.as_secs()))
+}
+
+async fn grpc(channel: Channel) -> Result<Grpc<Channel>, Failure> {
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX);
+    match grpc.ready().await {
+        Ok(()) => Ok(grpc),
+        Err(error) => Err(Failure::NotDone(crate::member::deepest(&error))),
+    }
+}
+
+async fn unary<Q: m::Message, A: Answer>(
+    channel: Channel,
+    path: &'static str,
+    request: Request<Q>,
+) -> Result<A, Failure> {
+    let mut grpc = grpc(channel).await?;
+    let answer = grpc.unary(request, PathAndQuery::from_static(path), ProstCodec::default()).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| Failure::of(&status))
+}

@@ -1,0 +1,102 @@
+//! What an error of a call means: whether the call may have taken effect, and whether another try may help.
+
+use store::{Revision, StoreError};
+use tonic::{Code, Status};
+
+/// Why a call was not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It had no effect; another try, here or elsewhere, may go well.
+    NotDone(String),
+    /// It may have taken effect; whoever only reads may try again.
+    Unknown(String),
+    /// It had no effect; who we are has to be shown anew.
+    Stranger(String),
+    /// It had no effect, and never will.
+    Refused(String),
+    /// The member belongs to another cluster than before.
+    Foreign(String),
+    /// History that was asked for is gone.
+    Compacted,
+}
+
+impl Failure {
+    pub fn of(status: &Status) -> Failure {
+        let message = status.message();
+        let Some(why) = message.strip_prefix("etcdserver: ") else { return Failure::of_transport(status) };
+        let text = message.to_owned();
+        match why {
+            "mvcc: required revision has been compacted" => Failure::Compacted,
+            "no leader" | "too many requests" | "not capable" => Failure::NotDone(text),
+            "invalid auth token" | "revision of auth store is old" => Failure::Stranger(text),
+            _ if why.starts_with("request timed out") => Failure::Unknown(text),
+            "leader changed" | "server stopped" | "raft: stopped" => Failure::Unknown(text),
+            _ if status.code() == Code::Unavailable => Failure::Unknown(text),
+            _ => Failure::Refused(text),
+        }
+    }
+
+    fn of_transport(status: &Status) -> Failure {
+        let mut text = status.message().to_owned();
+        let mut cause = std::error::Error::source(status);
+        while let Some(error) = cause {
+            // the last one tells most
+            text = error.to_string();
+            cause = error.source();
+        }
+        match status.code() {
+            Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument | Code::Unimplemented => {
+                Failure::Refused(text)
+            }
+            _ => Failure::Unknown(text),
+        }
+    }
+
+    /// Whether a call without effects of its own is worth another try.
+    pub fn may_pass(&self) -> bool {
+        !matches!(self, Failure::Refused(_) | Failure::Compacted)
+    }
+
+    pub fn text(&self) -> &str {
+        match self {
+            Failure::NotDone(why)
+            | Failure::Unknown(why)
+            | Failure::Stranger(why)
+            | Failure::Refused(why)
+            | Failure::Foreign(why) => why,
+            Failure::Compacted => "etcdserver: mvcc: required revision has been compacted",
+        }
+    }
+
+    /// As the contract tells it; `asked` is the revision that was asked for.
+    pub fn into_error(self, asked: Revision) -> StoreError {
+        match self {
+            Failure::Compacted => StoreError::Compacted(asked),
+            other => StoreError::Unavailable(other.text().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_errors_mean() {
+        type Make = fn(String) -> Failure;
+        let cases: [(Code, &str, Make); 9] = [
+            (Code::Unavailable, "etcdserver: no leader", Failure::NotDone),
+            (Code::Unavailable, "etcdserver: request timed out, possibly due to connection lost", Failure::Unknown),
+            (Code::Unavailable, "etcdserver: leader changed", Failure::Unknown),
+            (Code::Unauthenticated, "etcdserver: invalid auth token", Failure::Stranger),
+            (Code::InvalidArgument, "etcdserver: request is too large", Failure::Refused),
+            (Code::PermissionDenied, "etcdserver: permission denied", Failure::Refused),
+            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", Failure::Refused),
+            (Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted", |_| Failure::Compacted),
+            (Code::Unavailable, "tcp connect error", Failure::Unknown),
+        ];
+        for (code, message, want) in cases {
+            assert_eq!(Failure::of(&Status::new(code, message)), want(message.to_owned()), "{message}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Readers of changes: a watch of etcd that goes on after the last change whatever happens to members and connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::contract::BoxFuture;
+use store::{Batch, Change, Changes, Revision, StoreError};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::client::{Client, Stream};
+use crate::failure::Failure;
+use crate::messages::{self as m, revision};
+
+/// What passes before a request for progress, since most often the event is on its way; between requests while somebody
+/// waits for a revision; and otherwise. Without the last a watch of keys that never change would fall behind what is
+/// compacted.
+const PROGRESS_FIRST: Duration = Duration::from_millis(5);
+const PROGRESS_WANTED: Duration = Duration::from_millis(100);
+const PROGRESS_IDLE: Duration = Duration::from_secs(10);
+/// Requests for progress that a member may leave unanswered before another one is asked.
+const UNANSWERED_MAX: u32 = 50;
+
+/// What a follower watches, and how far somebody wants it to be.
+pub struct Followed {
+    pub client: Arc<Client>,
+    pub key: bytes::Bytes,
+    pub range_end: bytes::Bytes,
+    /// The key of which nobody is told.
+    pub mark: bytes::Bytes,
+    pub wanted: watch::Receiver<Revision>,
+    /// Everything up to here was told.
+    pub after: Revision,
+}
+
+/// Why a watch does not go on as it is.
+enum End {
+    Compacted(Revision),
+    /// Another watch may go on.
+    Failed(Failure),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> End {
+        End::Failed(failure)
+    }
+}
+
+/// A follower. The watch lives in a future that is kept between calls.
+pub struct Follower {
+    batches: mpsc::Receiver<Result<Batch, StoreError>>,
+    watching: BoxFuture<'static, ()>,
+    ended: bool,
+}
+
+impl Follower {
+    pub fn new(mut followed: Followed) -> Follower {
+        let (sender, batches) = mpsc::channel(16);
+        let watching = Box::pin(async move {
+            let mut attempt = 0;
+            loop {
+                let before = followed.after;
+                let end = match watch_on(&mut followed, attempt, &sender).await {
+                    Ok(()) => return,
+                    Err(end) => end,
+                };
+                attempt = if followed.after > before { 0 } else { attempt + 1 };
+                match end {
+                    End::Compacted(revision) => {
+                        let _ = sender.send(Err(StoreError::Compacted(revision))).await;
+                        return;
+                    }
+                    End::Failed(failure) if failure.may_pass() => {
+                        tracing::debug!(why = failure.text(), "the watch of etcd starts again");
+                    }
+                    // no more than somebody changing what we may do will help
+                    End::Failed(failure) => followed.client.is_ill(failure.text()),
+                }
+            }
+        });
+        Follower { batches, watching, ended: false }
+    }
+}
+
+impl Changes for Follower {
+    fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>> {
+        Box::pin(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    batch = self.batches.recv() => {
+                        let gone = || Err(StoreError::Unavailable("the watch of etcd has ended".to_owned()));
+                        return batch.unwrap_or_else(gone);
+                    }
+                    () = &mut self.watching, if !self.ended => self.ended = true,
+                }
+            }
+        })
+    }
+}
+
+/// Watches at one member until that fails; ends without an error when nobody listens.
+async fn watch_on(
+    followed: &mut Followed,
+    attempt: usize,
+    batches: &mpsc::Sender<Result<Batch, StoreError>>,
+) -> Result<(), End> {
+    let client = followed.client.clone();
+    client.pause(attempt).await;
+    let (requests, receiver) = mpsc::channel(4);
+    let create = m::WatchCreateRequest {
+        key: followed.key.clone(),
+        range_end: followed.range_end.clone(),
+        // with the change that was told last, which is passed over: a watch from exactly the revision of a compaction on
+        // is accepted, though a deletion at that revision is gone
+        start_revision: m::number(followed.after.max(1)),
+        progress_notify: true,
+    };
+    let create = m::WatchRequest { action: Some(m::WatchAction::Create(create)) };
+    // the first message goes out with the stream
+    let _ = requests.try_send(create);
+    let mut moves = client.moves();
+    let mut stream = client.watch(ReceiverStream::new(receiver), attempt).await?;
+    let mut unanswered = 0;
+    loop {
+        let asks = client.honest_progress();
+        let wanted = *followed.wanted.borrow_and_update() > followed.after;
+        let pause = match wanted && asks {
+            true if unanswered == 0 => PROGRESS_FIRST,
+            true => PROGRESS_WANTED,
+            false => PROGRESS_IDLE,
+        };
+        let batch = tokio::select! {
+            biased;
+            answer = stream.next() => take(followed, &stream, answer?).await?,
+            Ok(()) = followed.wanted.changed() => continue,
+            // a call has gone wrong there: the watch may only seem to be alive
+            Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("a member was left".to_owned()))),
+            () = tokio::time::sleep(pause) => {
+                unanswered += u32::from(asks);
+                if unanswered > UNANSWERED_MAX {
+                    let why = "a member is behind the others".to_owned();
+                    return Err(End::Failed(stream.failed(Failure::Unknown(why)).await));
+                }
+                if asks {
+                    // when the queue is full, one is on its way
+                    let progress = m::WatchAction::Progress(m::WatchProgressRequest {});
+                    let _ = requests.try_send(m::WatchRequest { action: Some(progress) });
+                }
+                continue;
+            }
+        };
+        unanswered = 0;
+        client.is_well();
+        if let Some(batch) = batch
+            && batches.send(Ok(batch)).await.is_err()
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// What an answer tells that was not told before.
+async fn take(followed: &mut Followed, stream: &Stream<'_>, answer: m::WatchResponse) -> Result<Option<Batch>, End> {
+    if answer.compact_revision > 0 {
+        return Err(End::Compacted(revision(answer.compact_revision)));
+    }
+    if answer.canceled {
+        let failure = Failure::of(&tonic::Status::unavailable(&answer.cancel_reason));
+        return Err(End::Failed(stream.failed(failure).await));
+    }
+    let told = followed.after;
+    let mut changes: Vec<Change> =
+        answer.events.into_iter().filter_map(change).filter(|change| change.revision > told).collect();
+    let reached = match changes.last() {
+        Some(last) => last.revision,
+        // the answer to the creation tells nothing about events
+        None if answer.created => return Ok(None),
+        None => answer.header.map_or(0, |header| revision(header.revision)),
+    };
+    if reached <= told {
+        return Ok(None);
+    }
+    followed.after = reached;
+    changes.retain(|change| change.key != followed.mark);
+    Ok(Some(Batch { changes, revision: reached }))
+}
+
+fn change(event: m::Event) -> Option<Change> {
+    let kind = event.kind();
+    let kv = event.kv?;
+    let value = (kind == m::EventKind::Put).then_some(kv.value);
+    Some(Change { revision: revision(kv.mod_revision), key: kv.key, value })
+}

@@ -1,0 +1,298 @@
+//! The [`Store`] contract over etcd 3.4 to 3.7 (docs/design/store.md, "etcd").
+//!
+//! Invariants: revisions are etcd's, and so rise with gaps. A write is one transaction that compares the revision of its
+//! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first
+//! is never spoken to. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
+
+mod client;
+mod failure;
+mod follow;
+mod member;
+mod messages;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use store::contract::BoxFuture;
+use store::{Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use tokio::sync::{Mutex, watch};
+
+use client::Client;
+use failure::Failure;
+use messages::{self as m, Answer as _, number, revision};
+
+pub use options::{Credentials, Options, normalise};
+
+/// Keys that are asked for at once.
+const PAGE: i64 = 500;
+/// Revisions of history that a start reads, if etcd has them: so that watches go on over a restart.
+const HISTORY_MAX: Revision = 50_000;
+/// The key through which kube-apiservers agree on what to compact.
+const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
+
+/// What the head was when it was last asked for.
+struct Head {
+    /// The answer is for everybody who asked before this one.
+    covers: u64,
+    answer: Result<Revision, StoreError>,
+}
+
+/// A store in etcd.
+pub struct Etcd {
+    client: Arc<Client>,
+    prefix: String,
+    /// The head that somebody has been told of: followers make sure to reach it.
+    wanted: watch::Sender<Revision>,
+    asked: AtomicU64,
+    head: Mutex<Head>,
+    /// Whether a snapshot has been taken.
+    started: AtomicBool,
+    /// How often the key of compactions had been written when it was last looked at.
+    compactions: Mutex<Option<i64>>,
+}
+
+impl Etcd {
+    /// Nothing is asked of etcd yet. The error is one line.
+    pub fn new(options: &Options) -> Result<Etcd, String> {
+        Ok(Etcd {
+            client: Arc::new(Client::new(options)?),
+            prefix: normalise(&options.prefix),
+            wanted: watch::Sender::new(0),
+            asked: AtomicU64::new(0),
+            head: Mutex::new(Head { covers: 0, answer: Ok(0) }),
+            started: AtomicBool::new(false),
+            compactions: Mutex::new(None),
+        })
+    }
+
+    /// Asks etcd for anything: the error says in one line why it does not answer.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.newest().await.map(drop)
+    }
+
+    /// What is stored now. Fails where [`Store::snapshot`] waits.
+    pub async fn latest(&self) -> Result<Snapshot, StoreError> {
+        let head = self.newest().await?;
+        self.snapshot_at(head).await.map_err(|failure| failure.into_error(head))
+    }
+
+    /// The first key and the one behind the last.
+    fn range(&self) -> (Bytes, Bytes) {
+        // the character behind the slash
+        (Bytes::from(format!("{}/", self.prefix)), Bytes::from(format!("{}0", self.prefix)))
+    }
+
+    async fn read(&self, request: m::RangeRequest) -> Result<m::RangeResponse, Failure> {
+        self.client.read(m::RANGE, &request).await
+    }
+
+    async fn newest(&self) -> Result<Revision, StoreError> {
+        let (key, _) = self.range();
+        let answer = match self.client.honest_progress() {
+            true => self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await,
+            // such members don't tell how far a watch is: a write that the watch sees tells
+            false => return self.mark().await.map_err(|failure| failure.into_error(0)),
+        };
+        Ok(answer.map_err(|failure| failure.into_error(0))?.revision())
+    }
+
+    /// A key of no meaning, which nobody is told of.
+    fn mark_key(&self) -> Bytes {
+        Bytes::from(format!("{}/pintle/mark", self.prefix))
+    }
+
+    async fn mark(&self) -> Result<Revision, Failure> {
+        let put = m::PutRequest { key: self.mark_key(), value: Bytes::new() };
+        let put = m::TxnRequest { success: vec![operation(m::Op::Put(put))], ..Default::default() };
+        self.client.read(m::TXN, &put).await.map(|answer: m::TxnResponse| answer.revision())
+    }
+
+    /// All keys at a revision.
+    async fn snapshot_at(&self, at: Revision) -> Result<Snapshot, Failure> {
+        let ((mut key, range_end), mark) = (self.range(), self.mark_key());
+        let mut entries = vec![];
+        loop {
+            let page = m::RangeRequest {
+                key,
+                range_end: range_end.clone(),
+                limit: PAGE,
+                revision: number(at),
+                ..Default::default()
+            };
+            let page = self.read(page).await?;
+            let entry = |kv: m::KeyValue| Entry { key: kv.key, value: kv.value, revision: revision(kv.mod_revision) };
+            let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
+            entries.extend(page.kvs.into_iter().filter(|kv| kv.key != mark).map(entry));
+            match last {
+                Some(last) => key = Bytes::from([&last[..], b"\0"].concat()),
+                None => return Ok(Snapshot { revision: at, entries }),
+            }
+        }
+    }
+
+    /// The state some time ago, if etcd still has it.
+    async fn snapshot_with_history(&self, head: Revision) -> Result<Option<Snapshot>, Failure> {
+        let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
+        let compacted = match &compacted {
+            Ok(answer) => answer.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
+            // who may not read it takes what is there
+            Err(_) => None,
+        };
+        let oldest = head.saturating_sub(HISTORY_MAX).max(compacted.unwrap_or(0)).max(1);
+        match self.snapshot_at(oldest).await {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(Failure::Compacted) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn try_snapshot(&self) -> Result<Snapshot, Failure> {
+        loop {
+            let (key, _) = self.range();
+            let head = self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await?.revision();
+            if !self.started.load(Ordering::Relaxed)
+                && let Some(snapshot) = self.snapshot_with_history(head).await?
+            {
+                return Ok(snapshot);
+            }
+            match self.snapshot_at(head).await {
+                // it took that long: there is a newer one
+                Err(Failure::Compacted) => {}
+                found => return found,
+            }
+        }
+    }
+
+    async fn transact(&self, write: Write) -> Result<Revision, Refused> {
+        let unavailable = |failure: Failure| Refused::Failed(failure.into_error(0));
+        let expected = match write.expected {
+            Expected::Absent => 0,
+            Expected::At(revision) => number(revision),
+        };
+        let key = write.key.clone();
+        let change = match write.value {
+            Some(value) => m::Op::Put(m::PutRequest { key: key.clone(), value }),
+            None => m::Op::Delete(m::DeleteRangeRequest { key: key.clone() }),
+        };
+        let look = m::Op::Range(m::RangeRequest { key: key.clone(), keys_only: true, ..Default::default() });
+        let compare =
+            m::Compare { target: m::Target::ModRevision.into(), key, mod_revision: Some(expected), version: None };
+        let request =
+            m::TxnRequest { compare: vec![compare], success: vec![operation(change)], failure: vec![operation(look)] };
+        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await.map_err(unavailable)?;
+        if answer.succeeded {
+            return Ok(answer.revision());
+        }
+        let found = answer.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
+        Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision))))
+    }
+
+    /// Compacts unless another server has done so since we last looked, as kube-apiservers do among themselves.
+    async fn compact_in_turn(&self, before: Revision) -> Result<(), Failure> {
+        let mut turn = self.compactions.lock().await;
+        let version = match *turn {
+            Some(version) => version,
+            None => {
+                let found = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await?;
+                found.kvs.first().map_or(0, |kv| kv.version)
+            }
+        };
+        let put = m::PutRequest { key: COMPACTION_KEY, value: before.to_string().into() };
+        let compare = m::Compare {
+            target: m::Target::Version.into(),
+            key: COMPACTION_KEY,
+            version: Some(version),
+            mod_revision: None,
+        };
+        let request = m::TxnRequest {
+            compare: vec![compare],
+            success: vec![operation(m::Op::Put(put))],
+            failure: vec![operation(m::Op::Range(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }))],
+        };
+        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await?;
+        if !answer.succeeded {
+            let found = answer.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
+            *turn = Some(found.map_or(0, |kv| kv.version));
+            return Ok(());
+        }
+        *turn = Some(version + 1);
+        let compaction = m::CompactionRequest { revision: number(before) };
+        match self.client.write::<_, m::HeaderOnly>(m::COMPACT, &compaction).await {
+            Ok(_) | Err(Failure::Compacted) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+fn operation(op: m::Op) -> m::RequestOp {
+    m::RequestOp { op: Some(op) }
+}
+
+impl Store for Etcd {
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+        Box::pin(self.transact(write))
+    }
+
+    /// Waits for etcd as long as that may answer.
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+        Box::pin(async move {
+            loop {
+                match self.try_snapshot().await {
+                    Ok(snapshot) => {
+                        self.started.store(true, Ordering::Relaxed);
+                        return Ok(snapshot);
+                    }
+                    // the client has told what is wrong, and paused between its tries
+                    Err(failure) if failure.may_pass() => {}
+                    Err(failure) => return Err(failure.into_error(0)),
+                }
+            }
+        })
+    }
+
+    fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+        let (key, range_end) = self.range();
+        let wanted = self.wanted.subscribe();
+        let (client, mark) = (self.client.clone(), self.mark_key());
+        let followed = follow::Followed { client, key, range_end, mark, wanted, after };
+        Box::pin(async move { Ok(Box::new(follow::Follower::new(followed)) as Box<dyn Changes>) })
+    }
+
+    /// One question for everybody who asks while another is on its way.
+    fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+        Box::pin(async move {
+            let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+            let mut head = self.head.lock().await;
+            if head.covers < ticket {
+                let covers = self.asked.load(Ordering::SeqCst);
+                let answer = self.newest().await;
+                if let Ok(newest) = answer {
+                    self.wanted.send_if_modified(|wanted| {
+                        newest > *wanted && {
+                            *wanted = newest;
+                            true
+                        }
+                    });
+                }
+                *head = Head { covers, answer };
+            }
+            head.answer.clone()
+        })
+    }
+
+    fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.compact_in_turn(before).await.map_err(|failure| failure.into_error(before)) })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.client.health()
+    }
+}

@@ -1,0 +1,97 @@
+//! How etcd is reached.
+
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+/// Where etcd is and as whom it is asked.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// `scheme://host:port` of each member.
+    pub servers: Vec<String>,
+    /// What all keys begin with, without the slash at the end.
+    pub prefix: String,
+    /// Authorities of the members' certificates, PEM; those of the system if there is none.
+    pub authority: Option<Vec<u8>>,
+    /// The client's certificate and its key, PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    pub credentials: Option<Credentials>,
+}
+
+/// A user of etcd.
+#[derive(Clone)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+/// What passes between signs of life on a connection in use, and after one that was not answered. Members refuse clients
+/// that ask more often than every 5 seconds.
+const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(6);
+const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A prefix as kube-apiserver joins it: it begins with one slash and ends with none.
+pub fn normalise(prefix: &str) -> String {
+    let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { String::new() } else { format!("/{}", parts.join("/")) }
+}
+
+impl Options {
+    /// The members' endpoints. The error is one line.
+    pub fn endpoints(&self) -> Result<Vec<(String, Endpoint)>, String> {
+        if self.servers.is_empty() {
+            return Err("no etcd server is named".to_owned());
+        }
+        self.servers.iter().map(|url| Ok((url.clone(), self.endpoint(url)?))).collect()
+    }
+
+    fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
+        let wrong = |why: &dyn std::fmt::Display| format!("etcd server {url:?}: {why}");
+        let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| wrong(&error))?;
+        let encrypted = match url.split_once("://") {
+            Some(("https", _)) => true,
+            Some(("http", _)) => false,
+            _ => return Err(wrong(&"wanted http://HOST:PORT or https://HOST:PORT")),
+        };
+        let endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(16 << 20)
+            .tcp_nodelay(true);
+        if !encrypted {
+            return Ok(endpoint);
+        }
+        let mut tls = match &self.authority {
+            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        if let Some((certificate, key)) = &self.identity {
+            tls = tls.identity(Identity::from_pem(certificate, key));
+        }
+        endpoint.tls_config(tls).map_err(|error| wrong(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_paths() {
+        for (given, want) in [("/registry", "/registry"), ("registry/", "/registry"), ("a//b", "/a/b"), ("/", "")] {
+            assert_eq!(normalise(given), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn servers_are_urls() {
+        let of = |url: &str| Options { servers: vec![url.to_owned()], ..Options::default() }.endpoints().map(drop);
+        assert_eq!(of("http://127.0.0.1:2379"), Ok(()));
+        assert_eq!(of("https://etcd.example.com:2379"), Ok(()));
+        for wrong in ["127.0.0.1:2379", "unix:///tmp/x", "", "ftp://a:1"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Options::default().endpoints().err().as_deref(), Some("no etcd server is named"));
+    }
+}

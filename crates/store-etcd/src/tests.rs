@@ -1,0 +1,194 @@
+//! The contract on a real etcd, and what happens when that fails.
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use store::Batch;
+use store::contract::suite::CHECKS;
+
+use super::*;
+
+/// etcd of the module in tests/etcd, built into target/etcd when that has not been done.
+fn binary() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let module = std::fs::read_to_string(root.join("tests/etcd/go.mod")).unwrap();
+    let version = module.split_once("go.etcd.io/etcd/server/v3 ").unwrap().1.lines().next().unwrap();
+    let binary = root.join("target/etcd").join(version).join("etcd");
+    if !binary.exists() {
+        let unfinished = binary.with_extension(std::process::id().to_string());
+        let built = Command::new("go")
+            .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
+            .arg(std::path::absolute(&unfinished).unwrap())
+            .arg(".")
+            .current_dir(root.join("tests/etcd"))
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "etcd cannot be built: Go is needed");
+        std::fs::rename(unfinished, &binary).unwrap();
+    }
+    binary
+}
+
+/// A member that is a cluster of its own, on free ports.
+struct Member {
+    process: Option<Child>,
+    ports: [u16; 2],
+    data: tempfile::TempDir,
+}
+
+impl Member {
+    fn start() -> Member {
+        let free = |_| TcpListener::bind("127.0.0.1:0").unwrap();
+        let ports = [0, 1].map(free).map(|listener| listener.local_addr().unwrap().port());
+        let mut member = Member { process: None, ports, data: tempfile::tempdir().unwrap() };
+        member.run();
+        member
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports[0])
+    }
+
+    /// Starts the process and waits until it serves.
+    fn run(&mut self) {
+        let [client, peer] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
+        let mut process = Command::new(binary())
+            .args(["--name", "one", "--log-level", "error", "--unsafe-no-fsync", "--data-dir"])
+            .arg(self.data.path().join("data"))
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("one={peer}")])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", self.ports[0])).is_err() {
+            if process.try_wait().unwrap().is_some() {
+                let mut said = String::new();
+                process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("etcd ended: {said}");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        self.process = Some(process);
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    fn store(&self, prefix: &str) -> Etcd {
+        Etcd::new(&Options { servers: vec![self.url()], prefix: prefix.to_owned(), ..Options::default() }).unwrap()
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn put(key: &str, expected: Expected, value: &str) -> Write {
+    let value = Some(Bytes::copy_from_slice(value.as_bytes()));
+    Write { key: Bytes::copy_from_slice(key.as_bytes()), expected, value }
+}
+
+#[tokio::test]
+async fn etcd_holds_the_contract() {
+    let member = Member::start();
+    for (number, (name, check)) in CHECKS.into_iter().enumerate() {
+        for honest in [true, false] {
+            println!("{name}, {honest}");
+            let prefix = format!("/suite-{number}-{honest}");
+            let store = member.store(&prefix);
+            store.check().await.unwrap();
+            store.client.assume_progress(honest);
+            check(&store, &format!("{prefix}/")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_keys_raise_the_revision_and_tell_nothing() {
+    let member = Member::start();
+    let (ours, others) = (member.store("ours"), member.store("/ours0"));
+    let mut changes = ours.follow(ours.head().await.unwrap()).await.unwrap();
+    let written = others.commit(put("/ours0/a", Expected::Absent, "1")).await.unwrap();
+    let (head, batch) = tokio::join!(ours.head(), changes.next());
+    assert!(head.unwrap() >= written);
+    assert_eq!(batch.unwrap(), Batch { changes: vec![], revision: written });
+    assert!(ours.snapshot().await.unwrap().entries.is_empty());
+}
+
+#[tokio::test]
+async fn a_follower_goes_on_after_a_restart_of_etcd() {
+    let mut member = Member::start();
+    let store = member.store("/r");
+    let first = store.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
+    let mut changes = store.follow(0).await.unwrap();
+    assert_eq!(changes.next().await.unwrap().revision, first);
+    member.kill();
+    // the connection is found broken: nobody knows what has become of the write
+    let refused = store.commit(put("/r/b", Expected::Absent, "1")).await;
+    assert!(matches!(refused, Err(Refused::Failed(StoreError::Unavailable(_)))), "{refused:?}");
+    member.run();
+    let second = store.commit(put("/r/b", Expected::Absent, "1")).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let third = store.commit(put("/r/a", Expected::At(first), "2")).await.unwrap();
+    let mut seen = vec![];
+    while seen.last() != Some(&third) {
+        seen.extend(changes.next().await.unwrap().changes.iter().map(|change| change.revision));
+    }
+    assert_eq!(seen, [second, third]);
+    assert_eq!(store.health(), Ok(()));
+}
+
+#[tokio::test]
+async fn another_cluster_at_the_same_place_is_not_spoken_to() {
+    let mut member = Member::start();
+    let store = member.store("/r");
+    store.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
+    member.kill();
+    let other = Member::start();
+    let (before, after) = (member.url(), other.url());
+    let moved = Etcd::new(&Options { servers: vec![after.clone()], prefix: "/r".to_owned(), ..Options::default() });
+    let moved = moved.unwrap();
+    moved.client.assume_cluster(&store.client);
+    let refused = moved.commit(put("/r/b", Expected::Absent, "1")).await;
+    let Err(Refused::Failed(StoreError::Unavailable(why))) = refused else { panic!("{refused:?} {before}") };
+    assert!(why.contains(&format!("etcd at {after} has cluster id ")) && why.contains("which it had before"), "{why}");
+    assert!(other.store("/r").snapshot().await.unwrap().entries.is_empty());
+}
+
+#[tokio::test]
+async fn an_etcd_that_does_not_answer_is_named() {
+    let mut member = Member::start();
+    let store = member.store("/r");
+    member.kill();
+    let error = store.check().await.unwrap_err().to_string();
+    assert!(error.contains(&format!("etcd at {}: Connection refused", member.url())), "{error}");
+    assert!(store.health().is_err());
+}
+
+#[tokio::test]
+async fn compaction_is_agreed_upon() {
+    let member = Member::start();
+    let (one, two) = (member.store("/r"), member.store("/r"));
+    let mut at = one.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
+    for store in [&one, &two] {
+        store.compact(1).await.unwrap();
+    }
+    let old = at;
+    for value in ["2", "3"] {
+        at = one.commit(put("/r/a", Expected::At(at), value)).await.unwrap();
+    }
+    // two was the last to compact, so that one finds itself overtaken
+    one.compact(at).await.unwrap();
+    assert!(one.follow(old).await.unwrap().next().await.is_ok());
+    one.compact(at).await.unwrap();
+    let lost = one.follow(old).await.unwrap().next().await;
+    assert_eq!(lost.err(), Some(StoreError::Compacted(at)));
+    assert_eq!(one.snapshot().await.unwrap().entries.len(), 1);
+}

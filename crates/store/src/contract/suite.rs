@@ -1,0 +1,178 @@
+//! The contract as checks that hold of every engine: each takes an empty store. With the feature `suite`, for tests.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{Batch, BoxFuture, Change, Changes, Expected, Refused, Revision, Store, StoreError, Write};
+
+/// A check: panics where the store does not hold its contract.
+pub type Check = for<'a> fn(&'a dyn Store, &'a str) -> BoxFuture<'a, ()>;
+
+/// Every check with its name. The text is what the keys of the store have to begin with.
+pub const CHECKS: [(&str, Check); 7] = [
+    ("writes are checked and numbered", |store, prefix| Box::pin(numbered(store, prefix))),
+    ("followers see every change once and in order", |store, prefix| Box::pin(followed(store, prefix))),
+    ("followers wait for changes", |store, prefix| Box::pin(awaited(store, prefix))),
+    ("followers reach the head", |store, prefix| Box::pin(head_reached(store, prefix))),
+    ("concurrent writers of one key win once", |store, prefix| Box::pin(one_winner(store, prefix))),
+    ("snapshots are of one moment", |store, prefix| Box::pin(snapshots(store, prefix))),
+    ("what is compacted is told", |store, prefix| Box::pin(compacted(store, prefix))),
+];
+
+fn put(prefix: &str, key: &str, expected: Expected, value: &str) -> Write {
+    let value = Some(Bytes::copy_from_slice(value.as_bytes()));
+    Write { key: Bytes::from(format!("{prefix}{key}")), expected, value }
+}
+
+fn delete(prefix: &str, key: &str, revision: Revision) -> Write {
+    Write { key: Bytes::from(format!("{prefix}{key}")), expected: Expected::At(revision), value: None }
+}
+
+async fn commit(store: &dyn Store, write: Write) -> Revision {
+    store.commit(write).await.unwrap_or_else(|refused| panic!("{refused:?}"))
+}
+
+async fn numbered(store: &dyn Store, prefix: &str) {
+    let put = |key, expected, value| put(prefix, key, expected, value);
+    let first = commit(store, put("a", Expected::Absent, "1")).await;
+    let refused = store.commit(put("a", Expected::Absent, "2")).await;
+    assert!(matches!(refused, Err(Refused::Conflict(Some(at))) if at == first), "{refused:?}");
+    let refused = store.commit(put("b", Expected::At(first), "2")).await;
+    assert!(matches!(refused, Err(Refused::Conflict(None))), "{refused:?}");
+    let second = commit(store, put("a", Expected::At(first), "2")).await;
+    let refused = store.commit(put("a", Expected::At(first), "3")).await;
+    assert!(matches!(refused, Err(Refused::Conflict(Some(at))) if at == second), "{refused:?}");
+    let third = commit(store, delete(prefix, "a", second)).await;
+    assert!(first < second && second < third, "{first} {second} {third}");
+    let refused = store.commit(delete(prefix, "a", second)).await;
+    assert!(matches!(refused, Err(Refused::Conflict(None))), "{refused:?}");
+    assert!(store.head().await.unwrap() >= third);
+    let last = commit(store, put("a", Expected::Absent, "")).await;
+    assert!(last > third);
+}
+
+/// A follower and how far it is.
+struct Reader {
+    changes: Box<dyn Changes>,
+    told: Revision,
+}
+
+impl Reader {
+    async fn new(store: &dyn Store, after: Revision) -> Reader {
+        Reader { changes: store.follow(after).await.unwrap(), told: after }
+    }
+
+    /// Everything up to a revision, at least. Revisions rise, and none is told twice.
+    async fn read_up_to(&mut self, revision: Revision) -> Vec<Change> {
+        let mut seen = vec![];
+        while self.told < revision {
+            let Batch { changes, revision } = self.changes.next().await.unwrap();
+            let before = self.told;
+            for change in &changes {
+                assert!(change.revision > self.told, "revision {} after {}", change.revision, self.told);
+                self.told = change.revision;
+            }
+            assert!(revision >= self.told && revision > before, "nothing new: {revision} after {before}");
+            self.told = revision;
+            seen.extend(changes);
+        }
+        seen
+    }
+}
+
+async fn followed(store: &dyn Store, prefix: &str) {
+    const CHANGES: usize = 1500;
+    let mut wanted = vec![];
+    for i in 0..CHANGES {
+        let write = put(prefix, &format!("k{i}"), Expected::Absent, "v");
+        wanted.push((commit(store, write.clone()).await, write.key, write.value));
+    }
+    let (revision, key) = (wanted[7].0, wanted[7].1.clone());
+    let deletion = Write { key: key.clone(), expected: Expected::At(revision), value: None };
+    wanted.push((commit(store, deletion).await, key, None));
+    let (start, end) = (wanted[10].0, wanted[CHANGES].0);
+    let seen = Reader::new(store, start).await.read_up_to(end).await;
+    let seen: Vec<_> = seen.into_iter().map(|change| (change.revision, change.key, change.value)).collect();
+    assert!(seen == wanted[11..], "{} changes of {}", seen.len(), wanted.len() - 11);
+}
+
+async fn awaited(store: &dyn Store, prefix: &str) {
+    let start = commit(store, put(prefix, "a", Expected::Absent, "1")).await;
+    let mut reader = Reader::new(store, start).await;
+    let mut at = start;
+    for value in ["2", "3", "4"] {
+        let next = reader.told + 1;
+        let write = commit(store, put(prefix, "a", Expected::At(at), value));
+        let (mut seen, written) = tokio::join!(reader.read_up_to(next), write);
+        seen.extend(reader.read_up_to(written).await);
+        let wanted = put(prefix, "a", Expected::Absent, value);
+        assert_eq!(seen, [Change { revision: written, key: wanted.key, value: wanted.value }]);
+        at = written;
+    }
+}
+
+async fn head_reached(store: &dyn Store, prefix: &str) {
+    let written = commit(store, put(prefix, "a", Expected::Absent, "1")).await;
+    let mut reader = Reader::new(store, written).await;
+    let later = commit(store, put(prefix, "b", Expected::Absent, "1")).await;
+    let (head, seen) = tokio::join!(store.head(), reader.read_up_to(later));
+    assert_eq!(seen.len(), 1);
+    let head = head.unwrap();
+    assert!(head >= later);
+    let rest = reader.read_up_to(head).await;
+    assert!(rest.is_empty(), "{rest:?}");
+}
+
+async fn one_winner(store: &dyn Store, prefix: &str) {
+    let first = commit(store, put(prefix, "a", Expected::Absent, "0")).await;
+    let attempt = |i: usize| store.commit(put(prefix, "a", Expected::At(first), &i.to_string()));
+    let four = async |from: usize| {
+        let (a, b, c, d) = tokio::join!(attempt(from), attempt(from + 1), attempt(from + 2), attempt(from + 3));
+        [a, b, c, d].into_iter().filter(Result::is_ok).count()
+    };
+    let (a, b, c, d) = tokio::join!(four(0), four(4), four(8), four(12));
+    assert_eq!(a + b + c + d, 1);
+}
+
+async fn snapshots(store: &dyn Store, prefix: &str) {
+    // more than an engine hands out at a time
+    const KEYS: usize = 1200;
+    let mut wanted = BTreeMap::new();
+    // the first one may be of an older revision
+    let base = store.snapshot().await.unwrap();
+    assert!(base.entries.is_empty());
+    for i in 0..KEYS {
+        let write = put(prefix, &format!("k{i:04}"), Expected::Absent, &i.to_string());
+        let revision = commit(store, write.clone()).await;
+        wanted.insert(write.key, (write.value.unwrap_or_default(), revision));
+    }
+    let (key, (_, revision)) = wanted.pop_first().unwrap();
+    let last = commit(store, Write { key, expected: Expected::At(revision), value: None }).await;
+    let latest = store.snapshot().await.unwrap();
+    assert!(latest.revision >= last);
+    let found = latest.entries.into_iter().map(|entry| (entry.key, (entry.value, entry.revision)));
+    assert!(found.eq(wanted), "the snapshot is not what was written");
+    // what comes after a snapshot is all that comes
+    let next = commit(store, put(prefix, "new", Expected::Absent, "")).await;
+    let seen = Reader::new(store, latest.revision).await.read_up_to(next).await;
+    assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [next]);
+}
+
+async fn compacted(store: &dyn Store, prefix: &str) {
+    let mut at = commit(store, put(prefix, "a", Expected::Absent, "0")).await;
+    let mut revisions = vec![at];
+    for i in 0..20 {
+        at = commit(store, put(prefix, "a", Expected::At(at), &i.to_string())).await;
+        revisions.push(at);
+    }
+    let before = revisions[10];
+    store.compact(before).await.unwrap();
+    let lost = match store.follow(revisions[9]).await {
+        Ok(mut changes) => changes.next().await.err(),
+        Err(error) => Some(error),
+    };
+    assert_eq!(lost, Some(StoreError::Compacted(before)));
+    let seen = Reader::new(store, before).await.read_up_to(at).await;
+    assert!(seen.iter().map(|change| change.revision).eq(revisions[11..].iter().copied()));
+}

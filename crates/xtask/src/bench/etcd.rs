@@ -1,0 +1,52 @@
+//! One member of etcd as a child process, with its data beside those of the server.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long etcd may take to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running etcd. It is killed when this is dropped.
+pub struct Etcd {
+    child: Child,
+    pub url: String,
+}
+
+fn free() -> Result<u16, String> {
+    let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    found.map(|address| address.port()).map_err(|error| format!("there is no free port: {error}"))
+}
+
+impl Etcd {
+    pub async fn start(binary: &Path, directory: &Path) -> Result<Etcd, String> {
+        let (port, peer) = (free()?, format!("http://127.0.0.1:{}", free()?));
+        let url = format!("http://127.0.0.1:{port}");
+        let child = Command::new(binary)
+            .args(["--name", "bench", "--log-level", "error", "--data-dir"])
+            .arg(directory.join("etcd"))
+            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("bench={peer}")])
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        let mut etcd = Etcd { child, url };
+        let deadline = Instant::now() + PATIENCE;
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            if etcd.child.try_wait().is_ok_and(|ended| ended.is_some()) || Instant::now() > deadline {
+                return Err(format!("{} does not listen", binary.display()));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(etcd)
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,174 @@
+"""What is recorded of requests: policy, log, webhook."""
+import http.client
+import json
+from urllib.parse import urlparse
+
+from hooks import Hooks
+from identity_cases import kubeconfig
+from pintle import TOKEN, Pintle, eventually, insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS = "/api/v1/namespaces/default/secrets"
+
+
+def policy(server, *rules, **more):
+    file = server.dir / "policy.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **more}))
+    return ["--audit-policy-file", str(file)]
+
+
+class Audited(Pintle):
+    """A server with an audit log."""
+
+    def __init__(self, args, *rules, flags=(), **more):
+        super().__init__(args.binary)
+        self.log = self.dir / "audit.log"
+        self.flags = (*policy(self, *rules, **more), "--audit-log-path", str(self.log), *flags)
+
+    def events(self, uri=""):
+        found = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [event for event in found if uri in event["requestURI"]]
+
+    def last(self, uri, stage="ResponseComplete"):
+        found = eventually(lambda: [event for event in self.events(uri) if event["stage"] == stage])
+        return found[-1]
+
+
+def levels_and_stages(args):
+    rules = [{"level": "None", "nonResourceURLs": ["/readyz"]},
+             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
+             {"level": "RequestResponse", "resources": [{"group": "", "resources": ["configmaps"]}], "omitManagedFields": True},
+             {"level": "Request", "omitStages": ["RequestReceived"]}]
+    with Audited(args, *rules) as server:
+        server.request("GET", "/readyz")
+        server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
+        server.ok("POST", MAPS + "?fieldManager=me", {"metadata": {"name": "m"}, "data": {"a": "b"}})
+        server.ok("PATCH", MAPS + "/m", {"data": {"a": "c"}})
+        server.request("GET", MAPS + "/absent", token="plain-token", headers={"X-Forwarded-For": "10.1.2.3"})
+        server.request("GET", "/version", token="wrong")
+        server.ok("DELETE", "/api/v1/namespaces/default/configmaps/m", {"propagationPolicy": "Background"})
+        made = server.last(MAPS + "?")
+        assert {key: made[key] for key in ("kind", "apiVersion", "level", "verb", "user", "sourceIPs")} == {
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "verb": "create",
+            "user": {"username": "tester", "uid": "1", "groups": ["system:masters", "system:authenticated"]},
+            "sourceIPs": ["127.0.0.1"]}, made
+        assert made["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, made
+        assert made["responseStatus"] == {"metadata": {}, "code": 201}, made
+        assert made["requestObject"] == {"metadata": {"name": "m"}, "data": {"a": "b"}}, made
+        assert made["responseObject"]["metadata"]["name"] == "m" and "managedFields" not in made["responseObject"]["metadata"], made
+        assert made["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}, made
+        stages = [event["stage"] for event in server.events(MAPS + "?")]
+        assert stages == ["RequestReceived", "ResponseComplete"], stages
+        patched, deleted = [event for event in server.events(MAPS + "/m") if event["stage"] == "ResponseComplete"]
+        assert (patched["verb"], patched["requestObject"]) == ("patch", {"data": {"a": "c"}}), patched
+        assert deleted["requestObject"] == {"propagationPolicy": "Background"}, deleted
+        refused = server.last(MAPS + "/absent")
+        assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid", refused
+        assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden"), refused
+        assert refused["sourceIPs"] == ["10.1.2.3", "127.0.0.1"], refused
+        unknown = server.last("/version")
+        assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer", unknown
+        assert (unknown["responseStatus"]["code"], unknown["user"]) == (401, {}), unknown
+        assert not server.events("/readyz")
+        text = server.log.read_text()
+        assert "hidden" not in text and TOKEN not in text, "secrets are recorded without what is in them"
+
+
+def watches_have_three_stages(args):
+    with Audited(args, {"level": "Metadata"}) as server:
+        url = urlparse(server.url)
+        watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        watch.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers={"Authorization": "Bearer " + TOKEN})
+        response = watch.getresponse()
+        assert [event["stage"] for event in server.events("watch=1")] == ["RequestReceived", "ResponseStarted"]
+        response.read()
+        server.last("watch=1")
+
+
+def others_are_named(args):
+    with Audited(args, {"level": "Metadata"}) as server:
+        server.ok("GET", MAPS, headers={"Impersonate-User": "ann", "Impersonate-Group": "system:masters"})
+        event = server.last(MAPS)
+        assert event["user"]["username"] == "tester", event
+        assert event["impersonatedUser"] == {"username": "ann", "groups": ["system:masters", "system:authenticated"]}, event
+
+
+def policies_and_webhooks_leave_notes(args):
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    resources = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]}
+    with Audited(args, {"level": "Metadata"}) as server, Hooks(server) as hooks:
+        server.ok("POST", admission + "/validatingadmissionpolicies", {"metadata": {"name": "small"}, "spec": {
+            "matchConstraints": resources, "validations": [{"expression": "true"}, {"expression": "size(object.data) < 2"}],
+            "auditAnnotations": [{"key": "size", "valueExpression": "string(size(object.data))"},
+                                 {"key": "nothing", "valueExpression": "null"}]}})
+        server.ok("POST", admission + "/validatingadmissionpolicybindings", {"metadata": {"name": "all"}, "spec": {
+            "policyName": "small", "validationActions": ["Audit"]}})
+        client = hooks.on("/note", lambda _: {"allowed": True, "auditAnnotations": {"seen": "yes"}})
+        closed = {"url": "https://127.0.0.1:1/none"}
+        webhooks = [{"name": name, "clientConfig": config, "rules": resources["resourceRules"], "sideEffects": "None",
+                     "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "timeoutSeconds": 2}
+                    for name, config in (("note.acme.io", client), ("gone.acme.io", closed))]
+        server.ok("POST", admission + "/mutatingwebhookconfigurations", {"metadata": {"name": "notes"}, "webhooks": webhooks})
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}})
+        notes = server.last(MAPS)["annotations"]
+        failure = json.loads(notes.pop("validation.policy.admission.k8s.io/validation_failure"))
+        assert failure == [{"message": "failed expression: size(object.data) < 2", "policy": "small", "binding": "all",
+                            "expressionIndex": 1, "validationActions": ["Audit"]}], failure
+        assert notes["small/size"] == "2" and "small/nothing" not in notes, notes
+        assert notes["note.acme.io/seen"] == "yes", notes
+        asked = json.loads(notes["mutation.webhook.admission.k8s.io/round_0_index_0"])
+        assert asked == {"configuration": "notes", "webhook": "note.acme.io", "mutated": False}, asked
+        assert notes["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", notes
+
+
+def events_are_sent_in_batches(args):
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        hooks.lists = []
+        hooks.receive = hooks.lists.append
+        server = Pintle(args.binary)
+        flags = policy(server, {"level": "Metadata"}, omitStages=["RequestReceived"])
+        server.flags = (*flags, "--audit-webhook-config-file", str(kubeconfig(hooks, "/events")),
+                        "--audit-webhook-batch-max-size=3", "--audit-webhook-batch-max-wait=1h")
+        with server:
+            for _ in range(4):
+                server.ok("GET", MAPS)
+            first = eventually(lambda: hooks.lists)[0]
+            assert (first["kind"], first["apiVersion"], len(first["items"])) == ("EventList", "audit.k8s.io/v1", 3), first
+            assert server.stop() == 0
+            assert len(hooks.lists[1]["items"]) == 1, "what is left is sent before the end"
+
+
+def files_are_put_aside(args):
+    with Audited(args, {"level": "Metadata"}, flags=["--audit-log-maxsize=1", "--audit-log-maxbackup=1", "--audit-log-mode=batch"]) as server:
+        long = "x" * 6000
+        for i in range(100):
+            server.request("GET", f"{MAPS}/{i}?q={long}")
+        aside = eventually(lambda: list(server.dir.glob("audit-*.log")))
+        assert len(aside) == 1 and aside[0].stat().st_size <= 1 << 20, aside
+        assert server.stop() == 0
+        everything = aside[0].read_text() + server.log.read_text()
+        stages = [json.loads(line)["stage"] for line in everything.splitlines()]
+        assert stages.count("ResponseComplete") == 100, len(stages)
+
+
+def wrong_policies_are_named(args):
+    for rules, wanted in (([], "loaded illegal policy with 0 rules"), ([{"level": "All"}], 'rules[0].level: Unsupported value: "All"')):
+        server = Pintle(args.binary)
+        server.flags = (*policy(server, *rules), "--audit-log-path=-")
+        try:
+            with server:
+                raise RuntimeError("it started")
+        except AssertionError as error:
+            assert "--audit-policy-file: " in str(error) and wanted in str(error), error
+
+
+CASES = [levels_and_stages, watches_have_three_stages, others_are_named, policies_and_webhooks_leave_notes, events_are_sent_in_batches,
+         files_are_put_aside, wrong_policies_are_named]
+
+
+def run(args, report):
+    for case in CASES:
+        name = "audit/" + case.__name__
+        if args.filter in name:
+            report.case(name, lambda case=case: case(args))

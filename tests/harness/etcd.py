@@ -1,0 +1,126 @@
+"""etcd for tests: built from its Go module, run as a cluster of one or more members, read through its JSON gateway."""
+import base64
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULE = ROOT / "tests" / "etcd"
+SECONDS = 60
+
+
+def build():
+    """Builds etcd unless that has been done; answers the binary's path."""
+    version = re.search(r"go\.etcd\.io/etcd/server/v3 (\S+)", (MODULE / "go.mod").read_text()).group(1)
+    binary = ROOT / "target" / "etcd" / version / "etcd"
+    if not binary.exists():
+        print(f"building etcd {version}, which takes a minute", flush=True)
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = binary.with_suffix(f".{os.getpid()}")
+        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=MODULE, check=True)
+        unfinished.rename(binary)
+    return binary
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Member:
+    """One process of a cluster; it keeps its data and its ports when it is started again."""
+
+    def __init__(self, name, directory, scheme="http", flags=()):
+        self.name, self.dir, self.flags = name, directory / name, flags
+        self.url, self.peer = (f"{s}://127.0.0.1:{free_port()}" for s in (scheme, "http"))
+        self.process = None
+
+    def start(self, members):
+        cluster = ",".join(f"{member.name}={member.peer}" for member in members)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        command = [build(), "--name", self.name, "--data-dir", self.dir / "data", "--log-level", "error",
+                   "--listen-client-urls", self.url, "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer,
+                   "--initial-advertise-peer-urls", self.peer, "--initial-cluster", cluster, *self.flags]
+        with open(self.dir / "log", "a") as log:
+            self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(timeout=SECONDS)
+            self.process = None
+
+
+class Etcd:
+    """`with Etcd() as etcd:` gives a cluster whose data is thrown away at the end."""
+
+    def __init__(self, members=1, scheme="http", flags=("--unsafe-no-fsync",)):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pintle-etcd-"))
+        names = [f"member{number}" for number in range(members)]
+        self.members = [Member(name, self.dir, scheme, flags) for name in names]
+        self.token = None
+
+    def __enter__(self):
+        for member in self.members:
+            member.start(self.members)
+        if self.members[0].url.startswith("http:"):
+            self.wait()
+        return self
+
+    def __exit__(self, *_):
+        for member in self.members:
+            member.stop(signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @property
+    def urls(self):
+        return ",".join(member.url for member in self.members)
+
+    def wait(self):
+        """Until the cluster has a leader and takes writes."""
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                return self.put("/ready", b"")
+            except (OSError, urllib.error.URLError):
+                assert time.monotonic() < end, (self.dir / "member0" / "log").read_text()
+                time.sleep(0.05)
+
+    def call(self, path, body, member=None):
+        running = [member] if member else [member for member in self.members if member.process]
+        request = urllib.request.Request(running[0].url + path, data=json.dumps(body).encode(), method="POST")
+        if self.token:
+            request.add_header("Authorization", self.token)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def put(self, key, value):
+        return self.call("/v3/kv/put", {"key": text(key.encode()), "value": text(value)})
+
+    def delete(self, key):
+        return self.call("/v3/kv/deleterange", {"key": text(key.encode())})
+
+    def get(self, key):
+        """The value of a key, or None."""
+        found = self.call("/v3/kv/range", {"key": text(key.encode())}).get("kvs", [])
+        return base64.b64decode(found[0].get("value", "")) if found else None
+
+    def keys(self, prefix):
+        """All keys that begin with a prefix, with their values."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        found = self.call("/v3/kv/range", {"key": text(prefix.encode()), "range_end": text(end.encode())}).get("kvs", [])
+        return {base64.b64decode(kv["key"]).decode(): base64.b64decode(kv.get("value", "")) for kv in found}
+
+
+def text(raw):
+    return base64.b64encode(raw).decode()

@@ -1,0 +1,362 @@
+"""Who may come in: issuers of tokens, webhooks of authentication and authorization, proxies; and who may not."""
+import base64
+import http.client
+import json
+import pathlib
+import socket
+import ssl
+from urllib.parse import urlparse
+
+from hooks import Hooks
+from pintle import TOKEN, Pintle, insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+REVIEWS = "/apis/authentication.k8s.io/v1"
+ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def who(server, **more):
+    """(status, userInfo) of whoever sends this."""
+    status, answer, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
+    return status, answer["status"]["userInfo"] if status == 201 else answer
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def kubeconfig(hooks, path):
+    """The kubeconfig of a hook."""
+    cluster = {"server": f"https://127.0.0.1:{hooks.port}{path}", "certificate-authority-data": hooks.bundle}
+    config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook",
+              "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}
+    file = pathlib.Path(hooks.certificates) / (path.strip("/") + ".kubeconfig")
+    file.write_text(json.dumps(config))
+    return file
+
+
+class Issuer:
+    """A pintle whose ServiceAccount tokens others trust, as an issuer of OpenID Connect."""
+
+    def __init__(self, args):
+        port = free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        self.server = Pintle(args.binary, "--service-account-issuer", self.url)
+        self.server.port = port
+
+    def __enter__(self):
+        self.server.start()
+        binding = {"metadata": {"name": "all-may-verify"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
+                   "roleRef": {"kind": "ClusterRole", "name": "system:service-account-issuer-discovery"}}
+        self.server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "ann"}})
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+
+    def token(self, audience, **spec):
+        answer = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
+                                {"spec": {"audiences": [audience], **spec}})
+        return answer["status"]["token"]
+
+
+def issuers_of_tokens(args):
+    with Issuer(args) as issuer:
+        flags = ["--oidc-issuer-url", issuer.url, "--oidc-client-id=boats", "--oidc-ca-file", str(issuer.server.dir / "ca.crt")]
+        good, other = issuer.token("boats"), issuer.token("cars")
+        with Pintle(args.binary, *flags) as server:
+            status, user = who(server, token=good)
+            assert (status, user["username"]) == (201, f"{issuer.url}#system:serviceaccount:default:ann"), user
+            assert user["groups"] == ["system:authenticated"], user
+            assert user["extra"]["authentication.kubernetes.io/credential-id"][0].startswith("JTI="), user
+            assert who(server, token=other)[0] == 401
+            forged = ".".join([good.split(".")[0], other.split(".")[1], good.split(".")[2]])
+            assert who(server, token=forged)[0] == 401
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": other}})["status"]
+            wanted = 'oidc: verify token: oidc: expected audience "boats" got ["cars"]'
+            assert "authenticated" not in review and review["error"] == wanted, review
+        keys = issuer.server.dir / "keys.json"
+        keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks")))
+        named = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
+                 "--oidc-groups-prefix=of:", f"--oidc-required-claim=sub=system:serviceaccount:default:ann"]
+        with Pintle(args.binary, *flags, *named) as server:
+            status, user = who(server, token=good)
+            assert (status, user["groups"]) == (201, ["of:boats", "system:authenticated"]), user
+
+
+def structured_authentication(args):
+    with Issuer(args) as issuer:
+        configuration = {
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+            "jwt": [{
+                "issuer": {"url": issuer.url, "audiences": ["boats", "ships"], "audienceMatchPolicy": "MatchAny",
+                           "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                "claimValidationRules": [{"expression": "claims.exp - claims.iat <= 7200", "message": "too long"}],
+                "claimMappings": {
+                    "username": {"expression": "'x:' + claims.sub.split(':')[3]"},
+                    "groups": {"expression": "claims.aud.map(a, 'for-' + a)"},
+                    "uid": {"expression": "claims['kubernetes.io'].serviceaccount.uid"},
+                    "extra": [{"key": "acme.io/namespace", "valueExpression": "claims['kubernetes.io'].namespace"}],
+                },
+                "userValidationRules": [{"expression": "!user.username.startsWith('system:')", "message": "reserved"}],
+            }],
+            "anonymous": {"enabled": True, "conditions": [{"path": "/livez"}]},
+        }
+        file = issuer.server.dir / "authentication.json"
+        file.write_text(json.dumps(configuration))
+        with Pintle(args.binary, "--authentication-config", str(file)) as server:
+            status, user = who(server, token=issuer.token("ships"))
+            uid = issuer.server.ok("GET", "/api/v1/namespaces/default/serviceaccounts/ann")["metadata"]["uid"]
+            assert (status, user["username"], user["uid"]) == (201, "x:ann", uid), user
+            assert user["groups"] == ["for-ships", "system:authenticated"], user
+            assert user["extra"]["acme.io/namespace"] == ["default"], user
+            long = issuer.token("boats", expirationSeconds=9000)
+            assert who(server, token=long)[0] == 401
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": long}})["status"]
+            assert review["error"].endswith("failed: too long"), review
+            assert server.request("GET", "/livez", token=None)[0] == 200
+            assert server.request("GET", "/readyz", token=None)[0] == 401
+        configuration["jwt"][0]["claimMappings"]["username"] = {"expression": "claims.email"}
+        configuration["jwt"][0]["issuer"]["audiences"] = []
+        file.write_text(json.dumps(configuration))
+        try:
+            with Pintle(args.binary, "--authentication-config", str(file)):
+                raise RuntimeError("it started")
+        except AssertionError as error:
+            said = str(error)
+        for part in ("--authentication-config: ", "jwt[0].issuer.audiences: Required value",
+                     "jwt[0].claimMappings.username.expression: Invalid value", "claims.email_verified must be used"):
+            assert part in said, said
+
+
+def a_webhook_knows_tokens(args):
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        def review(spec):
+            if spec["token"] != "known":
+                return {"authenticated": False}
+            user = {"username": "ann", "uid": "1", "groups": ["a"], "extra": {"k": ["v"]}}
+            return {"authenticated": True, "user": user, "audiences": spec["audiences"][:1]}
+
+        hooks.on("/tokens", review)
+        with Pintle(args.binary, "--authentication-token-webhook-config-file", str(kubeconfig(hooks, "/tokens"))) as server:
+            for _ in range(2):
+                status, user = who(server, token="known")
+                assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), user
+                assert who(server, token="unknown") == (401, who(server, token="unknown")[1])
+            asked = hooks.requests("/tokens")
+            assert [spec["token"] for spec in asked] == ["known", "unknown"], "answers are remembered"
+            assert asked[0]["audiences"] == ["https://kubernetes.default.svc.cluster.local"], asked
+            status = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": "known", "audiences": ["a", "b"]}})["status"]
+            assert (status["authenticated"], status["audiences"]) == (True, ["a"]), status
+            assert who(server)[1]["username"] == "tester", "tokens of the file are known before"
+            assert len(hooks.requests("/tokens")) == 3
+
+
+def a_webhook_decides(args):
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        def review(spec):
+            resource = spec.get("resourceAttributes", {})
+            if resource.get("verb") == "delete":
+                return {"allowed": False, "denied": True, "reason": "never"}
+            return {"allowed": resource.get("resource") == "configmaps", "reason": "maps are for all"}
+
+        hooks.on("/access", review)
+        flags = ["--authorization-mode=Webhook,RBAC", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access"))]
+        with Pintle(args.binary, *flags) as server:
+            plain = {"token": "plain-token"}
+            assert server.request("GET", MAPS, **plain)[0] == 200
+            assert server.request("GET", MAPS.replace("configmaps", "secrets"), **plain)[0] == 403
+            status, answer, _ = server.request("DELETE", MAPS + "/x", **plain)
+            assert status == 403 and answer["message"].endswith('in the namespace "default": never'), answer
+            wanted = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
+                      "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
+            assert hooks.requests("/access")[0] == wanted, hooks.requests("/access")
+            spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
+            status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
+            assert status == {"allowed": False, "denied": True, "reason": "never"}, status
+            # RBAC is asked after it
+            assert server.request("GET", "/version", **plain)[0] == 200
+            before = len(hooks.requests("/access"))
+            server.request("GET", MAPS, **plain)
+            server.ok("GET", MAPS)
+            assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
+
+
+class Certified:
+    """Requests under a client certificate."""
+
+    def __init__(self, server, certificate, key):
+        url = urlparse(server.url)
+        context = insecure()
+        context.load_cert_chain(certificate, key)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context, timeout=30)
+
+    def who(self, **headers):
+        self.connection.request("POST", REVIEWS + "/selfsubjectreviews", b"{}",
+                                {"Content-Type": "application/json", "Accept": "application/json", **headers})
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def proxies_say_who_asks(args):
+    with Pintle(args.binary) as other:
+        names = {"X-Remote-User": "ann", "X-Remote-Group": "a", "X-Remote-Extra-Scope": "s"}
+        pair = (str(other.dir / "admin.crt"), str(other.dir / "admin.key"))
+        ca = ["--requestheader-client-ca-file", str(other.dir / "ca.crt")]
+        with Pintle(args.binary, *ca, "--requestheader-allowed-names=kubernetes-admin") as server:
+            status, answer = Certified(server, *pair).who(**names)
+            user = answer["status"]["userInfo"]
+            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), answer
+            assert user["extra"] == {"scope": ["s"]}, user
+            own = (str(server.dir / "admin.crt"), str(server.dir / "admin.key"))
+            status, answer = Certified(server, *own).who(**names)
+            assert answer["status"]["userInfo"]["username"] == "kubernetes-admin", "clients are no proxies"
+            smuggled = who(server, token="plain-token", headers=names)
+            assert smuggled[1]["username"] == "plain", smuggled
+            assert 'User "system:anonymous"' in who(server, token=None, headers=names)[1]["message"]
+        with Pintle(args.binary, *ca, "--requestheader-allowed-names=somebody") as server:
+            assert Certified(server, *pair).who(**names)[0] == 401, "another name"
+        with Pintle(args.binary) as server:
+            assert Certified(server, *pair).who(**names)[0] == 401, "a foreign certificate"
+
+
+class Raw:
+    """A request as it is written, with a body that never comes."""
+
+    def __init__(self, server, method, path, headers):
+        url = urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        self.connection.putrequest(method, path, skip_accept_encoding=True)
+        with_body = method in ("POST", "PUT", "PATCH")
+        for name, value in {"Content-Type": "application/json", **headers, **({"Content-Length": "100"} if with_body else {})}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders(b"{" if with_body else None)
+
+    def answer(self):
+        response = self.connection.getresponse()
+        body = response.read()
+        self.connection.close()
+        return response.status, json.loads(body)["message"]
+
+
+def altered(token, part, **members):
+    parts = token.split(".")
+    value = json.loads(base64.urlsafe_b64decode(parts[part] + "==")) | members
+    parts[part] = base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+    return ".".join(parts)
+
+
+VERBS = {
+    "get": ("GET", "/x", ""), "list": ("GET", "", ""), "watch": ("GET", "", "?watch=1"), "create": ("POST", "", ""),
+    "update": ("PUT", "/x", ""), "patch": ("PATCH", "/x", ""), "delete": ("DELETE", "/x", ""),
+    "deletecollection": ("DELETE", "", ""),
+}
+
+
+def who_may_not_is_told_so_before_the_body_is_read(args):
+    with Pintle(args.binary) as server, Pintle(args.binary) as other:
+        account = "/api/v1/namespaces/default/serviceaccounts"
+        for each, name in ((server, "sam"), (server, "gone"), (other, "sam")):
+            each.ok("POST", account, {"metadata": {"name": name}})
+        def token(name, each=server, **spec):
+            return each.ok("POST", f"{account}/{name}/token", {"spec": spec})["status"]["token"]
+
+        own, gone = token("sam"), token("gone")
+        server.ok("DELETE", account + "/gone")
+        identities = {
+            "system:anonymous": {}, "plain": {"Authorization": "Bearer plain-token"},
+            "system:serviceaccount:default:sam": {"Authorization": "Bearer " + own},
+        }
+        refused = {"unknown": "nobody", "foreign": token("sam", other), "cut": own[:-8], "deleted": gone,
+                   "unsigned": altered(own, 0, alg="none").rsplit(".", 1)[0] + ".", "symmetric": altered(own, 0, alg="HS256"),
+                   "for others": token("sam", audiences=["others"]),
+                   "another account": altered(own, 1, sub="system:serviceaccount:kube-system:admin")}
+        for verb, (method, name, query) in VERBS.items():
+            for group, collection in (("", MAPS), ("rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles")):
+                resource = collection.rsplit("/", 1)[1]
+                for user, headers in identities.items():
+                    status, said = Raw(server, method, collection + name + query, headers).answer()
+                    of = f'{resource}{"." + group if group else ""}{" " + chr(34) + "x" + chr(34) if name else ""}'
+                    wanted = (f'{of} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" '
+                              'in the namespace "default"')
+                    assert (status, said) == (403, wanted), (verb, user, said)
+                acting = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
+                status, said = Raw(server, method, collection + name + query, acting).answer()
+                wanted = 'users "tester" is forbidden: User "plain" cannot impersonate resource "users" in API group "" at the cluster scope'
+                assert (status, said) == (403, wanted), said
+                for kind, wrong in refused.items():
+                    answer = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
+                    assert answer == (401, "Unauthorized"), (verb, kind, answer)
+        for path in ("/metrics", "/openid/v1/jwks", "/logs", "/debug/pprof"):
+            status, said = Raw(server, "GET", path, identities["plain"]).answer()
+            assert (status, said) == (403, f'forbidden: User "plain" cannot get path "{path}"'), said
+
+
+def paths_are_what_they_are(args):
+    secrets = "/api/v1/namespaces/kube-system/secrets"
+    tricks = [
+        "/api/v1/namespaces/default/../kube-system/secrets", "/version/.." + secrets, "/version/%2e%2e" + secrets,
+        "//api/v1/namespaces/kube-system/secrets", "/api//v1/namespaces/kube-system/secrets", "/api/v1//namespaces/kube-system/secrets",
+        "/api/v1/namespaces//kube-system/secrets", "/API/v1/namespaces/kube-system/secrets", "/api/V1/namespaces/kube-system/secrets",
+        "/api/v1/namespaces/kube-system/Secrets", "/api/v1/namespaces/kube-system%2fsecrets", "/api%2fv1/namespaces/kube-system/secrets",
+        "/healthz/.." + secrets, "/livez%2f.." + secrets, "/openapi/v2/../.." + secrets, "/apis/../api/v1/secrets",
+        "/api/v1/./secrets", secrets + "/.", secrets + "/%00", "/version?/../api/v1/secrets",
+    ]
+    with Pintle(args.binary) as server:
+        server.ok("POST", secrets, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
+        role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version", "/version/*"], "verbs": ["get"]}]}
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+        for trick in tricks:
+            raw = Plain(server, trick, "plain-token").answer()
+            assert raw[0] in (400, 403, 404) or trick.startswith("/version?"), (trick, raw)
+            assert b"hidden" not in raw[1] and b"aGlkZGVu" not in raw[1], (trick, raw)
+
+
+class Plain(Raw):
+    def __init__(self, server, path, token):
+        super().__init__(server, "GET", path, {"Authorization": "Bearer " + token})
+
+    def answer(self):
+        response = self.connection.getresponse()
+        return response.status, response.read()
+
+
+def a_token_that_is_not_where_it_belongs(args):
+    with Pintle(args.binary) as server:
+        status, _, headers = server.request("GET", MAPS, token=None, headers={"Authorization": "Bearer  plain-token"})
+        assert status == 403 and "contains extra space before the bearer token" in headers["warning"], headers
+        assert who(server, token="plain-token behind")[1]["username"] == "plain"
+    with Pintle(args.binary, "--anonymous-auth=false") as server:
+        assert server.request("GET", "/livez", token=None)[0] == 401
+        assert server.request("GET", "/livez")[0] == 200
+
+
+def secrets_are_not_told(args):
+    with Pintle(args.binary, "--v=6") as server:
+        secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2-is-mine"}}
+        server.ok("POST", "/api/v1/namespaces/default/secrets", secret)
+        server.ok("PATCH", "/api/v1/namespaces/default/secrets/s", {"stringData": {"password": "hunter3-is-mine"}})
+        server.request("POST", "/api/v1/namespaces/default/secrets", {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
+        account = "/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", account, {"metadata": {"name": "sam"}})
+        token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
+        who(server, token=token)
+        who(server, token=token + "x")
+        written = server.stderr()
+        for hidden in ("hunter", "aHVudGVy", token.split(".")[1], TOKEN, "plain-token"):
+            assert hidden not in written, hidden
+
+
+CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, proxies_say_who_asks,
+         who_may_not_is_told_so_before_the_body_is_read, paths_are_what_they_are, a_token_that_is_not_where_it_belongs,
+         secrets_are_not_told]
+
+
+def run(args, report):
+    for case in CASES:
+        name = "identity/" + case.__name__
+        if args.filter in name:
+            report.case(name, lambda case=case: case(args))

@@ -1,0 +1,246 @@
+"""Whether what clients saw could have happened: a checker of histories, without a server.
+
+Each key is a register that holds a value under a version. What clients did with it must have an order that respects time
+and explains every answer (Herlihy and Wing; the search is that of Wing and Gong with the states that it has been in).
+Every write has a value of its own, so that a value tells which write it is of. A request without an answer has happened
+once at any later time, or never.
+
+Watches and lists are held against one history of changes: the events of all watches together (the properties of etcd's
+robustness tests). `Refused` says what could not have happened.
+"""
+from dataclasses import dataclass, field, replace
+
+NEVER = float("inf")
+
+
+class Refused(Exception):
+    """A history that no correct server can have made."""
+
+
+@dataclass
+class Operation:
+    """What a client asked of a key and what it heard: `told` is None, if it heard nothing, or how it went.
+
+    create: "ok" | "exists"; update, delete: "ok" | "conflict" | "missing"; get: "ok" | "missing".
+    """
+    what: str
+    key: str
+    start: float
+    end: float = NEVER
+    value: str = None
+    expected: int = None
+    told: str = None
+    version: int = None
+
+
+@dataclass
+class Event:
+    """A change as a watch tells it; of a deletion, the value is the last one."""
+    kind: str
+    key: str
+    value: str
+    version: int
+
+
+@dataclass
+class Stream:
+    """A watch, with what it was resumed by: events and bookmarks (versions) as they came, after the version `after`."""
+    after: int
+    items: list = field(default_factory=list)
+
+
+@dataclass
+class Listing:
+    """A list: the values and versions by key. One that may be stale is of any version, else of the newest."""
+    version: int
+    items: dict
+    start: float
+    end: float
+    stale: bool = False
+
+
+def check(operations, streams, listings, final):
+    """Refuses what could not have happened. `final` is a Listing of the end, which a stream has reached."""
+    changes = history(streams)
+    operations = [settled(operation, changes) for operation in operations]
+    check_streams(streams, changes)
+    check_listings([*listings, final], changes, operations)
+    check_writes(operations, changes, final)
+    for key in sorted({operation.key for operation in operations}):
+        check_register([operation for operation in operations if operation.key == key])
+
+
+def settled(operation, changes):
+    """A write without an answer is one that went well if the watches tell of it: then its version is known too."""
+    if operation.told is None and operation.what in ("create", "update"):
+        for version, event in changes.items():
+            if event.value == operation.value and event.kind != "DELETED":
+                return replace(operation, told="ok", version=version)
+    return operation
+
+
+def history(streams):
+    """The change of each version; all streams must tell the same of it."""
+    changes = {}
+    for stream in streams:
+        for event in stream.items:
+            if isinstance(event, Event):
+                other = changes.setdefault(event.version, event)
+                if other != event:
+                    raise Refused(f"two watches differ at {event.version}: {other} and {event}")
+    values = {}
+    for version, event in sorted(changes.items()):
+        if event.kind != "DELETED" and values.setdefault(event.value, version) != version:
+            raise Refused(f"{event.value} was written at {values[event.value]} and at {version}")
+    state = {}
+    for version, event in sorted(changes.items()):
+        there = state.get(event.key)
+        wrong = (event.kind == "ADDED") == (there is not None) or event.kind == "DELETED" and there != event.value
+        if wrong:
+            raise Refused(f"{event} cannot follow {there}")
+        state[event.key] = None if event.kind == "DELETED" else event.value
+    return changes
+
+
+def check_streams(streams, changes):
+    """Each is in order, without gaps and duplicates, and no event comes after a bookmark that is as new."""
+    for stream in streams:
+        at, seen = stream.after, set()
+        for item in stream.items:
+            version = item.version if isinstance(item, Event) else item
+            if version < at or isinstance(item, Event) and version == at:
+                raise Refused(f"{item} came after {at}")
+            at = version
+            if isinstance(item, Event):
+                seen.add(version)
+        missed = sorted(version for version in changes if stream.after < version <= at and version not in seen)
+        if missed:
+            raise Refused(f"a watch from {stream.after} to {at} has missed {changes[missed[0]]}")
+
+
+def states(changes, versions):
+    """What was there at each of some versions: value and version by key."""
+    found, state = {}, {}
+    waiting = iter(sorted(changes.items()))
+    change = next(waiting, None)
+    for version in sorted(set(versions)):
+        while change is not None and change[0] <= version:
+            event = change[1]
+            if event.kind == "DELETED":
+                state.pop(event.key, None)
+            else:
+                state[event.key] = (event.value, event.version)
+            change = next(waiting, None)
+        found[version] = dict(state)
+    return found
+
+
+def check_listings(listings, changes, operations):
+    """Each is the state of its version, and that version is not older than what was acknowledged before."""
+    at = states(changes, [listing.version for listing in listings])
+    acknowledged = [(o.start, o.end, o.version) for o in operations if o.version is not None and o.what in ("create", "update")]
+    for listing in listings:
+        if listing.items != at[listing.version]:
+            raise Refused(f"a list at {listing.version} was {listing.items} and not {at[listing.version]}")
+        older = [version for _, end, version in acknowledged if end < listing.start and version > listing.version]
+        if older and not listing.stale:
+            raise Refused(f"a list at {listing.version} came after {max(older)} had been acknowledged")
+        newer = [version for start, _, version in acknowledged if start > listing.end and version <= listing.version]
+        if newer:
+            raise Refused(f"{min(newer)} was given after a list at {listing.version}")
+
+
+def check_writes(operations, changes, final):
+    """Acknowledged writes are changes, no refused one is, and versions rise with time."""
+    of_value = {event.value: version for version, event in changes.items() if event.kind != "DELETED"}
+    for operation in operations:
+        if operation.what not in ("create", "update"):
+            continue
+        found = of_value.get(operation.value)
+        if operation.told == "ok" and found != operation.version:
+            raise Refused(f"the write {operation} is at {found} in the watches")
+        if operation.told not in ("ok", None) and found is not None:
+            raise Refused(f"the refused write {operation} has happened at {found}")
+    if changes and max(changes) > final.version:
+        raise Refused(f"the end at {final.version} is older than {max(changes)}")
+    done = [o for o in operations if o.told == "ok" and o.what in ("create", "update")]
+    newest, waiting = 0, sorted(done, key=lambda o: o.end)
+    place = 0
+    for operation in sorted(done, key=lambda o: o.start):
+        while waiting[place].end < operation.start:
+            newest = max(newest, waiting[place].version)
+            place += 1
+        if operation.version <= newest:
+            raise Refused(f"{operation} came after {newest} had been acknowledged")
+
+
+def step(operation, state):
+    """The state after an operation, as `(state,)`; None if what was heard does not fit. The state is None or
+    `(value, version)`."""
+    told, what = operation.told, operation.what
+    if what == "get":
+        fits = state == (operation.value, operation.version) if told == "ok" else state is None
+        return (state,) if fits else None
+    if what == "create":
+        if told == "exists":
+            return (state,) if state is not None else None
+        return ((operation.value, operation.version),) if state is None else None
+    if told == "missing":
+        return (state,) if state is None else None
+    matches = state is not None and (operation.expected is None or state[1] == operation.expected)
+    if told == "conflict":
+        return (state,) if state is not None and not matches else None
+    if not matches:
+        return None
+    return (None,) if what == "delete" else ((operation.value, operation.version),)
+
+
+def check_register(operations):
+    """Refuses operations on one key that no order explains."""
+    done = sorted((o for o in operations if o.told is not None), key=lambda o: o.start)
+    # of writes without an answer only deletions are left: the watches have told of the others, or they never happened
+    unknown = [o for o in operations if o.told is None and o.what == "delete"]
+    by_end = sorted(range(len(done)), key=lambda i: done[i].end)
+    everything = (1 << len(done)) - 1
+    best, seen, stack = 0, set(), [(0, 0, None, 0, 0)]
+    while stack:
+        mask, tried, state, first, soonest = stack.pop()
+        # operations that change nothing and fit are taken at once: no order is the worse for it
+        while True:
+            while first < len(done) and mask >> first & 1:
+                first += 1
+            while soonest < len(done) and mask >> by_end[soonest] & 1:
+                soonest += 1
+            if mask == everything:
+                return
+            horizon = done[by_end[soonest]].end
+            window = open_in(done, mask, first, horizon)
+            idle = [i for i in window if step(done[i], state) == (state,)]
+            if not idle:
+                break
+            for i in idle:
+                mask |= 1 << i
+        if (mask, tried, state) in seen:
+            continue
+        seen.add((mask, tried, state))
+        best = max(best, first)
+        for i, operation in enumerate(unknown):
+            after = step(operation, state) if operation.start <= horizon and not tried >> i & 1 else None
+            if after:
+                stack.append((mask, tried | 1 << i, after[0], first, soonest))
+        for i in window:
+            after = step(done[i], state)
+            if after:
+                stack.append((mask | 1 << i, tried, after[0], first, soonest))
+    around = "\n".join(map(str, done[max(0, best - 5):best + 6]))
+    raise Refused(f"no order explains what was heard of {operations[0].key} about:\n{around}")
+
+
+def open_in(done, mask, first, horizon):
+    """The operations that may be the next one: none that is left has ended before they began."""
+    window, i = [], first
+    while i < len(done) and done[i].start <= horizon:
+        if not mask >> i & 1:
+            window.append(i)
+        i += 1
+    return window
