@@ -2,7 +2,7 @@
 
 use machinery::{Map, Value};
 
-use crate::shape::{self, DEFINITION, DEFINITION_BETA};
+use crate::shape::{self, DEFINITION, DEFINITION_BETA, TypeError};
 
 /// The versions of the definition API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,19 +18,20 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
-/// Reads a body as a definition in the form of `version`, with that version's defaults. An error is the text that follows
-/// `… cannot be handled as a CustomResourceDefinition: ` in the 400 answer.
+/// Reads a body as a definition in the form of `version`, with that version's defaults. An error's text is what follows
+/// `… cannot be handled as a CustomResourceDefinition: ` in the 400 answer; which of several is told hangs on their order
+/// in the document ([`shape::first_error`]).
 ///
 /// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`] drops
 /// it.
-pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, String> {
+pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeError>> {
     let shape = match version {
         ApiVersion::V1 => &DEFINITION,
         ApiVersion::V1Beta1 => &DEFINITION_BETA,
     };
     let read = shape::read_request(body, shape);
-    if let Some(error) = read.error {
-        return Err(error);
+    if !read.errors.is_empty() {
+        return Err(read.errors);
     }
     let mut definition = read.value;
     match version {

@@ -64,6 +64,8 @@ pub struct Field {
     pub shape: Shape,
     pub print: Print,
     pub merge: Merge,
+    /// The embedded Go structs that the member comes from, as errors show them: each ends with a dot.
+    pub embedded: &'static str,
 }
 
 /// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by member.
@@ -85,6 +87,11 @@ impl Field {
     pub const fn merged(self, merge: Merge) -> Field {
         Field { merge, ..self }
     }
+
+    #[must_use]
+    pub const fn embedded(self, structs: &'static str) -> Field {
+        Field { embedded: structs, ..self }
+    }
 }
 
 /// When a member is printed.
@@ -101,15 +108,15 @@ pub enum Print {
 pub const TEXT: Shape = Shape::Text("string");
 
 pub const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Always, merge: Merge::Plain }
+    Field { name, shape, print: Print::Always, merge: Merge::Plain, embedded: "" }
 }
 
 pub const fn non_empty(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain }
+    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, embedded: "" }
 }
 
 pub const fn given(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Given, merge: Merge::Plain }
+    Field { name, shape, print: Print::Given, merge: Merge::Plain, embedded: "" }
 }
 
 pub const fn texts() -> Shape {

@@ -75,8 +75,10 @@ struct Reader {
     unknown: Option<Vec<String>>,
     errors: Vec<TypeError>,
     /// The names of the members around, for type errors.
-    fields: Vec<&'static str>,
+    fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
+    /// The struct around what decodes itself: errors in there are told as its own.
+    outer: Option<&'static str>,
     path: String,
     empty: Empty,
 }
@@ -134,7 +136,7 @@ fn literal(value: &Value) -> String {
 
 impl Reader {
     fn new(unknown: Option<Vec<String>>, empty: Empty) -> Reader {
-        Reader { unknown, errors: vec![], fields: vec![], structs: vec![], path: String::new(), empty }
+        Reader { unknown, errors: vec![], fields: vec![], structs: vec![], outer: None, path: String::new(), empty }
     }
 
     fn read(mut self, value: &Value, shape: &'static Struct) -> Read {
@@ -161,9 +163,10 @@ impl Reader {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let place = match self.structs.last() {
+        let place = match self.outer.as_ref().or(self.structs.last()) {
             Some(name) if !self.fields.is_empty() => {
-                format!("Go struct field {name}.{} of type", self.fields.join("."))
+                let path: Vec<String> = self.fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
+                format!("Go struct field {name}.{} of type", path.join("."))
             }
             _ => "Go value of type".to_owned(),
         };
@@ -200,7 +203,7 @@ impl Reader {
 
     fn member(&mut self, field: &'static Field, value: &Value) -> Option<Value> {
         let length = self.path.len();
-        self.fields.push(field.name);
+        self.fields.push(field);
         self.down(field.name);
         let read = self.value(value, &field.shape);
         self.path.truncate(length);
@@ -221,13 +224,18 @@ impl Reader {
         self.path.push_str(name);
     }
 
-    /// Reads inside of something that decodes itself: the path of errors starts anew, unknown members stay untold.
+    /// Reads inside of something that decodes itself: unknown members stay untold, and an error ends decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
-        let mut inner = Reader::new(None, self.empty);
-        let read = inner.structure(value, shape);
-        if let Some(error) = first_error(&inner.errors, &[]) {
-            self.fail(error, true);
+        let outer = self.outer.or(self.structs.last().copied());
+        let (unknown, errors) = (self.unknown.take(), std::mem::take(&mut self.errors));
+        let before = std::mem::replace(&mut self.outer, outer);
+        let read = self.structure(value, shape);
+        let mut inner = std::mem::replace(&mut self.errors, errors);
+        (self.unknown, self.outer) = (unknown, before);
+        if inner.iter().any(|error| error.ends) {
+            inner.retain(|error| error.ends);
         }
+        self.errors.extend(inner.into_iter().map(|error| TypeError { ends: true, ..error }));
         read
     }
 

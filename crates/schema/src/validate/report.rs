@@ -80,15 +80,21 @@ impl Report {
     }
 
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max: i64) {
-        let unit = if max == 1 { "byte" } else { "bytes" };
-        let detail = format!("may not be more than {max} {unit}");
+        let detail = match max {
+            1 => "may not be more than 1 byte".to_owned(),
+            0.. => format!("may not be more than {max} bytes"),
+            _ => "value is too long".to_owned(),
+        };
         let (name, kind) = (Some(path.text()), FieldErrorKind::TooLong);
         self.push(Failure { kind, name, value: String::new(), detail });
     }
 
     pub(crate) fn too_many(&mut self, path: &Path<'_>, count: usize, max: i64) {
-        let unit = if max == 1 { "item" } else { "items" };
-        let detail = format!("must have at most {max} {unit}");
+        let detail = match max {
+            1 => "must have at most 1 item".to_owned(),
+            0.. => format!("must have at most {max} items"),
+            _ => "has too many items".to_owned(),
+        };
         let (name, kind) = (Some(path.text()), FieldErrorKind::TooMany);
         self.push(Failure { kind, name, value: count.to_string(), detail });
     }

@@ -374,6 +374,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
     Reply {
         served,
         accepted: negotiate::negotiate(served, &accept.join(","), true),
+        named: negotiate::names(served, &accept.join(",")),
         plain: negotiate::negotiate(served, &accept.join(","), false),
         aggregated: negotiate::aggregated(&accept.join(",")),
         pretty,

@@ -34,6 +34,9 @@ impl Edge {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
             _ => None,
         };
+        if matches!(verb, Verb::Update | Verb::Patch) && request.name().is_empty() {
+            return Err(Status::bad_request("name must be provided"));
+        }
         check_accept(&request, verb, reply)?;
         let context = &*self.context;
         let outcome = match verb {

@@ -21,6 +21,8 @@ pub struct Reply {
     /// The media types of the server.
     pub served: &'static [Media],
     pub accepted: Vec<Accepted>,
+    /// Whether a media type of the server is asked for, even if in a form that can't be had.
+    pub named: bool,
     /// The same for what has no other shape: statuses, documents.
     pub plain: Vec<Accepted>,
     /// The form of aggregated discovery, if that comes first.
@@ -157,10 +159,14 @@ impl Reply {
             }
             Shape::Whole => Ok(self.tree(code, &shown.to_value(), &accepted)),
             Shape::Partial => Ok(self.tree(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
-            Shape::PartialList if request.resource.is_custom() => Err(Status::untyped(500, "content is not a list")),
+            Shape::PartialList if request.resource.is_custom() && request.subresource != Subresource::Scale => {
+                Err(Status::untyped(500, "content is not a list"))
+            }
             Shape::PartialList => {
-                let package = if request.resource.group.is_empty() { "v1" } else { "apiextensions" };
-                let kind = &request.resource.kind;
+                let (package, kind) = match request.resource.shipped() {
+                    Some(shipped) => (shipped.go_package(), shipped.kind),
+                    None => ("v1", "Scale"),
+                };
                 Err(Status::new(
                     machinery::status::Reason::NotAcceptable,
                     format!(
@@ -218,7 +224,8 @@ impl Reply {
                     if request.resource.is_custom() {
                         "*unstructured.UnstructuredList".to_owned()
                     } else {
-                        format!("*v1.{}", request.resource.list_kind)
+                        let package = request.resource.shipped().map_or("v1", |shipped| shipped.go_package());
+                        format!("*{package}.{}", request.resource.list_kind)
                     }
                 ),
             )),

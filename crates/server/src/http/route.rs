@@ -125,10 +125,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     match verb {
         // shipped kinds have no POST to an item, custom resources create from it (corrections crud 7)
         Verb::Create if named && !request.resource.is_custom() => Err(refused()),
-        Verb::Update | Verb::Patch if !named && request.resource.is_custom() => {
-            Err(Status::bad_request("name must be provided"))
-        }
-        Verb::Update | Verb::Patch if !named => Err(refused()),
+        // custom resources are told so when the request is carried out
+        Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),
         Verb::Proxy | Verb::None => Err(refused()),
         Verb::Get | Verb::List if info.method == Method::HEAD && !request.resource.is_custom() => Err(refused()),
         verb => Ok(verb),
@@ -144,7 +142,7 @@ pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Resu
     if !reply.accepted.is_empty() {
         return Ok(());
     }
-    if request.resource.is_custom() || verb == Verb::Watch {
+    if request.resource.is_custom() || verb == Verb::Watch || reply.named {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
     let list = negotiate::media_list(reply.served);

@@ -170,9 +170,7 @@ pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> 
         (shipped.default)(object);
         return Ok(());
     }
-    if let Value::Object(map) = object {
-        strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
-    }
+    coerce_metadata(object, strict)?;
     let schema = &version.program().schema;
     schema.prune(object, &mut strict.unknown);
     schema.coerce_embedded(object, Malformed::Refuse, &mut strict.unknown).map_err(|error| error.to_string())?;
@@ -180,10 +178,28 @@ pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> 
     Ok(())
 }
 
+fn coerce_metadata(object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    if let Value::Object(map) = object {
+        strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
+    }
+    Ok(())
+}
+
+/// An `apiVersion` as group and version.
+fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
 impl Request {
-    fn bad_body(&self, version: &str, why: &str) -> Status {
-        let kind = &self.resource.kind;
-        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    /// What is told of a body that says it is `kind` in `version`.
+    fn bad_body(&self, kind: &str, version: &str, why: &str) -> Status {
+        let wanted = &self.resource.kind;
+        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"))
+    }
+
+    /// As [`Request::bad_body`], of a body of the type that is wanted.
+    fn bad_own_body(&self, why: &str) -> Status {
+        self.bad_body(&self.resource.kind, &self.version.name, why)
     }
 
     fn unrecognized(&self, why: &str, document: &Document) -> Status {
@@ -199,7 +215,7 @@ impl Request {
             && error.message.starts_with("json: cannot unmarshal number")
         {
             // the type can be read, the object can't
-            return Err(self.bad_body(&self.version.name, &error.message));
+            return Err(self.bad_own_body(&error.message));
         }
         if let Some(why) = document.type_error(&decoded) {
             return Err(self.unrecognized(&why, document));
@@ -219,23 +235,25 @@ impl Request {
             Format::Protobuf => FieldValidation::Ignore,
             _ => validation,
         };
-        let given = object.str_at(&["apiVersion"]).to_owned();
+        let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let bad_body = |why: &str| self.bad_body(&kind, split_version(&given).1, why);
         let outcome = self.normalise(&mut object, &mut strict);
         if !self.resource.is_custom() {
             strict = strict.in_order(document);
         }
-        outcome.map_err(|why| self.bad_body(&self.version.name, &self.first_type_error(document, &object, why)))?;
+        outcome.map_err(|why| bad_body(&self.first_type_error(document, &object, why)))?;
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => strict.warn(document.format, self),
             FieldValidation::Strict => {
                 if let Some(error) = strict.error(document.format) {
-                    return Err(self.bad_body(&self.version.name, &error));
+                    return Err(bad_body(&error));
                 }
             }
         }
         let expected = self.api_version();
         if given != expected && self.resource.is_custom() {
+            let given = if given == "/" { "" } else { &given };
             return Err(Status::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
             )));
@@ -254,26 +272,22 @@ impl Request {
 
     /// Brings an object into the form of the version that it says it has.
     pub fn normalise(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
-        if self.resource.is_custom() && matches!(object.get("items"), Some(Value::Array(_))) {
-            // a list by its look: the reference server does not bring it into the form of an object
-            return Ok(());
+        if !self.resource.is_custom() {
+            return normalise(&self.version, object, strict);
         }
-        match self.version_for_body(object.str_at(&["apiVersion"])) {
+        let (group, name) = split_version(object.str_at(&["apiVersion"]));
+        if group != self.resource.group || *object.str_at(&["kind"]) != *self.resource.kind {
+            // something else: no schema says what is in it
+            return coerce_metadata(object, strict);
+        }
+        match self.resource.version(name).cloned() {
             Some(version) => normalise(&version, object, strict),
             None => {
                 // a version that the definition doesn't have declares nothing
+                coerce_metadata(object, strict)?;
                 strict.unknown.extend(undeclared(object));
                 Ok(())
             }
-        }
-    }
-
-    /// The version whose schema a body is read with; `None` for an unknown version of the right group. Bodies of other
-    /// groups are not looked into.
-    fn version_for_body(&self, api_version: &str) -> Option<std::sync::Arc<Version>> {
-        match api_version.split_once('/') {
-            Some((group, name)) if group == self.resource.group => self.resource.version(name).cloned(),
-            _ => Some(self.version.clone()),
         }
     }
 
@@ -298,13 +312,13 @@ impl Request {
         if object.str_at(&["kind"]).is_empty() {
             let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&document.bytes));
             return Err(match validation {
-                FieldValidation::Ignore => self.bad_body(&self.version.name, &why),
+                FieldValidation::Ignore => self.bad_own_body(&why),
                 _ => self.unrecognized(&why, document),
             });
         }
         if object.get("apiVersion").is_some_and(Value::is_null) {
             let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
-            return Err(self.bad_body("", why));
+            return Err(self.bad_body(object.str_at(&["kind"]), "", why));
         }
         Ok(())
     }
@@ -339,6 +353,7 @@ impl Request {
             )));
         }
         if (!kind.is_empty() && kind != self.resource.kind) || other {
+            let api_version = if api_version.is_empty() { expected.as_str() } else { &api_version };
             let kind = if kind.is_empty() { self.resource.kind.to_string() } else { kind };
             let version = api_version.rsplit('/').next().unwrap_or_default();
             let why = format!(
@@ -370,10 +385,7 @@ impl Request {
         if error.is_some() || apart(shipped.group) != apart(&self.resource.group) {
             return error;
         }
-        let package = match self.resource.shipped()?.storage_group().split('.').next() {
-            None | Some("") => "core",
-            Some(package) => package,
-        };
+        let package = self.resource.shipped()?.go_package();
         let wanted = &self.resource.kind;
         Some(format!("converting ({}.{kind}) to ({package}.{wanted}): unknown conversion", shipped.version))
     }

@@ -30,11 +30,23 @@ impl PatchKind {
     }
 }
 
+/// The keys of a configuration that come twice, as lines.
+#[derive(Debug)]
+pub struct Repeated {
+    lines: Vec<String>,
+    validation: FieldValidation,
+}
+
 /// A change that can be tried again on a newer object.
 pub enum Change {
     Replace(Value),
     Patch(Patch),
-    Apply { configuration: Value, force: bool, strict: Option<String> },
+    /// `repeated` is what is told of keys that come twice, after the configuration has been merged.
+    Apply {
+        configuration: Value,
+        force: bool,
+        repeated: Repeated,
+    },
 }
 
 /// A decoded patch.
@@ -45,18 +57,13 @@ pub enum Patch {
 }
 
 /// Decodes the body of a patch.
-pub fn decode(
-    request: &Request,
-    kind: PatchKind,
-    document: &Document,
-    options: &WriteOptions,
-) -> Result<Change, Status> {
+pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
     let unknown = match options.field_validation {
         FieldValidation::Ignore => Unknown::Ignored,
         _ => Unknown::Told,
     };
     match kind {
-        PatchKind::Apply => decode_apply(request, document, options),
+        PatchKind::Apply => decode_apply(document, options),
         PatchKind::Json => Ok(Change::Patch(Patch::Json(json_patch::decode_patch(&document.bytes, unknown)?))),
         PatchKind::Merge => Ok(Change::Patch(Patch::Merge(merge_patch::decode_patch(&document.bytes, unknown)?))),
         PatchKind::Strategic => {
@@ -65,7 +72,7 @@ pub fn decode(
     }
 }
 
-fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
+fn decode_apply(document: &Document, options: &WriteOptions) -> Result<Change, Status> {
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| error.message),
         _ => decode_yaml(document),
@@ -77,18 +84,28 @@ fn decode_apply(request: &Request, document: &Document, options: &WriteOptions) 
             go_type(&decoded.value)
         )));
     }
-    let lines: Vec<String> = decoded.duplicates.iter().map(|line| format!("  {line}")).collect();
-    let strict = match options.field_validation {
-        FieldValidation::Strict if !lines.is_empty() => Some(format!(
-            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
-            lines.join("\n")
-        )),
-        _ => None,
-    };
-    if options.field_validation == FieldValidation::Warn {
-        decoded.duplicates.iter().for_each(|line| request.warn(line.clone()));
+    let repeated = Repeated { lines: decoded.duplicates, validation: options.field_validation };
+    Ok(Change::Apply { configuration: decoded.value, force: options.force, repeated })
+}
+
+impl Repeated {
+    /// Warns or refuses, as the request wants it.
+    pub fn tell(&self, request: &Request) -> Result<(), Status> {
+        match self.validation {
+            FieldValidation::Strict if !self.lines.is_empty() => {
+                let lines: Vec<String> = self.lines.iter().map(|line| format!("  {line}")).collect();
+                Err(Status::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+                    lines.join("\n")
+                )))
+            }
+            FieldValidation::Warn => {
+                self.lines.iter().for_each(|line| request.warn(line.clone()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
-    Ok(Change::Apply { configuration: decoded.value, force: options.force, strict })
 }
 
 /// Applied configurations are YAML even when they look like JSON; plain JSON is read as such, which is the same but for
@@ -126,11 +143,17 @@ impl Change {
 
 /// Strategic patches are converted from maps, not decoded: a wrong type is told in other words.
 fn conversion_words(why: &str) -> String {
-    let Some(rest) = why.strip_prefix("json: cannot unmarshal ") else { return why.to_owned() };
-    let found = rest.split(' ').next().unwrap_or_default();
-    let wanted = rest.rsplit(" of type ").next().unwrap_or_default();
+    if why.starts_with("illegal base64 data") {
+        return format!("error decoding from json: {why}");
+    }
+    let Some((found, wanted)) = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into "))
+    else {
+        return why.to_owned();
+    };
+    let wanted = wanted.rsplit(" of type ").next().unwrap_or_default();
     let found = match found {
         "number" => "int64",
+        number if number.starts_with("number ") => "float64",
         "array" => "slice",
         "object" => "map",
         other => other,
@@ -139,7 +162,9 @@ fn conversion_words(why: &str) -> String {
         w if w.starts_with("map[") => format!("cannot restore map from {found}"),
         w if w.starts_with("[]") => format!("cannot restore slice from {found}"),
         w if w.starts_with("v1.") => format!("cannot restore struct from: {found}"),
-        w => format!("cannot convert {found} to {w}"),
+        // numbers and texts convert into each other in Go, other types don't
+        w if found == "int64" && w != "bool" || found == "float64" => format!("cannot convert {found} to {w}"),
+        w => format!("unrecognized type: {w}"),
     }
 }
 

@@ -62,6 +62,8 @@ impl Continue {
 /// Go's decoder names the byte where base64 ends.
 fn base64_error(token: &str) -> String {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    let at = token.bytes().position(|b| !legal(b)).unwrap_or(token.len());
+    // one character alone says nothing: where it stands is told
+    let end = if token.len() % 4 == 1 { token.len() - 1 } else { token.len() };
+    let at = token.bytes().position(|b| !legal(b)).unwrap_or(end);
     format!("illegal base64 data at input byte {at}")
 }

@@ -24,22 +24,48 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    if definitions::is_definition(&request.resource)
-        && body.get("kind").is_some_and(|k| k.as_str() != Some("DeleteOptions"))
-    {
-        let (kind, version) = (body.str_at(&["kind"]), body.str_at(&["apiVersion"]));
-        return Err(Status::bad_request(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        )));
-    }
-    let kind = body.str_at(&["kind"]);
-    if !kind.is_empty() && kind != "DeleteOptions" {
-        let version = body.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default();
-        return Err(Status::bad_request(format!(
-            "converting ({version}.{kind}) to (v1.DeleteOptions): unknown conversion"
-        )));
-    }
+    check_type(&body)?;
     DeleteOptions::from_body(&body)
+}
+
+/// What the reference server can read in the place of `DeleteOptions`, by `apiVersion`, and not turn into them.
+const OTHER_TYPES: [(&str, &[&str]); 2] = [
+    ("v1", &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"]),
+    (
+        "meta.k8s.io/v1",
+        &[
+            "APIGroup",
+            "APIGroupList",
+            "APIResourceList",
+            "APIVersions",
+            "CreateOptions",
+            "GetOptions",
+            "ListOptions",
+            "PartialObjectMetadata",
+            "PartialObjectMetadataList",
+            "PatchOptions",
+            "Status",
+            "Table",
+            "TableOptions",
+            "UpdateOptions",
+            "WatchEvent",
+        ],
+    ),
+];
+
+/// A body says that it is `DeleteOptions`, or nothing.
+fn check_type(body: &Value) -> Result<(), Status> {
+    let (kind, version) = (body.str_at(&["kind"]), body.str_at(&["apiVersion"]));
+    if kind.is_empty() || kind == "DeleteOptions" {
+        return Ok(());
+    }
+    let version = if version.is_empty() { "v1" } else { version };
+    let readable = OTHER_TYPES.iter().any(|(known, kinds)| *known == version && kinds.contains(&kind));
+    Err(Status::bad_request(if readable {
+        format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
+    } else {
+        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"")
+    }))
 }
 
 /// Deletes one object, or marks it if finalizers are pending.
@@ -120,15 +146,7 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let resource = &request.resource;
     let name = old.str_at(&["metadata", "name"]);
-    let conflict = |why: String| {
-        let mut status = Status::conflict(&resource.group, &resource.kind, name, &why);
-        if !resource.is_custom()
-            && let Some(details) = &mut status.details
-        {
-            details.kind = resource.plural.to_string();
-        }
-        status
-    };
+    let conflict = |why: String| Status::conflict(&resource.group, &resource.kind, name, &why);
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
     // kinds with a way of their own to be deleted
     let own_way = definitions::is_definition(resource) || resource.shipped().is_some_and(|s| s.kind == "Namespace");
@@ -234,9 +252,9 @@ pub async fn delete_collection(
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
     let list_options = ListOptions::parse(request.query(), false)?;
+    let selection = Selection::new(request, &list_options)?;
     // without a body `resourceVersion` speaks of the list, and is a precondition of each deletion as well
     let options = options(request, document)?;
-    let selection = Selection::new(request, &list_options)?;
     let page = selection.page(context, request, &list_options).await?;
     let items: Vec<Shown> = page.shown(request)?;
     let mut running = vec![];

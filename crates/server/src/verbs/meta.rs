@@ -120,7 +120,7 @@ fn standard_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
     for (i, finalizer) in list.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
         let standard = matches!(name, "orphan" | "foregroundDeletion" | "kubernetes");
-        if !name.contains('/') && !standard && names::qualified_name(name).is_empty() {
+        if !name.contains('/') && !standard {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(&FieldPath::new("metadata.finalizers").index(i), finalizer, why));
         }

@@ -50,7 +50,8 @@ async fn check_role(context: &Context, request: &Request, new: &Value, old: Opti
         return Ok(());
     }
     check_rules(context, request, new, &Rule::of_role(new))?;
-    let aggregates = |role: &Value| role.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+    let selectors = |role: &Value| role.at(&["aggregationRule", "clusterRoleSelectors"])?.as_array().map(<[_]>::len);
+    let aggregates = |role: &Value| selectors(role).is_some_and(|count| count > 0);
     if aggregates(new) || old.is_some_and(aggregates) {
         let (owned, ..) = context.authorizer.rules_of(&request.authorized.user, "");
         if !missing(&owned, &Rule::all()).is_empty() {
@@ -79,6 +80,10 @@ async fn check_binding(context: &Context, request: &Request, new: &Value) -> Res
     };
     if !resource.is_empty() && context.authorizer.decide(&request.authorized.user, &bind).await.allowed() {
         return Ok(());
+    }
+    if name.is_empty() {
+        // as from a read without a name
+        return Err(Status::bad_request("Name parameter required."));
     }
     let rules = context
         .authorizer

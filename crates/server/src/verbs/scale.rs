@@ -145,16 +145,16 @@ pub async fn update(
     document: &Document,
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
+    // whatever is wrong, it is told in the same words (corrections crd 7)
+    let unregistered =
+        || Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"");
     let decoded = document.decode();
-    if let Some(why) = document.type_error(&decoded) {
-        return Err(Status::bad_request(why));
+    if document.type_error(&decoded).is_some() {
+        return Err(unregistered());
     }
     let Decoded { value: mut scale, duplicates } = decoded.unwrap_or_default();
     let mut strict = Strict::default();
     strict.duplicates = duplicates;
-    // whatever is wrong, it is told in the same words (corrections crd 7)
-    let unregistered =
-        || Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"");
     normalise(&mut scale, &mut strict).map_err(|_| unregistered())?;
     let strict = strict.in_order(document);
     match options.field_validation {
@@ -195,6 +195,9 @@ pub async fn patch(
     }
 }
 
+/// The replicas of an object that says nothing of them, while its Scale is changed.
+const UNSET: i64 = i32::MIN as i64;
+
 /// One attempt's view of an object: itself, its Scale with the managedFields that belong there, the paths.
 struct Attempt {
     current: Arc<Stored>,
@@ -211,7 +214,8 @@ impl Attempt {
         let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
         let old = request.resource.read_converted(&current, &request.version).await?;
         let paths = paths(request)?;
-        let mut scale = scale_of(&old, &paths, integer(&old, &paths.spec_replicas)?)?;
+        let replicas = integer(&old, &paths.spec_replicas)?.unwrap_or(UNSET);
+        let mut scale = scale_of(&old, &paths, Some(replicas))?;
         let tracked = tracked_paths(request);
         let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &tracked).map_err(Status::internal)?;
         if let Some(list) = list {
@@ -302,6 +306,10 @@ async fn scale_loop(
         let attempt = Attempt::new(request).await?;
         let given = change(&attempt.scale)?;
         check_version(request, uid, &given, &attempt.current)?;
+        if replicas_of(&given) == UNSET {
+            let path = &attempt.paths.spec_replicas;
+            return Err(Status::bad_request(format!("the spec replicas field \"{path}\" cannot be empty")));
+        }
         let mut scale = attempt.scale.clone();
         set_replicas(&mut scale, replicas_of(&given));
         let shown_options = admit::write_options("UpdateOptions", options);

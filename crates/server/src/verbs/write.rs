@@ -213,7 +213,7 @@ pub async fn patch(
     if kind != PatchKind::Apply && request.resource.collection.get(&path).is_none() {
         return Err(request.resource.not_found(request.name()));
     }
-    let change = change::decode(request, kind, document, &options)?;
+    let change = change::decode(kind, document, &options)?;
     if request.subresource == Subresource::Scale {
         return super::scale::patch(context, request, &change, &options).await;
     }
@@ -254,24 +254,19 @@ async fn absent(
     {
         return create_by_update(context, request, object.clone(), options).await;
     }
-    let Change::Apply { configuration, force, strict } = change else { return Err(not_found()) };
+    let Change::Apply { configuration, force, repeated } = change else { return Err(not_found()) };
     if request.subresource != Subresource::None {
         return Err(not_found());
     }
     let manager = request.manager(&options.field_manager);
     let mut object = request.track_apply(None, configuration, *force, &manager)?;
-    if let Some(strict) = strict {
-        return Err(Status::bad_request(strict.clone()));
-    }
+    repeated.tell(request)?;
     let uid = configuration.str_at(&["metadata", "uid"]);
     if !uid.is_empty() {
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
     normalise_applied(request, &mut object)?;
-    if object.str_at(&["metadata", "name"]).is_empty() && request.resource.is_custom() {
-        object.set_at(&["metadata", "name"], Value::String(request.name().clone()));
-    }
     meta::check_name(&object, request.name())?;
     meta::fill_system_fields(request, &mut object)?;
     object.remove_at(&["metadata", "resourceVersion"]);
@@ -357,18 +352,16 @@ pub fn update_of<'a>(
 fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
-    if let Change::Apply { configuration, force, strict } = change {
+    if let Change::Apply { configuration, force, repeated } = change {
         let mut configuration = configuration.clone();
         if namespace.is_empty() {
             configuration.remove_at(&["metadata", "namespace"]);
         }
         let mut object = request.track_apply(Some(old), &configuration, *force, &manager)?;
-        meta::check_name(&object, request.name())?;
-        if let Some(strict) = strict {
-            return Err(Status::bad_request(strict.clone()));
-        }
-        normalise_applied(request, &mut object)?;
+        repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
+        meta::check_name(&object, request.name())?;
+        normalise_applied(request, &mut object)?;
         return Ok(object);
     }
     let mut object = change.apply_to(request, old, options)?;

@@ -104,16 +104,41 @@ pub const HOLDER: ShippedColumn = column(
 pub const ROLE: ShippedColumn = column(
     "Role",
     "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
-    |object, _| {
-        let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
-        Value::from(format!("{}/{}", part("kind"), part("name")))
-    },
+    |object, _| role(object),
 );
-
-pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
-pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
+pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| users(object));
+pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| groups(object));
 pub const ACCOUNTS: ShippedColumn =
-    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
+    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| accounts(object));
+
+/// The same of the whole cluster.
+pub const CLUSTER_ROLE: ShippedColumn = column(
+    "Role",
+    "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
+    |object, _| role(object),
+);
+pub const CLUSTER_USERS: ShippedColumn = wide("Users", "Users in the clusterRoleBinding", |object, _| users(object));
+pub const CLUSTER_GROUPS: ShippedColumn =
+    wide("Groups", "Groups in the clusterRoleBinding", |object, _| groups(object));
+pub const CLUSTER_ACCOUNTS: ShippedColumn =
+    wide("ServiceAccounts", "ServiceAccounts in the clusterRoleBinding", |object, _| accounts(object));
+
+fn role(binding: &Value) -> Value {
+    let part = |name: &str| binding.str_at(&["roleRef", name]).to_owned();
+    Value::from(format!("{}/{}", part("kind"), part("name")))
+}
+
+fn users(binding: &Value) -> Value {
+    subjects(binding, "User")
+}
+
+fn groups(binding: &Value) -> Value {
+    subjects(binding, "Group")
+}
+
+fn accounts(binding: &Value) -> Value {
+    subjects(binding, "ServiceAccount")
+}
 
 /// The subjects of a kind, those in namespaces with them.
 fn subjects(binding: &Value, kind: &str) -> Value {

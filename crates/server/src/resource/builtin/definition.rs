@@ -62,7 +62,9 @@ pub fn zero(version: ApiVersion) -> Value {
 pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
     match decode(value, version) {
         Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
-        Err(error) => Shaped { value: Value::object(), unknown: vec![], error: Some(error), errors: vec![] },
+        Err(errors) => {
+            Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, &[]), errors }
+        }
     }
 }
 

@@ -170,6 +170,14 @@ impl Shipped {
         self.stored_as.map_or(self.group, |stored| stored.group)
     }
 
+    /// The Go package of the internal type, as errors show it.
+    pub fn go_package(&self) -> &'static str {
+        match self.storage_group().split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        }
+    }
+
     /// The schema of the kind as far as merging and OpenAPI need it.
     pub fn type_schema(&self) -> Value {
         match self.form {

@@ -18,12 +18,12 @@ const AUDIT_ANNOTATIONS_MAX: usize = 20;
 static NAMED_RULE: Struct = Struct {
     name: "NamedRuleWithOperations",
     fields: &[
-        shared::API_GROUPS,
-        shared::API_VERSIONS,
-        non_empty("operations", shared::OPERATIONS),
+        shared::API_GROUPS.embedded("RuleWithOperations.Rule."),
+        shared::API_VERSIONS.embedded("RuleWithOperations.Rule."),
+        non_empty("operations", shared::OPERATIONS).embedded("RuleWithOperations."),
         non_empty("resourceNames", texts()),
-        shared::RESOURCES,
-        shared::SCOPE,
+        shared::RESOURCES.embedded("RuleWithOperations.Rule."),
+        shared::SCOPE.embedded("RuleWithOperations.Rule."),
     ],
 };
 
@@ -342,8 +342,13 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
     let mut seen: Vec<&str> = vec![];
     for (path, annotation) in items(spec, "auditAnnotations", path) {
         let key = text(annotation, "key");
-        let whole = if policy.is_empty() { key.to_owned() } else { format!("{policy}/{key}") };
-        invalid_each(&path.child("key"), &whole, names::qualified_name(&whole), errors);
+        if policy.is_empty() {
+            let why = "requires metadata.name be non-empty";
+            errors.push(FieldError::invalid(&path.child("key"), &Value::from(key), why));
+        } else {
+            let whole = format!("{policy}/{key}");
+            invalid_each(&path.child("key"), &whole, names::qualified_name(&whole), errors);
+        }
         let (expression, value_path) = (text(annotation, "valueExpression"), path.child("valueExpression"));
         if expression.trim().is_empty() {
             errors.push(FieldError::required(&value_path, "valueExpression is not specified"));

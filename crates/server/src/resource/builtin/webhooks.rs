@@ -26,11 +26,11 @@ static CLIENT_CONFIG: Struct = Struct {
 static RULE: Struct = Struct {
     name: "RuleWithOperations",
     fields: &[
-        shared::API_GROUPS,
-        shared::API_VERSIONS,
+        shared::API_GROUPS.embedded("Rule."),
+        shared::API_VERSIONS.embedded("Rule."),
         non_empty("operations", shared::OPERATIONS),
-        shared::RESOURCES,
-        shared::SCOPE,
+        shared::RESOURCES.embedded("Rule."),
+        shared::SCOPE.embedded("Rule."),
     ],
 };
 

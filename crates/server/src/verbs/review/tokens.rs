@@ -114,6 +114,10 @@ fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<
             return Err(Status::bad_request(why));
         }
     };
+    if name.is_empty() {
+        // as from a read without a name
+        return Err(Status::bad_request("Name parameter required."));
+    }
     let found = find(context, request, plural, name)?;
     if !wanted.is_empty() && wanted != found.meta.uid {
         let why = format!(
