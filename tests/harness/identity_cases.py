@@ -8,7 +8,7 @@ import ssl
 from urllib.parse import urlparse
 
 from hooks import Hooks
-from pintle import TOKEN, Pintle, insecure
+from pintle import TOKEN, Pintle, eventually, insecure
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 REVIEWS = "/apis/authentication.k8s.io/v1"
@@ -185,6 +185,110 @@ def a_webhook_decides(args):
             assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
 
 
+def written(server, name, value):
+    file = server.dir / name
+    file.write_text(json.dumps(value))
+    return file
+
+
+def authorizers(*entries):
+    return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": list(entries)}
+
+
+def asked_by_a_file(hooks, path, *conditions, **members):
+    """The entry of a webhook in an AuthorizationConfiguration."""
+    webhook = {"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion", "unauthorizedTTL": "10m",
+               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **members}
+    if conditions:
+        webhook["matchConditionSubjectAccessReviewVersion"] = "v1"
+        webhook["matchConditions"] = [{"expression": condition} for condition in conditions]
+    return {"type": "Webhook", "name": path.strip("/"), "webhook": webhook}
+
+
+def a_file_says_who_decides(args):
+    rbac = {"type": "RBAC", "name": "rbac"}
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
+        hooks.on("/broken", lambda spec: b"{")
+        first = asked_by_a_file(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
+                                "!('system:masters' in request.groups)")
+        file = written(certificates, "authorization.json", authorizers(first, rbac))
+        with Pintle(args.binary, "--authorization-config", str(file)) as server:
+            plain = {"token": "plain-token"}
+            assert server.request("GET", MAPS + "?labelSelector=a,b!%3D1&fieldSelector=metadata.name%3Dx", **plain)[0] == 200
+            asked = hooks.requests("/first")[0]["resourceAttributes"]
+            assert asked["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, asked
+            assert asked["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
+                                                               {"key": "b", "operator": "NotIn", "values": ["1"]}]}, asked
+            assert server.request("GET", MAPS.replace("default", "kube-system"), **plain)[0] == 403
+            assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is asked after it"
+            assert len(hooks.requests("/first")) == 1, "what does not match is not asked"
+
+            # who cannot be asked has no opinion, which fails if nobody else has one; or it refuses
+            def failing(policy):
+                broken = asked_by_a_file(hooks, "/broken", failurePolicy=policy)
+                written(certificates, "authorization.json", authorizers(broken, rbac))
+                eventually(lambda: server.request("GET", MAPS, **plain)[0] == 500)
+
+            failing("NoOpinion")
+            status, said, headers = server.request("GET", MAPS + "?x=1&y=2", **plain)
+            assert said.startswith(f'Internal Server Error: "{MAPS}?x=1&amp;y=2": '), said
+            assert headers["content-type"] == "text/plain; charset=utf-8", headers
+            assert server.request("GET", "/version", **plain)[0] == 200
+            failing("Deny")
+            assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
+            answer = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                               {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
+            assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
+
+            # a file that is wrong changes nothing, and one that is right again does
+            file.write_text(json.dumps(authorizers()))
+            reloads = 'apiserver_authorization_config_controller_automatic_reloads_total{status="%s"}'
+            eventually(lambda: reloads % "failure" + " 1" in server.ok("GET", "/metrics"))
+            assert "authorizers: Required value: at least one authorization mode must be defined" in server.stderr()
+            assert server.request("GET", "/version", **plain)[0] == 500
+            file.write_text(json.dumps(authorizers(rbac)))
+            eventually(lambda: server.request("GET", "/version", **plain)[0] == 200)
+            assert server.request("GET", MAPS, **plain)[0] == 403
+            assert reloads % "success" + " 3" in server.ok("GET", "/metrics")
+
+
+def a_wrong_file_is_named(args):
+    with Pintle(args.binary) as other:
+        wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
+        for flags, parts in (
+            (["--authorization-config", str(wrong)],
+             ("--authorization-config: [", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
+              "authorizers[0].subjectAccessReviewVersion: Required value", "authorizers[0].connectionInfo.type: Required value")),
+            (["--authorization-config", str(wrong), "--authorization-mode=RBAC"], ("cannot be used with",)),
+        ):
+            try:
+                with Pintle(args.binary, *flags):
+                    raise RuntimeError("it started")
+            except AssertionError as error:
+                assert all(part in str(error) for part in parts), error
+
+
+def issuers_change_with_their_file(args):
+    with Issuer(args) as issuer:
+        def configuration(audience, **more):
+            entry = {"issuer": {"url": issuer.url, "audiences": [audience],
+                                "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                     "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
+            return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [entry], **more}
+
+        file = written(issuer.server, "authentication.json", configuration("boats"))
+        boats, cars = issuer.token("boats"), issuer.token("cars")
+        with Pintle(args.binary, "--authentication-config", str(file)) as server:
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (201, 401)
+            file.write_text(json.dumps(configuration("cars")))
+            eventually(lambda: who(server, token=cars)[0] == 201)
+            assert who(server, token=boats)[0] == 401
+            file.write_text(json.dumps(configuration("boats", anonymous={"enabled": False})))
+            eventually(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.stderr())
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (401, 201)
+
+
 class Certified:
     """Requests under a client certificate."""
 
@@ -350,7 +454,8 @@ def secrets_are_not_told(args):
             assert hidden not in written, hidden
 
 
-CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, proxies_say_who_asks,
+CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, a_file_says_who_decides,
+         a_wrong_file_is_named, issuers_change_with_their_file, proxies_say_who_asks,
          who_may_not_is_told_so_before_the_body_is_read, paths_are_what_they_are, a_token_that_is_not_where_it_belongs,
          secrets_are_not_told]
 

@@ -357,7 +357,7 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(std::time::Duration::from_secs(seconds));
     }
-    server::parse_duration(text)
+    machinery::time::parse_duration(text)
 }
 
 fn durability(text: &str) -> Result<store::Durability, String> {

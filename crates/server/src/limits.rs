@@ -6,6 +6,10 @@ pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
+/// Match conditions of a webhook.
+pub const MATCH_CONDITIONS_MAX: usize = 64;
+/// What passes between looks at a configuration file that may have changed.
+pub const CONFIGURATION_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
 /// Seconds that a conversion may take (corrections crd 13).

@@ -22,7 +22,7 @@ use super::warnings::{add_warnings, append_warnings};
 use super::websocket;
 use crate::audit::{self, Audit, Trail};
 use crate::authentication::{self, Credentials};
-use crate::authorization::{Authorized, authorize, impersonate};
+use crate::authorization::{Authorized, Refusal, authorize, escape, impersonate};
 use crate::discovery::Discovery;
 use crate::flow::Seat;
 use crate::metrics::{AttemptResult, METRICS};
@@ -180,7 +180,13 @@ impl Edge {
             trail.annotate("authorization.k8s.io/decision", if judged.is_ok() { "allow" } else { "forbid" });
             trail.annotate("authorization.k8s.io/reason", reason);
         }
-        let authorized = judged.map_err(|status| self.refuse(reply, &status, &parts.headers))?;
+        let authorized = judged.map_err(|refusal| match refusal {
+            Refusal::Forbidden(status) => self.refuse(reply, &status, &parts.headers),
+            Refusal::Failed(why) => {
+                let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+                respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))
+            }
+        })?;
         Ok(Entry { authorized, until, _place: place })
     }
 
@@ -230,7 +236,7 @@ impl Edge {
         if text.is_empty() {
             return Ok(self.request_timeout);
         }
-        let given = super::health::parse_duration(text)
+        let given = machinery::time::parse_duration(text)
             .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
@@ -246,7 +252,7 @@ impl Edge {
         found
     }
 
-    async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Status> {
+    async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
         let judged = authorize(&self.context.authorizer, user, info).await;
         let result = if judged.is_ok() { "allowed" } else { "denied" };
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
@@ -334,6 +340,11 @@ impl Entry<'_> {
     fn left(&self) -> std::time::Duration {
         self.until.saturating_duration_since(clock::instant())
     }
+}
+
+/// A text of a request in quotes, harmless where it is shown.
+fn quoted(text: &str) -> String {
+    escape(&machinery::value::quote(text))
 }
 
 fn out_of_time(reply: &Reply) -> Answer {

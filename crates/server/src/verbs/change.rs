@@ -139,7 +139,10 @@ fn conversion_words(why: &str) -> String {
         w if w.starts_with("map[") => format!("cannot restore map from {found}"),
         w if w.starts_with("[]") => format!("cannot restore slice from {found}"),
         w if w.starts_with("v1.") => format!("cannot restore struct from: {found}"),
-        w => format!("cannot convert {found} to {w}"),
+        // Go converts numbers to texts
+        "string" if found == "int64" => format!("cannot convert {found} to {wanted}"),
+        w if w.starts_with("int") && found == "int64" => format!("cannot convert float64 to {w}"),
+        w => format!("unrecognized type: {w}"),
     }
 }
 

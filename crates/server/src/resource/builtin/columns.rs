@@ -91,10 +91,6 @@ pub const TYPE: ShippedColumn = column(
     |object, _| Value::from(object.str_at(&["type"])),
 );
 
-pub const SECRETS: ShippedColumn = column("Secrets", SECRETS_DESCRIPTION, |object, _| count(len(object, &["secrets"])));
-
-const SECRETS_DESCRIPTION: &str = "Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are allowed to use. Pods are only limited to this list if this service account has a \"kubernetes.io/enforce-mountable-secrets\" annotation set to \"true\". The \"kubernetes.io/enforce-mountable-secrets\" annotation is deprecated since v1.32. Prefer separate namespaces to isolate access to mounted secrets. This field should not be used to find auto-generated service account token secrets for use outside of pods. Instead, tokens can be requested directly using the TokenRequest API, or service account token secrets can be manually created. More info: https://kubernetes.io/docs/concepts/configuration/secret";
-
 pub const HOLDER: ShippedColumn = column(
     "Holder",
     "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
@@ -110,10 +106,19 @@ pub const ROLE: ShippedColumn = column(
     },
 );
 
+pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn {
+    description: "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
+    ..ROLE
+};
+
 pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
 pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
 pub const ACCOUNTS: ShippedColumn =
     wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
+pub const CLUSTER_USERS: ShippedColumn = ShippedColumn { description: "Users in the clusterRoleBinding", ..USERS };
+pub const CLUSTER_GROUPS: ShippedColumn = ShippedColumn { description: "Groups in the clusterRoleBinding", ..GROUPS };
+pub const CLUSTER_ACCOUNTS: ShippedColumn =
+    ShippedColumn { description: "ServiceAccounts in the clusterRoleBinding", ..ACCOUNTS };
 
 /// The subjects of a kind, those in namespaces with them.
 fn subjects(binding: &Value, kind: &str) -> Value {
@@ -158,7 +163,7 @@ pub const POLICY_NAME: ShippedColumn = column(
 );
 
 pub const PARAM_REF: ShippedColumn =
-    column("ParamRef", "ParamRef indicates the param resource which sets the configration param", |object, _| {
+    column("ParamRef", "ParamRef indicates the param resource which sets the configuration param", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
         Value::from(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") })

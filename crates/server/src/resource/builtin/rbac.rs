@@ -97,6 +97,9 @@ pub const CLUSTER_ROLE: Shipped = Shipped {
 const BINDING_COLUMNS: &[columns::ShippedColumn] =
     &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 
+const CLUSTER_BINDING_COLUMNS: &[columns::ShippedColumn] =
+    &[columns::CLUSTER_ROLE, columns::AGE, columns::CLUSTER_USERS, columns::CLUSTER_GROUPS, columns::CLUSTER_ACCOUNTS];
+
 pub const ROLE_BINDING: Shipped = Shipped {
     kind: "RoleBinding",
     plural: "rolebindings",
@@ -116,7 +119,7 @@ pub const CLUSTER_ROLE_BINDING: Shipped = Shipped {
     form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
     default: default_binding,
     validate: |new, old| validate_binding(new, old, &["ClusterRole"], false),
-    columns: BINDING_COLUMNS,
+    columns: CLUSTER_BINDING_COLUMNS,
     ..KIND
 };
 
