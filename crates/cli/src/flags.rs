@@ -314,6 +314,9 @@ pub struct Serve {
     #[command(flatten)]
     pub audit: crate::audit::AuditFlags,
 
+    #[command(flatten)]
+    pub tracing: crate::traces::TracingFlags,
+
     /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
     /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]

@@ -54,6 +54,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
             mutating: flags.max_mutating_requests_inflight,
         },
         audit: flags.audit.audit()?,
+        tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };

@@ -20,6 +20,7 @@ mod openapi;
 mod request;
 mod resource;
 mod task;
+mod trace;
 pub mod transfer;
 mod verbs;
 mod webhook;
@@ -53,6 +54,7 @@ use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
 use resource::{Registry, builtin};
 pub use resource::{RuntimeConfig, upstream_storage};
+pub use trace::Configuration as TracingConfiguration;
 use verbs::Context;
 pub use webhook::{Address, Outside, Remote};
 
@@ -86,6 +88,8 @@ pub struct Config {
     pub priority_and_fairness: bool,
     /// What is recorded of requests, and where.
     pub audit: Audit,
+    /// Where traces go.
+    pub tracing: Option<TracingConfiguration>,
     /// How long the server goes on serving, not ready any more, when it is told to stop.
     pub shutdown_delay: Duration,
     /// How long open requests may take when the server stops.
@@ -144,6 +148,9 @@ impl Server {
     /// Listens, loads the store, and serves what it defines. Until then only `/livez`, `/readyz` and `/healthz` are
     /// answered. The error is one line.
     pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
+        if let Some(tracing) = &config.tracing {
+            trace::start(tracing)?;
+        }
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
@@ -189,6 +196,7 @@ impl Server {
         self.stop.send_replace(true);
         let _ = self.serving.await;
         self.audit.flush().await;
+        trace::flush().await;
         if let Some(candidate) = self.candidate {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }

@@ -47,6 +47,40 @@ pub fn follow_file(
     });
 }
 
+/// Where in a trace the work of a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub id: [u8; 16],
+    pub span: [u8; 8],
+    /// Whether anybody wants to know of it.
+    pub sampled: bool,
+}
+
+/// The header that says which trace a request belongs to (W3C Trace Context).
+pub const TRACE_HEADER: &str = "traceparent";
+
+impl Trace {
+    /// The header for another server that is called on behalf of this one's request.
+    pub fn header(&self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        format!("00-{}-{}-{:02x}", hex(&self.id), hex(&self.span), u8::from(self.sampled))
+    }
+}
+
+tokio::task_local! {
+    static TRACE: Trace;
+}
+
+/// Where in a trace the running task stands, if anywhere.
+pub fn trace() -> Option<Trace> {
+    TRACE.try_with(|trace| *trace).ok()
+}
+
+/// Does work at a place in a trace.
+pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> {
+    TRACE.scope(at, work)
+}
+
 /// Runs what may take long, so that other requests of this worker go on elsewhere.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());

@@ -340,6 +340,7 @@ impl Request {
         }
         if (!kind.is_empty() && kind != self.resource.kind) || other {
             let kind = if kind.is_empty() { self.resource.kind.to_string() } else { kind };
+            let api_version = if api_version.is_empty() { expected.to_string() } else { api_version };
             let version = api_version.rsplit('/').next().unwrap_or_default();
             let why = format!(
                 "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

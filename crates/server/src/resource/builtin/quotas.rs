@@ -138,11 +138,12 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
         invalid_each(&path, resource, messages, errors);
         if !qualified && !is_standard(resource) {
             let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
-            let why = why[usize::from(!named)..].iter().map(|why| (*why).to_owned()).collect();
+            // storage is a resource, only not one for quotas
+            let why = why[usize::from(!named || resource == "storage")..].iter().map(|why| (*why).to_owned()).collect();
             invalid_each(&path, resource, why, errors);
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
-        let whole = COUNTED.contains(&resource) || (qualified && !resource.contains("kubernetes.io/"));
+        let whole = COUNTED.contains(&resource) || (named && qualified && !resource.contains("kubernetes.io/"));
         if quantity.is_negative() {
             invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
         }
