@@ -96,13 +96,16 @@ pub struct Config {
     pub grace: Duration,
 }
 
+/// What makes something of the bytes of a file.
+pub type Reading<T> = Box<dyn Fn(&[u8]) -> Result<T, String> + Send + Sync>;
+
 /// A configuration file that counts anew whenever it changes.
 pub struct Followed<T> {
     pub path: PathBuf,
     /// What it said at the start.
     pub content: Vec<u8>,
     /// Reads it; the error is one line.
-    pub read: Box<dyn Fn(&[u8]) -> Result<T, String> + Send + Sync>,
+    pub read: Reading<T>,
 }
 
 impl<T: 'static> Followed<T> {
@@ -115,7 +118,7 @@ impl<T: 'static> Followed<T> {
         let Followed { path, content, read } = self;
         let file = path.display().to_string();
         task::follow_file(path, limits::CONFIGURATION_LOOK, content, move |content| {
-            let outcome = content.and_then(|content| read(content));
+            let outcome = content.and_then(&read);
             let outcome = match outcome.map(&apply) {
                 Ok(None) => return false,
                 Ok(Some(outcome)) => outcome,

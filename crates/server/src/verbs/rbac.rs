@@ -94,7 +94,7 @@ async fn check_binding(context: &Context, request: &Request, new: &Value) -> Res
 /// lookup.
 fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status> {
     if !matches!(kind, "Role" | "ClusterRole") {
-        return Err(Status::untyped(500, &format!("unsupported role reference kind: {}", quote(kind))));
+        return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
     }
     if kind == "Role" && namespace.is_empty() {
         return Err(Status::bad_request("Namespace parameter required."));
