@@ -1,14 +1,16 @@
 """Who may come in: issuers of tokens, webhooks of authentication and authorization, proxies; and who may not."""
 import base64
+import hmac
 import http.client
 import json
 import pathlib
 import socket
 import ssl
+import subprocess
 from urllib.parse import urlparse
 
 from hooks import Hooks
-from pintle import TOKEN, Pintle, insecure
+from pintle import TOKEN, Pintle, eventually, insecure
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 REVIEWS = "/apis/authentication.k8s.io/v1"
@@ -185,6 +187,110 @@ def a_webhook_decides(args):
             assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
 
 
+def written(server, name, value):
+    file = server.dir / name
+    file.write_text(json.dumps(value))
+    return file
+
+
+def authorizers(*entries):
+    return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": list(entries)}
+
+
+def asked_by_a_file(hooks, path, *conditions, **members):
+    """The entry of a webhook in an AuthorizationConfiguration."""
+    webhook = {"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion", "unauthorizedTTL": "10m",
+               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **members}
+    if conditions:
+        webhook["matchConditionSubjectAccessReviewVersion"] = "v1"
+        webhook["matchConditions"] = [{"expression": condition} for condition in conditions]
+    return {"type": "Webhook", "name": path.strip("/"), "webhook": webhook}
+
+
+def a_file_says_who_decides(args):
+    rbac = {"type": "RBAC", "name": "rbac"}
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
+        hooks.on("/broken", lambda spec: b"{")
+        first = asked_by_a_file(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
+                                "!('system:masters' in request.groups)")
+        file = written(certificates, "authorization.json", authorizers(first, rbac))
+        with Pintle(args.binary, "--authorization-config", str(file)) as server:
+            plain = {"token": "plain-token"}
+            assert server.request("GET", MAPS + "?labelSelector=a,b!%3D1&fieldSelector=metadata.name%3Dx", **plain)[0] == 200
+            asked = hooks.requests("/first")[0]["resourceAttributes"]
+            assert asked["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, asked
+            assert asked["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
+                                                               {"key": "b", "operator": "NotIn", "values": ["1"]}]}, asked
+            assert server.request("GET", MAPS.replace("default", "kube-system"), **plain)[0] == 403
+            assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is asked after it"
+            assert len(hooks.requests("/first")) == 1, "what does not match is not asked"
+
+            # who cannot be asked has no opinion, which fails if nobody else has one; or it refuses
+            def failing(policy):
+                broken = asked_by_a_file(hooks, "/broken", failurePolicy=policy)
+                written(certificates, "authorization.json", authorizers(broken, rbac))
+                eventually(lambda: server.request("GET", MAPS, **plain)[0] == 500)
+
+            failing("NoOpinion")
+            status, said, headers = server.request("GET", MAPS + "?x=1&y=2", **plain)
+            assert said.startswith(f'Internal Server Error: "{MAPS}?x=1&amp;y=2": '), said
+            assert headers["content-type"] == "text/plain; charset=utf-8", headers
+            assert server.request("GET", "/version", **plain)[0] == 200
+            failing("Deny")
+            assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
+            answer = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                               {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
+            assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
+
+            # a file that is wrong changes nothing, and one that is right again does
+            file.write_text(json.dumps(authorizers()))
+            reloads = 'apiserver_authorization_config_controller_automatic_reloads_total{status="%s"}'
+            eventually(lambda: reloads % "failure" + " 1" in server.ok("GET", "/metrics"))
+            assert "authorizers: Required value: at least one authorization mode must be defined" in server.stderr()
+            assert server.request("GET", "/version", **plain)[0] == 500
+            file.write_text(json.dumps(authorizers(rbac)))
+            eventually(lambda: server.request("GET", "/version", **plain)[0] == 200)
+            assert server.request("GET", MAPS, **plain)[0] == 403
+            assert reloads % "success" + " 3" in server.ok("GET", "/metrics")
+
+
+def a_wrong_file_is_named(args):
+    with Pintle(args.binary) as other:
+        wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
+        for flags, parts in (
+            (["--authorization-config", str(wrong)],
+             ("--authorization-config: [", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
+              "authorizers[0].subjectAccessReviewVersion: Required value", "authorizers[0].connectionInfo.type: Required value")),
+            (["--authorization-config", str(wrong), "--authorization-mode=RBAC"], ("cannot be used with",)),
+        ):
+            try:
+                with Pintle(args.binary, *flags):
+                    raise RuntimeError("it started")
+            except AssertionError as error:
+                assert all(part in str(error) for part in parts), error
+
+
+def issuers_change_with_their_file(args):
+    with Issuer(args) as issuer:
+        def configuration(audience, **more):
+            entry = {"issuer": {"url": issuer.url, "audiences": [audience],
+                                "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                     "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
+            return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [entry], **more}
+
+        file = written(issuer.server, "authentication.json", configuration("boats"))
+        boats, cars = issuer.token("boats"), issuer.token("cars")
+        with Pintle(args.binary, "--authentication-config", str(file)) as server:
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (201, 401)
+            file.write_text(json.dumps(configuration("cars")))
+            eventually(lambda: who(server, token=cars)[0] == 201)
+            assert who(server, token=boats)[0] == 401
+            file.write_text(json.dumps(configuration("boats", anonymous={"enabled": False})))
+            eventually(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.stderr())
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (401, 201)
+
+
 class Certified:
     """Requests under a client certificate."""
 
@@ -295,24 +401,85 @@ def who_may_not_is_told_so_before_the_body_is_read(args):
             assert (status, said) == (403, f'forbidden: User "plain" cannot get path "{path}"'), said
 
 
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
+LIST = "secrets is forbidden: cannot list secrets in kube-system"
+GET = 'secrets "s" is forbidden: cannot get secrets in kube-system'
+# what a path asks for, as kube-apiserver 1.35.3 answers it; `cannot VERB RESOURCE in PLACE` stands for the long form
+TRICKS = [
+    ("/api/v1/namespaces/default/../kube-system/secrets", '.. "kube-system" is forbidden: cannot get ../secrets in default'),
+    ("/version/.." + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
+    ("/version/%2e%2e" + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
+    ("/version/%2e%2e%2fapi/v1/secrets", "forbidden: cannot get path /version/../api/v1/secrets"),
+    ("/healthz/.." + SECRETS, f"forbidden: cannot get path /healthz/..{SECRETS}"),
+    ("/livez%2f.." + SECRETS, f"forbidden: cannot get path /livez/..{SECRETS}"),
+    ("/openapi/v2/../.." + SECRETS, f"forbidden: cannot get path /openapi/v2/../..{SECRETS}"),
+    ("//api/v1/namespaces/kube-system/secrets", LIST),
+    ("/api//v1/namespaces/kube-system/secrets", 'v1 "namespaces" is forbidden: cannot get v1/kube-system'),
+    ("/api/v1//namespaces/kube-system/secrets", "forbidden: cannot get /kube-system"),
+    ("/api/v1/namespaces//kube-system/secrets", 'kube-system "secrets" is forbidden: cannot get kube-system'),
+    ("/API/v1/namespaces/kube-system/secrets", "forbidden: cannot get path /API/v1/namespaces/kube-system/secrets"),
+    ("/api/V1/namespaces/kube-system/secrets", LIST),
+    ("/api/v1/namespaces/kube-system/Secrets", "Secrets is forbidden: cannot list Secrets in kube-system"),
+    ("/api/v1/namespaces/kube-system%2fsecrets", LIST),
+    ("/api%2fv1/namespaces/kube-system/secrets", LIST),
+    ("/apis/../api/v1/secrets", 'v1... "secrets" is forbidden: cannot get v1 of ..'),
+    ("/apis//v1/secrets", "secrets is forbidden: cannot list secrets"),
+    ("/api/v1/./secrets", '. "secrets" is forbidden: cannot get .'),
+    ("/api/v1/namespaces/kube-system/../../secrets", '.. ".." is forbidden: cannot get ../secrets in kube-system'),
+    (SECRETS + "/", LIST),
+    (SECRETS + "//", LIST),
+    (SECRETS + "?/../x", LIST),
+    (SECRETS + "?%2e%2e=1&watch=false", LIST),
+    (SECRETS + "?watch=%31", "secrets is forbidden: cannot watch secrets in kube-system"),
+    (SECRETS + "%3Fwatch=1", "secrets?watch=1 is forbidden: cannot list secrets?watch=1 in kube-system"),
+    (SECRETS + ";x=y", "secrets;x=y is forbidden: cannot list secrets;x=y in kube-system"),
+    (SECRETS + "%20", "secrets  is forbidden: cannot list secrets  in kube-system"),
+    (SECRETS + "/.", 'secrets "." is forbidden: cannot get secrets in kube-system'),
+    (SECRETS + "/%00", 'secrets "\\x00" is forbidden: cannot get secrets in kube-system'),
+    (SECRETS + "%2fs", GET),
+    (SECRETS.replace("-", "%2D") + "/s", GET),
+    (SECRETS + "/s/status", 'secrets "s" is forbidden: cannot get secrets/status in kube-system'),
+    (SECRETS + "/s/../s", 'secrets "s" is forbidden: cannot get secrets/.. in kube-system'),
+    (SECRETS + "/s/%2e%2e/s", 'secrets "s" is forbidden: cannot get secrets/.. in kube-system'),
+    ("/api/v1/watch/namespaces/kube-system/secrets", "secrets is forbidden: cannot watch secrets in kube-system"),
+    ("/api/v1/proxy/namespaces/kube-system/secrets/s", 'secrets "s" is forbidden: cannot proxy secrets in kube-system'),
+]
+
+
+def long_form(short):
+    """The 403 of the user `plain`."""
+    what, asked = short.split("cannot ")
+    verb, rest = asked.split(" ", 1)
+    if rest.startswith("path "):
+        return f'{what}User "plain" cannot {verb} path "{rest[5:]}"'
+    rest, _, group = rest.partition(" of ")
+    resource, _, namespace = rest.partition(" in ")
+    place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    return f'{what}User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
+
+
 def paths_are_what_they_are(args):
-    secrets = "/api/v1/namespaces/kube-system/secrets"
-    tricks = [
-        "/api/v1/namespaces/default/../kube-system/secrets", "/version/.." + secrets, "/version/%2e%2e" + secrets,
-        "//api/v1/namespaces/kube-system/secrets", "/api//v1/namespaces/kube-system/secrets", "/api/v1//namespaces/kube-system/secrets",
-        "/api/v1/namespaces//kube-system/secrets", "/API/v1/namespaces/kube-system/secrets", "/api/V1/namespaces/kube-system/secrets",
-        "/api/v1/namespaces/kube-system/Secrets", "/api/v1/namespaces/kube-system%2fsecrets", "/api%2fv1/namespaces/kube-system/secrets",
-        "/healthz/.." + secrets, "/livez%2f.." + secrets, "/openapi/v2/../.." + secrets, "/apis/../api/v1/secrets",
-        "/api/v1/./secrets", secrets + "/.", secrets + "/%00", "/version?/../api/v1/secrets",
-    ]
     with Pintle(args.binary) as server:
-        server.ok("POST", secrets, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
-        role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version", "/version/*"], "verbs": ["get"]}]}
+        server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
+        role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
-        for trick in tricks:
-            raw = Plain(server, trick, "plain-token").answer()
-            assert raw[0] in (400, 403, 404) or trick.startswith("/version?"), (trick, raw)
-            assert b"hidden" not in raw[1] and b"aGlkZGVu" not in raw[1], (trick, raw)
+        for trick, short in TRICKS:
+            status, answer = Plain(server, trick, "plain-token").answer()
+            # discovery may be read below /openapi/, but nothing is there
+            if trick.startswith("/openapi/"):
+                assert (status, answer) == (404, b"404 page not found\n"), (trick, answer)
+                continue
+            assert (status, json.loads(answer)["message"]) == (403, long_form(short)), (trick, answer)
+        # the same paths are no way around the rights of who has some
+        role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+            "metadata": {"name": "maps"}, "subjects": [{"kind": "User", "name": "plain"}],
+            "roleRef": {"kind": "ClusterRole", "name": "maps"}})
+        for trick in ("/api/v1/namespaces/kube-system/configmaps/../secrets/s", "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
+                      "/api/v1/configmaps/..%2fsecrets", "/api/v1/namespaces/kube-system/configmaps;/../secrets"):
+            status, answer = Plain(server, trick, "plain-token").answer()
+            assert status in (400, 403, 404) and b"hidden" not in answer and b"aGlkZGVu" not in answer, (trick, answer)
 
 
 class Plain(Raw):
@@ -322,6 +489,154 @@ class Plain(Raw):
     def answer(self):
         response = self.connection.getresponse()
         return response.status, response.read()
+
+
+def signed(server, header, claims, sign=None):
+    """A token as the server itself would sign it, or as `sign` does."""
+    def part(value):
+        return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=")
+    text = part(header) + b"." + part(claims)
+    def by_key(text):
+        key = str(server.dir / "service-account.key")
+        return subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=text, check=True, capture_output=True).stdout
+    return (text + b"." + part((sign or by_key)(text))).decode()
+
+
+def parts_of(token):
+    return [json.loads(base64.urlsafe_b64decode(part + "==")) for part in token.split(".")[:2]]
+
+
+def tokens_are_what_their_signature_says(args):
+    account = "/api/v1/namespaces/default/serviceaccounts"
+    with Pintle(args.binary) as server:
+        eventually(lambda: (server.dir / "service-account.key").exists())
+        server.ok("POST", account, {"metadata": {"name": "sam"}})
+        token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
+        header, claims = parts_of(token)
+        public = subprocess.run(["openssl", "pkey", "-in", str(server.dir / "service-account.key"), "-pubout"], check=True,
+                                capture_output=True).stdout
+        der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=public, check=True, capture_output=True).stdout
+        assert who(server, token=signed(server, header, claims))[0] == 201, "the forger knows how to sign"
+        def keyed(key):
+            return lambda text: hmac.digest(key, text, "sha256")
+        now = claims["iat"]
+        bound = claims["kubernetes.io"]
+        refused = {
+            "none": signed(server, {**header, "alg": "none"}, claims, lambda _: b""),
+            "None": signed(server, {**header, "alg": "None"}, claims, lambda _: b""),
+            "no algorithm": signed(server, {"kid": header["kid"]}, claims),
+            "the public key, PEM, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(public)),
+            "the public key, DER, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(der)),
+            "HS256 by RSA": signed(server, {**header, "alg": "HS256"}, claims),
+            "RS512 of a SHA-256": signed(server, {**header, "alg": "RS512"}, claims),
+            "another key id": signed(server, {**header, "kid": "x"}, claims),
+            "a path for a key id": signed(server, {**header, "kid": "../../service-account.key"}, claims),
+            "a key of its own": signed(server, {**header, "jwk": {"kty": "oct", "k": "YQ"}, "alg": "HS256"}, claims, keyed(b"a")),
+            "an empty signature": token.rsplit(".", 1)[0] + ".",
+            "two parts": token.rsplit(".", 1)[0],
+            "four parts": token + ".x",
+            "spaces": token[:20] + "%20" + token[20:],
+            "expired": signed(server, header, {**claims, "exp": now - 3600, "iat": now - 7200, "nbf": now - 7200}),
+            "not yet": signed(server, header, {**claims, "nbf": now + 3600, "iat": now + 3600, "exp": now + 7200}),
+            "never expires": signed(server, header, {key: value for key, value in claims.items() if key != "exp"}),
+            "another issuer": signed(server, header, {**claims, "iss": "https://evil.io"}),
+            "no issuer": signed(server, header, {key: value for key, value in claims.items() if key != "iss"}),
+            "another audience": signed(server, header, {**claims, "aud": ["other"]}),
+            "no account": signed(server, header, {**claims, "kubernetes.io": {"namespace": "default"}}),
+            "another uid": signed(server, header, {**claims, "kubernetes.io": {
+                **bound, "serviceaccount": {"name": "sam", "uid": "00000000-0000-0000-0000-000000000000"}}}),
+            "an account that was never there": signed(server, header, {
+                **claims, "sub": "system:serviceaccount:default:x", "kubernetes.io": {**bound, "serviceaccount": {"name": "x", "uid": "1"}}}),
+            "a secret that is gone": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
+        }
+        for kind, wrong in refused.items():
+            status, answer = who(server, token=wrong)
+            assert (status, answer.get("message")) == (401, "Unauthorized"), (kind, answer)
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": wrong}})["status"]
+            assert "authenticated" not in review and review["user"] == {} and review["error"], (kind, review)
+
+
+def certificate(authority, place, subject, *extensions, days=1):
+    """Paths of a certificate and its key."""
+    def openssl(*words):
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", place / "c.key",
+            "-out", place / "c.csr")
+    (place / "c.ext").write_text("\n".join(extensions))
+    openssl("x509", "-req", "-in", place / "c.csr", "-CA", authority / "ca.crt", "-CAkey", authority / "ca.key", "-days", days,
+            "-extfile", place / "c.ext", "-out", place / "c.crt")
+    return str(place / "c.crt"), str(place / "c.key")
+
+
+def certificates_are_believed_if_they_are_good(args):
+    client = "extendedKeyUsage=clientAuth"
+    with Pintle(args.binary) as server, Pintle(args.binary) as other:
+        def ask(authority, subject, *extensions, **more):
+            return Certified(server, *certificate(authority.dir, server.dir, subject, *extensions, **more)).who()
+
+        status, answer = ask(server, "/O=a/O=b/CN=ann", client)
+        user = answer["status"]["userInfo"]
+        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), answer
+        for kind, answer in {
+            "expired": ask(server, "/O=system:masters/CN=eve", client, days=-1),
+            "foreign": ask(other, "/O=system:masters/CN=eve", client),
+            "of a server": ask(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
+        }.items():
+            assert (answer[0], answer[1]["message"]) == (401, "Unauthorized"), (kind, answer)
+        # nobody's name is nobody
+        status, answer = ask(server, "/O=system:masters", client)
+        assert status in (401, 403), answer
+
+
+def bodies_of_who_may_not_are_not_looked_at(args):
+    """Not asked for, too large, malformed, of an unknown type, in pieces: the answer is that of who may not."""
+    with Pintle(args.binary) as server:
+        url = urlparse(server.url)
+        wanted = 'configmaps is forbidden: User "plain" cannot create resource "configmaps" in API group "" in the namespace "default"'
+        for headers, body in (
+            ("Expect: 100-continue\r\nContent-Length: 10\r\n", b""),
+            ("Content-Length: 9999999999\r\n", b"{"),
+            ("Content-Length: 3\r\n", b"{x}"),
+            ("Transfer-Encoding: chunked\r\n", b"fffffff\r\n{"),
+            ("Content-Type: text/html\r\nContent-Length: 2\r\n", b"{}"),
+            ("Content-Encoding: gzip\r\nContent-Length: 2\r\n", b"{}"),
+        ):
+            kind = "" if "Content-Type" in headers else "Content-Type: application/json\r\n"
+            with insecure().wrap_socket(socket.create_connection((url.hostname, url.port), timeout=30)) as connection:
+                connection.sendall(f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer plain-token\r\n{kind}{headers}\r\n".encode() + body)
+                response = http.client.HTTPResponse(connection)
+                response.begin()
+                assert (response.status, json.loads(response.read())["message"]) == (403, wanted), headers
+
+
+def acting_as_others_needs_the_right(args):
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    with Pintle(args.binary) as server:
+        rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]
+        server.ok("POST", rbac + "/clusterroles", {"metadata": {"name": "acts"}, "rules": rules})
+        server.ok("POST", rbac + "/clusterrolebindings", {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}],
+                                                          "roleRef": {"kind": "ClusterRole", "name": "acts"}})
+        def act(**headers):
+            status, answer = who(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
+            return status, answer["username"] if status == 201 else answer["message"]
+
+        def refused(resource, name, group="", place="at the cluster scope"):
+            what = f'{resource.split("/")[0]}{"." + group if group else ""} "{name}" is forbidden'
+            return 403, f'{what}: User "plain" cannot impersonate resource "{resource}" in API group "{group}" {place}'
+
+        assert act(User="bob") == (201, "bob")
+        assert act(User="Bob") == refused("users", "Bob")
+        assert act(User="system:masters") == refused("users", "system:masters")
+        assert act(User="bob", Group="system:masters") == refused("groups", "system:masters")
+        assert act(User="bob", Uid="1") == refused("uids", "1", "authentication.k8s.io")
+        assert act(User="bob", Extra_scopes="all") == refused("userextras/scopes", "all", "authentication.k8s.io")
+        account = "system:serviceaccount:kube-system:admin"
+        assert act(User=account) == refused("serviceaccounts", "admin", place='in the namespace "kube-system"')
+        assert act(Group="system:masters")[0] == 400, "somebody has to be acted as"
+        # the headers of a proxy are no impersonation either, in any spelling
+        for name in ("X-Remote-User", "x_remote_user", "X-REMOTE-USER", "X-Remote-Extra-Impersonate-User"):
+            names = {name: "bob", "X-Remote-Group": "system:masters", "Connection": "X-Remote-Group"}
+            assert who(server, token="plain-token", headers=names)[1]["username"] == "plain", name
 
 
 def a_token_that_is_not_where_it_belongs(args):
@@ -335,23 +650,39 @@ def a_token_that_is_not_where_it_belongs(args):
 
 
 def secrets_are_not_told(args):
-    with Pintle(args.binary, "--v=6") as server:
+    """Neither in logs, however much is logged, nor in what is audited of requests without their bodies, nor in events."""
+    server = Pintle(args.binary)
+    policy, log = written(server, "policy.json", {
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
+    server.flags = ("--v=6", "--audit-policy-file", str(policy), "--audit-log-path", str(log))
+    with server:
+        secrets, account = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/serviceaccounts"
         secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2-is-mine"}}
-        server.ok("POST", "/api/v1/namespaces/default/secrets", secret)
-        server.ok("PATCH", "/api/v1/namespaces/default/secrets/s", {"stringData": {"password": "hunter3-is-mine"}})
-        server.request("POST", "/api/v1/namespaces/default/secrets", {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
-        account = "/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", secrets, secret)
+        server.ok("PATCH", secrets + "/s", {"stringData": {"password": "hunter3-is-mine"}})
+        server.request("POST", secrets, {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
+        server.request("POST", secrets, {"metadata": {"name": "t"}, "type": "kubernetes.io/tls", "stringData": {"tls.crt": "hunter4", "tls.key": "hunter4"}})
+        refused = server.request("POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson",
+                                                   "stringData": {".dockerconfigjson": "hunter5"}})
+        assert refused[0] == 422 and "<secret contents redacted>" in refused[1]["message"], refused
         server.ok("POST", account, {"metadata": {"name": "sam"}})
         token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
         who(server, token=token)
         who(server, token=token + "x")
-        written = server.stderr()
-        for hidden in ("hunter", "aHVudGVy", token.split(".")[1], TOKEN, "plain-token"):
-            assert hidden not in written, hidden
+        who(server, token="hunter6-is-no-token")
+        server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": token}})
+        told = {"logs": server.stderr(), "audit": log.read_text(), "events": json.dumps(server.ok("GET", "/api/v1/events"))}
+        assert "tokenreviews" in told["audit"] and "secrets" in told["audit"]
+        for place, text in told.items():
+            for hidden in ("hunter", "aHVudGVy", token.split(".")[1], token.split(".")[2], TOKEN, "plain-token"):
+                assert hidden not in text, (place, hidden)
 
 
-CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, proxies_say_who_asks,
-         who_may_not_is_told_so_before_the_body_is_read, paths_are_what_they_are, a_token_that_is_not_where_it_belongs,
+CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, a_file_says_who_decides,
+         a_wrong_file_is_named, issuers_change_with_their_file, proxies_say_who_asks,
+         who_may_not_is_told_so_before_the_body_is_read, bodies_of_who_may_not_are_not_looked_at,
+         tokens_are_what_their_signature_says, certificates_are_believed_if_they_are_good, acting_as_others_needs_the_right,
+         paths_are_what_they_are, a_token_that_is_not_where_it_belongs,
          secrets_are_not_told]
 
 

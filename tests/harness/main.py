@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import audit_cases
 import cli_cases
 import clients
+import control_cases
 import crash_cases
 import encryption_cases
 import etcd_cases
@@ -26,12 +27,13 @@ import kubectl_cases
 import linear_cases
 import mutation_cases
 import soak_cases
+import trace_cases
 import transcripts
 import webhook_cases
 from report import Report
 
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
-            "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run,
+            "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run, "traces": trace_cases.run, "control": control_cases.run,
             "linear": linear_cases.run, "soak": soak_cases.run, "encryption": encryption_cases.run,
             "etcd": etcd_cases.run,
             "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}

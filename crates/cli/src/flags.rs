@@ -314,6 +314,9 @@ pub struct Serve {
     #[command(flatten)]
     pub audit: crate::audit::AuditFlags,
 
+    #[command(flatten)]
+    pub tracing: crate::traces::TracingFlags,
+
     /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
     /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
@@ -357,7 +360,7 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(std::time::Duration::from_secs(seconds));
     }
-    server::parse_duration(text)
+    machinery::time::parse_duration(text)
 }
 
 fn durability(text: &str) -> Result<store::Durability, String> {

@@ -1,13 +1,14 @@
 //! Who may come in: the flags of authentication and authorization, under kube-apiserver's names, and what they stand for.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 use server::{
-    AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, ProxyHeaders,
-    Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
+    AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, Followed,
+    ProxyHeaders, Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
 };
 
 use crate::flags::duration;
@@ -151,6 +152,22 @@ pub struct IdentityFlags {
     )]
     requestheader_extra_headers_prefix: Vec<String>,
 
+    /// An AuthorizationConfiguration (apiserver.config.k8s.io/v1): who is asked whether somebody may, in which order, with
+    /// webhooks of which the file says more than flags can. It is read again when it changes.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "authorization_mode",
+            "authorization_webhook_config_file",
+            "authorization_webhook_version",
+            "authorization_webhook_cache_authorized_ttl",
+            "authorization_webhook_cache_unauthorized_ttl"
+        ],
+        help_heading = "Authorization"
+    )]
+    authorization_config: Option<PathBuf>,
+
     /// Who is asked whether somebody may, in this order; the first that has an opinion decides.
     #[arg(
         long,
@@ -184,9 +201,29 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 fn decode(path: &Path) -> Result<Value, String> {
-    let decoded = machinery::yaml::decode(read(path)?.as_bytes());
-    decoded.map(|decoded| decoded.value).map_err(|error| format!("{}: {error}", path.display()))
+    decode_text(read(path)?.as_bytes()).map_err(|why| format!("{}: {why}", path.display()))
 }
+
+fn decode_text(text: &[u8]) -> Result<Value, String> {
+    machinery::yaml::decode(text).map(|decoded| decoded.value).map_err(|error| error.to_string())
+}
+
+/// What a configuration file says, and how it is read again.
+type Configured<T> = (T, Option<Followed<T>>);
+
+fn follow<T>(
+    flag: &'static str,
+    path: &Path,
+    read_it: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
+) -> Result<Configured<T>, String> {
+    let content = read(path).map_err(|why| format!("{flag}: {why}"))?.into_bytes();
+    let read = move |content: &[u8]| read_it(content).map_err(|why| format!("{flag}: {why}"));
+    let value = read(&content)?;
+    Ok((value, Some(Followed { path: path.to_owned(), content, read: Box::new(read) })))
+}
+
+/// The file that issuers come from, and what it says of requests without credentials.
+pub type IssuersFile = Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>;
 
 fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
     let named = |why: String| format!("{flag}: {why}");
@@ -195,10 +232,11 @@ fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
 
 impl IdentityFlags {
     /// Everything but tokens of ServiceAccounts. The error is one line that names the flag.
-    pub fn authentication(&self) -> Result<Authentication, String> {
+    pub fn authentication(&self) -> Result<(Authentication, IssuersFile), String> {
         let tokens = self.token_auth_file.as_deref().map(read).transpose()?.unwrap_or_default();
         let tokens = StaticTokens::parse(&tokens).map_err(|why| format!("--token-auth-file: {why}"))?;
-        let configuration = self.configuration()?;
+        let (configuration, file) = self.configuration()?;
+        let said = configuration.anonymous.clone();
         let anonymous = configuration.anonymous.unwrap_or(Anonymous { enabled: self.anonymous_auth, paths: vec![] });
         let reviewer = match &self.authentication_token_webhook_config_file {
             Some(path) => Some(TokenReviewer::new(
@@ -215,22 +253,27 @@ impl IdentityFlags {
             groups: lower(&self.requestheader_group_headers),
             extra: lower(&self.requestheader_extra_headers_prefix),
         };
-        let issuers = configuration.issuers;
-        Ok(Authentication { proxy, tokens, issuers, reviewer, anonymous, ..Authentication::default() })
+        let issuers = Arc::new(configuration.issuers).into();
+        let authentication =
+            Authentication { proxy, tokens, issuers, reviewer, anonymous, ..Authentication::default() };
+        Ok((authentication, file.map(|file| (file, said))))
     }
 
     /// The structured configuration: of the file, or what the flags of one issuer stand for.
-    fn configuration(&self) -> Result<AuthenticationConfiguration, String> {
+    fn configuration(&self) -> Result<Configured<AuthenticationConfiguration>, String> {
         let algorithm =
             |name: &String| Algorithm::parse(name).ok_or_else(|| format!("--oidc-signing-algs: {name:?} is not known"));
         if let Some(path) = &self.authentication_config {
-            let value = with_key_sets(decode(path)?, path.parent().unwrap_or(Path::new(".")))?;
-            return AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
-                .map_err(|why| format!("--authentication-config: {why}"));
+            let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
+            return follow("--authentication-config", path, move |content| {
+                let value = with_key_sets(decode_text(content)?, &directory)?;
+                AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
+            });
         }
         let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, String>>()?;
-        AuthenticationConfiguration::parse(&self.issuer()?, &algorithms)
-            .map_err(|why| format!("--oidc-issuer-url: {why}"))
+        let configuration = AuthenticationConfiguration::parse(&self.issuer()?, &algorithms)
+            .map_err(|why| format!("--oidc-issuer-url: {why}"))?;
+        Ok((configuration, None))
     }
 
     fn issuer(&self) -> Result<Value, String> {
@@ -267,8 +310,15 @@ impl IdentityFlags {
     }
 
     /// Who is asked whether somebody may. The error is one line that names the flag.
-    pub fn authorization(&self) -> Result<Vec<AuthorizationMode>, String> {
-        self.authorization_mode.iter().map(|mode| self.mode(*mode)).collect()
+    pub fn authorization(&self) -> Result<Configured<Vec<AuthorizationMode>>, String> {
+        if let Some(path) = &self.authorization_config {
+            return follow("--authorization-config", path, |content| {
+                let connect = |path: &Path| Remote::new(&kubeconfig::read(path)?);
+                server::parse_authorization(&decode_text(content)?, &connect)
+            });
+        }
+        let modes: Result<Vec<_>, String> = self.authorization_mode.iter().map(|mode| self.mode(*mode)).collect();
+        Ok((modes?, None))
     }
 
     fn mode(&self, mode: Mode) -> Result<AuthorizationMode, String> {

@@ -15,6 +15,7 @@ mod migrate;
 mod serve;
 mod storage;
 mod store_tasks;
+mod traces;
 mod transfer;
 
 use std::process::ExitCode;

@@ -28,7 +28,8 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         FeatureGates::parse(&flags.feature_gates).map_err(|error| format!("--feature-gates: {error}"))?;
     runtime.mutating_policies = feature_gates.mutating_policies;
     let service_addresses = service_addresses(flags)?;
-    let mut authentication = flags.identity.authentication()?;
+    let (mut authentication, authentication_file) = flags.identity.authentication()?;
+    let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
@@ -37,7 +38,9 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         tls: tls(flags, &certificates)?,
         authentication,
-        authorization: flags.identity.authorization()?,
+        authentication_file,
+        authorization,
+        authorization_file,
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         service_addresses,
         controllers: controllers(flags, &certificates)?,
@@ -51,6 +54,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
             mutating: flags.max_mutating_requests_inflight,
         },
         audit: flags.audit.audit()?,
+        tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };

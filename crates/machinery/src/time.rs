@@ -1,5 +1,7 @@
 //! Times on the wire: RFC 3339 in UTC, seconds for `Time`, microseconds for `MicroTime` (api-machinery 3.2).
 
+use std::time::Duration;
+
 /// Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -92,6 +94,45 @@ pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
     Some((seconds, nanos))
 }
 
+/// A Go duration such as `1m30s`. The error is Go's.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let quoted = crate::value::quote(text);
+    let invalid = || format!("time: invalid duration {quoted}");
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().map_err(|_| invalid())?;
+        rest = &rest[end..];
+        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "" => return Err(format!("time: missing unit in duration {quoted}")),
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            other => {
+                let unit = crate::value::quote(other);
+                return Err(format!("time: unknown unit {unit} in duration {quoted}"));
+            }
+        };
+        seconds += number * unit;
+        rest = &rest[end..];
+    }
+    if seconds * 1e9 >= i64::MAX as f64 {
+        return Err(invalid());
+    }
+    Duration::try_from_secs_f64(if text.starts_with('-') { 0.0 } else { seconds }).map_err(|_| invalid())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +152,13 @@ mod tests {
             assert_eq!(parse_rfc3339(bad), None, "{bad}");
         }
         assert_eq!(rfc3339_micro(1_500_000), "1970-01-01T00:00:01.500000Z");
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
+        assert_eq!(parse_duration("soon").unwrap_err(), "time: invalid duration \"soon\"");
+        assert_eq!(parse_duration("2562048h").unwrap_err(), "time: invalid duration \"2562048h\"");
+        assert_eq!(parse_duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
     }
 }

@@ -20,18 +20,22 @@ mod openapi;
 mod request;
 mod resource;
 mod task;
+mod trace;
 pub mod transfer;
 mod verbs;
 mod webhook;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::sync::watch;
 
-pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError, parse_duration};
+pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use admission::Admission;
 pub use admission::check_plugins;
 pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
@@ -39,14 +43,18 @@ pub use authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
     ProxyHeaders, ReviewVersion, StaticTokens, TokenReviewer,
 };
-pub use authorization::{AccessReviewer, Mode as AuthorizationMode, Remember};
+pub use authorization::{
+    AccessReviewer, Mode as AuthorizationMode, Remember, parse_configuration as parse_authorization,
+};
 pub use controllers::Controllers;
 use flow::Flow;
+use metrics::{METRICS, Reload};
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
 use resource::{Registry, builtin};
 pub use resource::{RuntimeConfig, upstream_storage};
+pub use trace::Configuration as TracingConfiguration;
 use verbs::Context;
 pub use webhook::{Address, Outside, Remote};
 
@@ -58,8 +66,12 @@ pub struct Config {
     pub address: SocketAddr,
     pub tls: Tls,
     pub authentication: Authentication,
+    /// Where its issuers come from, and what that says of requests without credentials.
+    pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
     /// Who is asked whether somebody may, in this order.
     pub authorization: Vec<AuthorizationMode>,
+    /// Where that comes from.
+    pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// Steps of admission that don't run.
     pub disabled_admission_plugins: Vec<String>,
     /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
@@ -76,10 +88,51 @@ pub struct Config {
     pub priority_and_fairness: bool,
     /// What is recorded of requests, and where.
     pub audit: Audit,
+    /// Where traces go.
+    pub tracing: Option<TracingConfiguration>,
     /// How long the server goes on serving, not ready any more, when it is told to stop.
     pub shutdown_delay: Duration,
     /// How long open requests may take when the server stops.
     pub grace: Duration,
+}
+
+/// What makes something of the bytes of a file.
+pub type Reading<T> = Box<dyn Fn(&[u8]) -> Result<T, String> + Send + Sync>;
+
+/// A configuration file that counts anew whenever it changes.
+pub struct Followed<T> {
+    pub path: PathBuf,
+    /// What it said at the start.
+    pub content: Vec<u8>,
+    /// Reads it; the error is one line.
+    pub read: Reading<T>,
+}
+
+impl<T: 'static> Followed<T> {
+    /// Applies every change that reads well, as long as there is something to apply it to.
+    fn follow(
+        self,
+        reloads: &'static Family<Reload, Counter>,
+        apply: impl Fn(T) -> Option<Result<(), String>> + Send + 'static,
+    ) {
+        let Followed { path, content, read } = self;
+        let file = path.display().to_string();
+        task::follow_file(path, limits::CONFIGURATION_LOOK, content, move |content| {
+            let outcome = content.and_then(&read);
+            let outcome = match outcome.map(&apply) {
+                Ok(None) => return false,
+                Ok(Some(outcome)) => outcome,
+                Err(why) => Err(why),
+            };
+            match &outcome {
+                Ok(()) => tracing::info!(file, "the configuration was read again"),
+                Err(why) => tracing::error!(file, why, "the configuration was not read again"),
+            }
+            let status = if outcome.is_ok() { "success" } else { "failure" };
+            reloads.get_or_create(&Reload { status }).inc();
+            true
+        });
+    }
 }
 
 /// A server that answers.
@@ -98,6 +151,9 @@ impl Server {
     /// Listens, loads the store, and serves what it defines. Until then only `/livez`, `/readyz` and `/healthz` are
     /// answered. The error is one line.
     pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
+        if let Some(tracing) = &config.tracing {
+            trace::start(tracing)?;
+        }
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
@@ -118,6 +174,7 @@ impl Server {
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
         let _ = found.set(Arc::downgrade(&context.objects));
+        follow_files(&context, config.authentication_file, config.authorization_file);
         let audit = Arc::new(config.audit);
         audit.start();
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
@@ -142,9 +199,33 @@ impl Server {
         self.stop.send_replace(true);
         let _ = self.serving.await;
         self.audit.flush().await;
+        trace::flush().await;
         if let Some(candidate) = self.candidate {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
+    }
+}
+
+/// Goes by configuration files as they change.
+fn follow_files(
+    context: &Arc<Context>,
+    authentication: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
+    authorization: Option<Followed<Vec<AuthorizationMode>>>,
+) {
+    if let Some((file, before)) = authentication {
+        let context = Arc::downgrade(context);
+        file.follow(&METRICS.authentication_config_controller_automatic_reloads, move |configuration| {
+            context.upgrade().map(|context| context.authentication.reconfigure(configuration, &before))
+        });
+    }
+    if let Some(file) = authorization {
+        let context = Arc::downgrade(context);
+        file.follow(&METRICS.authorization_config_controller_automatic_reloads, move |modes| {
+            context.upgrade().map(|context| {
+                context.authorizer.set_modes(modes);
+                Ok(())
+            })
+        });
     }
 }
 

@@ -6,6 +6,10 @@ pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
+/// Match conditions of a webhook.
+pub const MATCH_CONDITIONS_MAX: usize = 64;
+/// What passes between looks at a configuration file that may have changed.
+pub const CONFIGURATION_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
 /// Seconds that a conversion may take (corrections crd 13).
@@ -86,6 +90,13 @@ pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Answers of webhooks of authentication and authorization that are remembered, each.
 pub const REMEMBERED_ANSWERS_MAX: usize = 4096;
+/// Spans of traces that may wait to be sent, that one call sends, and what passes between calls; upstream's.
+pub const TRACE_QUEUE_SPANS: usize = 2_048;
+pub const TRACE_BATCH_SPANS: usize = 512;
+pub const TRACE_PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
+pub const TRACE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Runes of a text in a span.
+pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
 /// The lease of the controllers: how long it lasts, how long its holder tries to renew it, and what passes between tries;

@@ -126,6 +126,45 @@ pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
     Ok(document)
 }
 
+/// The same where it is told which operation failed, and why, in the words of the reference's library.
+pub fn apply_or_tell(document: Value, patch: &Patch) -> Result<Value, String> {
+    let mut document = document;
+    let mut copied = 0;
+    for operation in &patch.operations {
+        step(&mut document, operation, &mut copied).map_err(|Failed| failure(&document, operation))?;
+    }
+    Ok(document)
+}
+
+/// Why an operation does not apply to a document.
+fn failure(document: &Value, operation: &Operation) -> String {
+    let (op, path) = (operation.op.as_deref().unwrap_or_default(), operation.path.as_deref());
+    let from = operation.from.as_deref().unwrap_or_default();
+    let Some(path) = path.filter(|_| matches!(op, "add" | "remove" | "replace" | "test" | "move" | "copy")) else {
+        return match op {
+            "add" | "remove" | "replace" | "test" | "move" | "copy" => {
+                format!("{op} operation failed to decode path: missing value")
+            }
+            other => format!("Unexpected kind: {other}"),
+        };
+    };
+    let (parts, key) = split(path).unwrap_or_default();
+    let has_place = container(document, &parts).is_ok();
+    match op {
+        "replace" if path.is_empty() => "replace operation value must be object or array: %!w(<nil>)".to_owned(),
+        "replace" if has_place => {
+            format!("replace operation does not apply: doc is missing key: {path}: missing value")
+        }
+        "replace" => format!("replace operation does not apply: doc is missing path: {path}: missing value"),
+        "remove" if has_place => {
+            format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value")
+        }
+        "add" | "remove" => format!("{op} operation does not apply: doc is missing path: \"{path}\": missing value"),
+        "test" => format!("testing value {path} failed: test failed"),
+        _ => format!("{op} operation does not apply: doc is missing from path: {from}: missing value"),
+    }
+}
+
 fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Result<(), Failed> {
     let path = operation.path.as_deref();
     let from = operation.from.as_deref();

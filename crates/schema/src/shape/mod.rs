@@ -78,6 +78,8 @@ pub enum Merge {
     Keyed(&'static str),
     /// The same, in strategic merge patches as well.
     Patched(&'static str),
+    /// The same for structs that have one owner each.
+    PatchedWhole(&'static str),
     /// A struct that has one owner.
     Atomic,
 }

@@ -44,12 +44,15 @@ fn merged(mut schema: Value, merge: Merge) -> Value {
         Merge::Plain => {}
         Merge::Set => schema.set_at(&["x-kubernetes-list-type"], Value::from("set")),
         Merge::Atomic => schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic")),
-        Merge::Keyed(key) | Merge::Patched(key) => {
+        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
             schema.set_at(&["x-kubernetes-list-type"], Value::from("map"));
             schema.set_at(&["x-kubernetes-list-map-keys"], std::iter::once(Value::from(key)).collect());
         }
     }
-    if let Merge::Patched(key) = merge {
+    if let Merge::PatchedWhole(_) = merge {
+        schema.set_at(&["items", "x-kubernetes-map-type"], Value::from("atomic"));
+    }
+    if let Merge::Patched(key) | Merge::PatchedWhole(key) = merge {
         schema.set_at(&["x-kubernetes-patch-strategy"], Value::from("merge"));
         schema.set_at(&["x-kubernetes-patch-merge-key"], Value::from(key));
     }

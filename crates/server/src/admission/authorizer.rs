@@ -50,8 +50,9 @@ impl cel::Authorizer for Authorizer<'_> {
             namespace: &check.namespace,
             name: &check.name,
             path: &check.path,
+            ..authorization::Attributes::default()
         };
         let decision = self.authorizer.decide_here(account.as_ref().unwrap_or(self.user), &asked);
-        Decision { allowed: decision.allowed(), reason: decision.reason(), error: String::new() }
+        Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
     }
 }

@@ -49,9 +49,11 @@ pub async fn mutate(
     let mut asked: BTreeSet<usize> = BTreeSet::new();
     let mut again: BTreeSet<usize> = BTreeSet::new();
     for round in 0..2 {
-        let due = if round == 0 { (0..steps.len()).collect() } else { std::mem::take(&mut again) };
-        for i in due {
-            let Some(step) = steps.get(i) else { continue };
+        for (i, step) in steps.iter().enumerate() {
+            // a step of the second round may be due only because of another one of that round
+            if round > 0 && !again.remove(&i) {
+                continue;
+            }
             let attributes = Attributes { object: object.as_ref(), ..*attributes };
             let measured = measure::Step::begin(step.name(), "admit", attributes.operation);
             let changed = measured.end(match (step, webhooks) {

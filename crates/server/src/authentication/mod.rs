@@ -11,6 +11,9 @@ mod review;
 mod tokens;
 pub mod websocket;
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use machinery::status::Reason;
 use machinery::{Status, Text};
 
@@ -41,7 +44,7 @@ pub struct Authentication {
     pub proxy: ProxyHeaders,
     pub tokens: StaticTokens,
     pub accounts: Accounts,
-    pub issuers: Vec<issuers::Issuer>,
+    pub issuers: ArcSwap<Vec<issuers::Issuer>>,
     pub reviewer: Option<TokenReviewer>,
     pub anonymous: Anonymous,
 }
@@ -73,7 +76,7 @@ impl Authentication {
             Some(Err(why)) => refusals.push(why),
             None => {}
         }
-        for issuer in self.issuers.iter().filter(|_| !own.is_empty()) {
+        for issuer in self.issuers.load_full().iter().filter(|_| !own.is_empty()) {
             match issuer.authenticate(token).await {
                 Some(Ok(user)) => return Ok(of_own(user)),
                 Some(Err(why)) => refusals.push(why),
@@ -92,6 +95,15 @@ impl Authentication {
             [] => Err("invalid bearer token".to_owned()),
             refusals => Err(machinery::status::aggregate(refusals)),
         }
+    }
+
+    /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
+    pub fn reconfigure(&self, configuration: Configuration, before: &Option<Anonymous>) -> Result<(), String> {
+        if configuration.anonymous != *before {
+            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+        }
+        self.issuers.store(Arc::new(configuration.issuers));
+        Ok(())
     }
 
     /// Those of the wanted audiences that this server is; tokens that name none are for it and nobody else.

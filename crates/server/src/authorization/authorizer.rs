@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use machinery::status::aggregate;
 
@@ -19,10 +20,28 @@ pub enum Decision {
     Allowed(Arc<Grant>),
     /// By an authorizer that gave this reason.
     AllowedFor(String),
-    /// Nobody allows it; with what went wrong while that was found out.
-    NoOpinion(Vec<String>),
-    /// By an authorizer that gave this reason; nobody is asked after it.
-    Denied(String),
+    /// Nobody allows it.
+    NoOpinion(Words),
+    /// By an authorizer, and nobody is asked after it.
+    Denied(Words),
+}
+
+/// What authorizers said, and what went wrong while they were asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub reasons: Vec<String>,
+    pub errors: Vec<String>,
+}
+
+impl Words {
+    pub fn reason(text: impl Into<String>) -> Words {
+        let text = text.into();
+        Words { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }
+    }
+
+    pub fn error(text: impl Into<String>) -> Words {
+        Words { reasons: vec![], errors: vec![text.into()] }
+    }
 }
 
 impl Decision {
@@ -40,9 +59,18 @@ impl Decision {
         match self {
             Decision::Master => String::new(),
             Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
-            Decision::AllowedFor(reason) | Decision::Denied(reason) => reason.clone(),
-            Decision::NoOpinion(errors) if errors.is_empty() => String::new(),
-            Decision::NoOpinion(errors) => format!("RBAC: {}", aggregate(errors)),
+            Decision::AllowedFor(reason) => reason.clone(),
+            Decision::NoOpinion(words) | Decision::Denied(words) => words.reasons.join("\n"),
+        }
+    }
+
+    /// What went wrong, if something did that is no authorizer's word.
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Decision::NoOpinion(words) | Decision::Denied(words) if !words.errors.is_empty() => {
+                Some(aggregate(&words.errors))
+            }
+            _ => None,
         }
     }
 }
@@ -59,12 +87,17 @@ pub enum Mode {
 /// All of them. Members of `system:masters` may all before anybody is asked.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
-    modes: Vec<Mode>,
+    modes: ArcSwap<Vec<Mode>>,
 }
 
 impl Authorizer {
     pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>) -> Authorizer {
-        Authorizer { rbac, modes }
+        Authorizer { rbac, modes: ArcSwap::from_pointee(modes) }
+    }
+
+    /// Asks others from now on.
+    pub fn set_modes(&self, modes: Vec<Mode>) {
+        self.modes.store(Arc::new(modes));
     }
 
     pub fn rbac(&self) -> &Rbac {
@@ -76,21 +109,23 @@ impl Authorizer {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
         }
-        let mut last = Decision::NoOpinion(vec![]);
-        for mode in &self.modes {
+        let mut words = Words::default();
+        for mode in self.modes.load_full().iter() {
             let decision = match mode {
                 Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
-                Mode::AlwaysDeny => Decision::NoOpinion(vec![]),
+                Mode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
                 Mode::Rbac => self.rbac.decide(user, asked),
                 Mode::Webhook(reviewer) => reviewer.decide(user, asked).await,
             };
             match decision {
-                Decision::NoOpinion(errors) if errors.is_empty() => {}
-                Decision::NoOpinion(_) => last = decision,
+                Decision::NoOpinion(said) => {
+                    words.reasons.extend(said.reasons);
+                    words.errors.extend(said.errors);
+                }
                 decided => return decided,
             }
         }
-        last
+        Decision::NoOpinion(words)
     }
 
     /// The same where there is no way to await it: expressions.
@@ -105,7 +140,7 @@ impl Authorizer {
     /// The rules that a user holds in a namespace, what could not be resolved, and whether there may be more.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
         let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
-        for mode in &self.modes {
+        for mode in self.modes.load().iter() {
             match mode {
                 Mode::AlwaysAllow => rules.extend(Rule::all()),
                 Mode::AlwaysDeny => {}

@@ -61,6 +61,7 @@ static ROLES: [Role; 12] = [
     },
     Role {
         name: "system:monitoring",
+        allowances: &[("get", "", "nodes/metrics")],
         urls: "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*",
         ..ROLE
     },
@@ -176,10 +177,11 @@ impl Role {
         let resources = |(verbs, group, resources): &Allowance| -> Value {
             json!({"apiGroups": [(*group)], "resources": (words(resources)), "verbs": (words(verbs))})
         };
-        let mut rules: Vec<Value> = self.allowances.iter().map(resources).collect();
+        let mut rules: Vec<Value> = vec![];
         if !self.urls.is_empty() {
             rules.push(json!({"nonResourceURLs": (words(self.urls)), "verbs": ["get"]}));
         }
+        rules.extend(self.allowances.iter().map(resources));
         json!({"metadata": metadata, "rules": (Value::Array(rules))})
     }
 }

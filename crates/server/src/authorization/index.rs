@@ -8,8 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use machinery::selector::LabelSelector;
+use machinery::status::aggregate;
 use machinery::{Text, Value};
 
+use super::authorizer::Words;
 use super::{Attributes, Decision, Rule};
 use crate::objects::{Event, EventKind, Key};
 use crate::request::User;
@@ -269,7 +271,10 @@ impl Rbac {
                 Err(_) => {}
             }
         }
-        Decision::NoOpinion(errors)
+        match errors.is_empty() {
+            true => Decision::NoOpinion(Words::default()),
+            false => Decision::NoOpinion(Words::reason(format!("RBAC: {}", aggregate(&errors)))),
+        }
     }
 
     /// The rules that a user holds in a namespace, those of the cluster first, and what could not be resolved.

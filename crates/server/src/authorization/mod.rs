@@ -2,17 +2,21 @@
 //! bodies are read after that.
 
 mod authorizer;
+mod conditions;
+mod configuration;
 pub mod defaults;
 mod impersonation;
 mod index;
 mod rules;
 mod webhook;
 
-use machinery::Status;
+use machinery::value::quote;
+use machinery::{Status, Value};
 
-use crate::request::{RequestInfo, User};
+use crate::request::{RequestInfo, User, Verb};
 
 pub use authorizer::{Authorizer, Decision, Mode};
+pub use configuration::parse as parse_configuration;
 pub use impersonation::impersonate;
 pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};
@@ -40,6 +44,19 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub path: &'a str,
+    /// What a list, a watch or a deletecollection is restricted to.
+    pub fields: Selection<'a>,
+    pub labels: Selection<'a>,
+}
+
+/// A selector as it was given.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Selection<'a> {
+    #[default]
+    All,
+    Text(&'a str),
+    /// The `requirements` of a review.
+    Requirements(&'a Value),
 }
 
 /// Paths that everybody may read.
@@ -57,27 +74,55 @@ impl<'a> Attributes<'a> {
             subresource: &info.subresource,
             namespace: &info.namespace,
             name,
-            path: "",
+            ..Attributes::default()
         }
+    }
+
+    /// The same, restricted as the request's parameters say, if its verb heeds them.
+    fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
+        if !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+            return self;
+        }
+        let selection =
+            |name| info.query.get(name).filter(|text| !text.is_empty()).map_or(Selection::All, Selection::Text);
+        Attributes { fields: selection("fieldSelector"), labels: selection("labelSelector"), ..self }
     }
 }
 
+/// Why a request may not go on.
+#[derive(Debug)]
+pub enum Refusal {
+    Forbidden(Status),
+    /// Nobody allowed it, and somebody could not be asked.
+    Failed(String),
+}
+
 /// Decides about a request.
-pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Status> {
+pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
     let decision = if info.is_resource {
         let name = info.authorized_name();
-        require(authorizer, &user, &Attributes::of_resource(&info, info.verb.as_str(), &name)).await?
+        let asked = Attributes::of_resource(&info, info.verb.as_str(), &name).selecting(&info);
+        judge(authorizer, &user, &asked).await?
     } else {
         let verb = info.method.as_str().to_ascii_lowercase();
         match verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str()) {
             true => Decision::AllowedFor(String::new()),
             false => {
                 let asked = Attributes { verb: &verb, path: &info.path, ..Attributes::default() };
-                require(authorizer, &user, &asked).await?
+                judge(authorizer, &user, &asked).await?
             }
         }
     };
     Ok(Authorized { info, user, decision, _witness: () })
+}
+
+async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Refusal> {
+    let decision = authorizer.decide(user, asked).await;
+    match decision.error() {
+        _ if decision.allowed() => Ok(decision),
+        Some(error) => Err(Refusal::Failed(error)),
+        None => Err(Refusal::Forbidden(refusal(user, asked, &decision.reason()))),
+    }
 }
 
 /// Refuses what a user may not.
@@ -86,17 +131,18 @@ pub async fn require(authorizer: &Authorizer, user: &User, asked: &Attributes<'_
     if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;").replace('\'', "&#39;")
+/// A text of a request as messages show it.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The exact 403 (api-machinery 2.4).
 fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
-    let (name, verb) = (escape(&user.name), escape(asked.verb));
+    let (name, verb) = (quote(&user.name), asked.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     if !asked.is_resource {
-        let why = format!("User \"{name}\" cannot {verb} path \"{}\"{reason}", escape(asked.path));
-        return Status::forbidden("", "", "", &why);
+        let why = escape(&format!("User {name} cannot {verb} path {}", quote(asked.path)));
+        return Status::forbidden("", "", "", &format!("{why}{reason}"));
     }
     let resource = match asked.subresource {
         "" => asked.resource.to_owned(),
@@ -104,11 +150,11 @@ fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
     };
     let place = match asked.namespace {
         "" => "at the cluster scope".to_owned(),
-        namespace => format!("in the namespace \"{}\"", escape(namespace)),
+        namespace => format!("in the namespace {}", quote(namespace)),
     };
-    let (resource, group) = (escape(&resource), escape(asked.group));
-    let why = format!("User \"{name}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}{reason}");
-    Status::forbidden(asked.group, asked.resource, asked.name, &why)
+    let (resource, group) = (quote(&resource), quote(asked.group));
+    let why = escape(&format!("User {name} cannot {verb} resource {resource} in API group {group} {place}"));
+    Status::forbidden(asked.group, asked.resource, asked.name, &format!("{why}{reason}"))
 }
 
 impl Authorized {
@@ -132,7 +178,10 @@ mod tests {
 
     fn judge(info: RequestInfo) -> Result<Authorized, Status> {
         let authorizer = Authorizer::new(Default::default(), vec![Mode::Rbac]);
-        authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap()
+        authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
+            Refusal::Forbidden(status) => status,
+            Refusal::Failed(why) => panic!("{why}"),
+        })
     }
 
     #[test]
@@ -149,6 +198,7 @@ mod tests {
             refuse("/api/v1/namespaces"),
             "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
         );
+        assert_eq!(refuse("/a%22b%3Cc%27"), r#"forbidden: User "system:anonymous" cannot get path "/a\"b&lt;c'""#);
         assert_eq!(refuse("/version"), "forbidden: User \"system:anonymous\" cannot get path \"/version\"");
     }
 

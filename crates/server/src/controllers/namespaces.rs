@@ -60,7 +60,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
         let left = verbs::empty_namespace(context, resource, name).await?;
         if !left.is_empty() {
             let key = [&*resource.plural, &*resource.group].join(".");
-            remaining.objects.insert(key.trim_end_matches('.').to_owned(), left.len());
+            remaining.objects.insert(key, left.len());
         }
         for finalizer in left.iter().flat_map(finalizers_of) {
             *remaining.finalizers.entry(finalizer).or_default() += 1;

@@ -22,12 +22,13 @@ use super::warnings::{add_warnings, append_warnings};
 use super::websocket;
 use crate::audit::{self, Audit, Trail};
 use crate::authentication::{self, Credentials};
-use crate::authorization::{Authorized, authorize, impersonate};
+use crate::authorization::{Authorized, Refusal, authorize, escape, impersonate};
 use crate::discovery::Discovery;
 use crate::flow::Seat;
 use crate::metrics::{AttemptResult, METRICS};
 use crate::openapi::OpenApi;
 use crate::request::{FeatureGates, RequestInfo, User, Verb};
+use crate::trace::{self, Kind};
 use crate::verbs::{Context, Request};
 use crate::{clock, limits};
 
@@ -107,7 +108,7 @@ impl Edge {
             Ok(entry) => {
                 let left = if watching { std::time::Duration::MAX } else { entry.left() };
                 let handled = self.clone().handle(entry.authorized, &parts.headers, body, &reply);
-                match tokio::time::timeout(left, handled).await {
+                match tokio::time::timeout(left, trace::at(reply.place, handled)).await {
                     Ok(answer) if watching => self.upgraded(answer, &mut parts),
                     Ok(answer) => answer,
                     Err(_) => out_of_time(&reply),
@@ -116,6 +117,9 @@ impl Edge {
         };
         if let Some(trail) = &reply.trail {
             trail.code(answer.status().as_u16());
+        }
+        if let Some(span) = &mut reply.span {
+            span.answered(answer.status().as_u16());
         }
         measured.end(&answer);
         if let Some(sorted) = reply.sorted {
@@ -165,23 +169,32 @@ impl Edge {
                 return Err(answer);
             }
         };
+        let of_span = || span_of(client, &info, parts, audit_id);
+        (reply.span, reply.place) = trace::of_request(&parts.headers, is_believed(&user), received, of_span);
+        let place = reply.place;
         let real = reply.trail.is_some().then(|| user.clone());
-        let acting = impersonate(&self.context.authorizer, user, &parts.headers);
+        let acting = trace::at(place, impersonate(&self.context.authorizer, user, &parts.headers));
         let acting = tokio::time::timeout_at(until, acting).await.map_err(|_| out_of_time(reply))?;
         let acting = acting.map_err(|status| reply.status(&status))?;
         if let Some(trail) = reply.trail.as_ref().filter(|_| real.as_ref() != Some(&acting)) {
             trail.impersonated(&acting);
         }
-        let place = self.admit(&acting, &info, timeout, reply).await?;
-        let judged = tokio::time::timeout_at(until, self.authorize(acting, info)).await;
+        let seat = self.admit(&acting, &info, timeout, reply).await?;
+        let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
         if let Some(trail) = &reply.trail {
             let reason = judged.as_ref().map_or(String::new(), |authorized| authorized.decision.reason());
             trail.annotate("authorization.k8s.io/decision", if judged.is_ok() { "allow" } else { "forbid" });
             trail.annotate("authorization.k8s.io/reason", reason);
         }
-        let authorized = judged.map_err(|status| self.refuse(reply, &status, &parts.headers))?;
-        Ok(Entry { authorized, until, _place: place })
+        let authorized = judged.map_err(|refusal| match refusal {
+            Refusal::Forbidden(status) => self.refuse(reply, &status, &parts.headers),
+            Refusal::Failed(why) => {
+                let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+                respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))
+            }
+        })?;
+        Ok(Entry { authorized, until, _place: seat })
     }
 
     /// Begins to record a request, if the policy asks for it.
@@ -230,7 +243,7 @@ impl Edge {
         if text.is_empty() {
             return Ok(self.request_timeout);
         }
-        let given = super::health::parse_duration(text)
+        let given = machinery::time::parse_duration(text)
             .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
@@ -246,7 +259,7 @@ impl Edge {
         found
     }
 
-    async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Status> {
+    async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
         let judged = authorize(&self.context.authorizer, user, info).await;
         let result = if judged.is_ok() { "allowed" } else { "denied" };
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
@@ -302,7 +315,9 @@ impl Edge {
             }
             request.warn(text);
         }
-        let result = self.perform(request.clone(), headers, body, reply).await;
+        let fields = || handler_fields(&request, headers);
+        let performed = self.perform(request.clone(), headers, body, reply);
+        let result = trace::span(handler_name(&request), Kind::Internal, fields, performed).await;
         let mut response = result.unwrap_or_else(|status| reply.status(&status));
         add_warnings(&request, response.headers_mut());
         response
@@ -334,6 +349,71 @@ impl Entry<'_> {
     fn left(&self) -> std::time::Duration {
         self.until.saturating_duration_since(clock::instant())
     }
+}
+
+/// Whether the trace that somebody says a request belongs to is gone on with: else anybody could have all of it recorded.
+fn is_believed(user: &User) -> bool {
+    user.in_group(User::MASTERS) || user.in_group("system:monitoring")
+}
+
+/// The name of a request's span, and what is said of it.
+fn span_of(
+    client: &Client,
+    info: &RequestInfo,
+    parts: &http::request::Parts,
+    audit_id: &str,
+) -> (String, trace::Attributes) {
+    let target = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+    let address = client.address.to_string();
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let protocol = format!("{:?}", parts.version);
+    let attributes = trace::attributes([
+        ("http.request.method", parts.method.as_str()),
+        ("url.scheme", "https"),
+        ("url.path", parts.uri.path()),
+        ("http.target", target),
+        ("server.address", header(http::header::HOST)),
+        ("network.peer.address", &address),
+        ("network.protocol.version", protocol.trim_start_matches("HTTP/")),
+        ("user_agent.original", header(USER_AGENT)),
+        ("audit-id", audit_id),
+    ]);
+    (info.pattern(), attributes)
+}
+
+/// The name of the span of a verb.
+fn handler_name(request: &Request) -> &'static str {
+    match request.authorized.info.verb {
+        Verb::Get => "Get",
+        Verb::List | Verb::Watch => "List",
+        Verb::Create => "Create",
+        Verb::Update => "Update",
+        Verb::Patch => "Patch",
+        Verb::Delete | Verb::DeleteCollection => "Delete",
+        Verb::Proxy | Verb::None => "Connect",
+    }
+}
+
+fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
+    let info = &request.authorized.info;
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    trace::attributes([
+        ("accept", header(ACCEPT)),
+        ("api-group", &info.group),
+        ("api-version", &info.version),
+        ("name", &info.name),
+        ("subresource", &info.subresource),
+        ("namespace", &info.namespace),
+        ("resource", &info.resource),
+        ("url", &info.path),
+        ("user-agent", header(USER_AGENT)),
+        ("verb", info.verb.as_str()),
+    ])
+}
+
+/// A text of a request in quotes, harmless where it is shown.
+fn quoted(text: &str) -> String {
+    escape(&machinery::value::quote(text))
 }
 
 fn out_of_time(reply: &Reply) -> Answer {
@@ -379,6 +459,8 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         aggregated: negotiate::aggregated(&accept.join(",")),
         pretty,
         trail: None,
+        place: None,
+        span: None,
         sorted: None,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }

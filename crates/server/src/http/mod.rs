@@ -21,7 +21,7 @@ mod websocket;
 
 pub use chain::Edge;
 pub use door::Door;
-pub use health::{Health, parse_duration};
+pub use health::Health;
 pub use inflight::InFlightMax;
 pub use listener::Listener;
 pub use tls::{ProxyAuthority, Tls, TlsError};

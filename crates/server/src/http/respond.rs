@@ -14,6 +14,8 @@ use super::table;
 use crate::audit::Trail;
 use crate::flow::Sorted;
 use crate::limits;
+use crate::task::Trace;
+use crate::trace::Span;
 use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// How this request wants its answer.
@@ -31,6 +33,9 @@ pub struct Reply {
     pub gzip: bool,
     /// What is recorded of the request, if anything.
     pub trail: Option<Arc<Trail>>,
+    /// Where in a trace the work for the request stands, and its span if that is sampled.
+    pub place: Option<Trace>,
+    pub span: Option<Span>,
     /// The priority level that the request came to.
     pub sorted: Option<Sorted>,
 }

@@ -107,6 +107,9 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         }
     }
     if request.resource.is_review() {
+        if named && request.subresource == Subresource::None {
+            return Err(Status::no_such_resource());
+        }
         let fits = verb == Verb::Create && named == (request.subresource == Subresource::Token);
         return if fits { Ok(verb) } else { Err(refused()) };
     }

@@ -27,6 +27,12 @@ impl From<&Text> for Label {
     }
 }
 
+/// How a file was read again: `success` or `failure`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Reload {
+    pub status: &'static str,
+}
+
 /// What a request is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Series {

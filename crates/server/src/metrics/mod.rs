@@ -19,7 +19,7 @@ use std::time::Duration;
 use admission::AdmissionMetrics;
 pub use labels::{
     AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
-    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, Label, QueueName,
+    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, Label, QueueName, Reload,
     RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated, Username, WatchList, WebhookCall,
     WebhookName, WebhookRejection,
 };
@@ -107,6 +107,8 @@ pub struct Metrics {
     pub authentication_attempts: Family<AttemptResult, Gauge<u64, AtomicU64>>,
     pub authorization_attempts: Family<AttemptResult, Counter>,
     pub authenticated_user_requests: Family<Username, Gauge<u64, AtomicU64>>,
+    pub authentication_config_controller_automatic_reloads: Family<Reload, Counter>,
+    pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub admission: AdmissionMetrics,
     pub flow: flow::FlowMetrics,
     queues: Queues,
@@ -147,6 +149,8 @@ impl Metrics {
             authentication_attempts: Family::default(),
             authorization_attempts: Family::default(),
             authenticated_user_requests: Family::default(),
+            authentication_config_controller_automatic_reloads: Family::default(),
+            authorization_config_controller_automatic_reloads: Family::default(),
             admission: AdmissionMetrics::default(),
             flow: flow::FlowMetrics::default(),
             queues: Queues::default(),
@@ -188,6 +192,11 @@ impl Metrics {
         all.register("tls_handshake_errors", "TLS handshakes that failed", self.tls_handshake_errors.clone());
         let help = "Seconds that certificates of clients had left";
         all.register("client_certificate_expiration_seconds", help, self.client_certificate_expiration_seconds.clone());
+        let help = "Times that the configuration file was read again";
+        let reloads = self.authentication_config_controller_automatic_reloads.clone();
+        all.register("authentication_config_controller_automatic_reloads", help, reloads);
+        let reloads = self.authorization_config_controller_automatic_reloads.clone();
+        all.register("authorization_config_controller_automatic_reloads", help, reloads);
         all.register("audit_event", "Events that were recorded", self.audit_event.clone());
         all.register("audit_level", "Requests by how much of them is recorded", self.audit_level.clone());
         all.register("audit_error", "Events that could not be kept", self.audit_error.clone());

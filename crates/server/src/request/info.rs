@@ -64,6 +64,19 @@ pub struct RequestInfo {
 }
 
 impl RequestInfo {
+    /// The method, and the path of a resource without the names in it: one text for all requests of a sort.
+    pub fn pattern(&self) -> String {
+        if !self.is_resource {
+            return self.method.to_string();
+        }
+        let (root, group) =
+            if self.group.is_empty() { ("api", String::new()) } else { ("apis", format!("/{}", self.group)) };
+        let namespace = if self.namespace.is_empty() { "" } else { "/namespaces/{:namespace}" };
+        let name = if self.name.is_empty() { "" } else { "/{:name}" };
+        let sub = if self.subresource.is_empty() { String::new() } else { format!("/{}", self.subresource) };
+        format!("{} /{root}{group}/{}{namespace}/{}{name}{sub}", self.method, self.version, self.resource)
+    }
+
     pub fn parse(method: &http::Method, raw_path: &str, raw_query: &str) -> RequestInfo {
         let path = percent_decode(raw_path).unwrap_or_else(|| raw_path.to_owned());
         let mut info = RequestInfo {

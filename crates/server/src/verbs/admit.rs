@@ -2,7 +2,7 @@
 
 use machinery::{Map, Status, Value};
 
-use super::{Context, Request, Subresource};
+use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
 
@@ -80,6 +80,7 @@ impl Write<'_> {
         if self.request.subresource == Subresource::Scale {
             return Ok(object);
         }
+        self.check_identity(&mut object)?;
         const MANAGED: [&str; 2] = ["metadata", "managedFields"];
         let before = given.and_then(|given| given.at(&MANAGED));
         if object.at(&MANAGED) != before
@@ -93,9 +94,41 @@ impl Write<'_> {
                 None => drop(object.remove_at(&MANAGED)),
             }
         }
-        super::write::normalise_applied(self.request, &mut object)?;
-        super::meta::dedup_owners(self.request, &mut object, true);
+        super::write::normalise_applied(self.request, &mut object).map_err(|status| {
+            if self.request.shipped().is_some() { Status::internal(status.message.clone()) } else { status }
+        })?;
+        meta::dedup_owners(self.request, &mut object, true);
         Ok(object)
+    }
+
+    /// What changes an object makes no other kind of it, and does not put it elsewhere.
+    fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
+        let request = self.request;
+        if request.shipped().is_some() {
+            let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            if kind != request.resource.kind || api_version != request.api_version() {
+                let snapshot = self.context.registry.snapshot();
+                let known = snapshot.values().any(|resource| {
+                    !resource.is_custom()
+                        && resource.group == group
+                        && resource.kind == kind
+                        && resource.version(version).is_some()
+                });
+                return Err(match known {
+                    true => {
+                        let package = request.resource.group.split('.').next().filter(|name| !name.is_empty());
+                        let (package, own) = (package.unwrap_or("core"), &request.resource.kind);
+                        let why = format!("converting ({version}.{kind}) to ({package}.{own}): unknown conversion");
+                        Status::untyped(500, why)
+                    }
+                    false => Status::internal(format!(
+                        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+                    )),
+                });
+            }
+        }
+        meta::place_in(object, request.namespace())
     }
 
     /// Refuses what may not be written; the object is valid otherwise.

@@ -19,7 +19,7 @@ use crate::resource::builtin::FLOW_GROUP;
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
 /// Namespaces that are there from the start.
-const NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// A request of the server itself, in the storage version, which nobody is asked about.
 pub fn server_request(

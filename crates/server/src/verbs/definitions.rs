@@ -95,9 +95,19 @@ pub async fn after_delete(context: &Context, request: &Request) {
     } else if third_party::is_registration(&request.resource) {
         let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
         settle_peers(context, &group, "").await;
-    } else if request.resource.terminating || request.resource.shipped().is_none() {
+    } else if request.resource.terminating
+        || request.resource.shipped().is_none()
+        || leaves_with_its_place(context, request)
+    {
         context.wake_deletions();
     }
+}
+
+/// Whether the namespace of a request is being deleted, and may have waited for what is gone now.
+fn leaves_with_its_place(context: &Context, request: &Request) -> bool {
+    let namespaces = context.registry.get("", "namespaces").filter(|_| request.resource.namespaced);
+    let place = namespaces.and_then(|namespaces| namespaces.collection.get(request.namespace()));
+    place.is_some_and(|place| place.meta.deleting)
 }
 
 /// Settles what the last server left unsettled: after a start. What is served has been settled.

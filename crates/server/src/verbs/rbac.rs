@@ -1,5 +1,6 @@
 //! Nobody gives away what they don't have: checks of writes of roles and bindings (api-machinery 23.4).
 
+use machinery::value::quote;
 use machinery::{Status, Value};
 
 use super::{Context, Request};
@@ -81,16 +82,31 @@ async fn check_binding(context: &Context, request: &Request, new: &Value) -> Res
     if !resource.is_empty() && context.authorizer.decide(&request.authorized.user, &bind).await.allowed() {
         return Ok(());
     }
-    if name.is_empty() {
-        // as from a read without a name
-        return Err(Status::bad_request("Name parameter required."));
-    }
+    check_reference(kind, namespace, name)?;
     let rules = context
         .authorizer
         .rbac()
         .rules_of_role(kind, namespace, name)
         .ok_or_else(|| request.resource.not_found(name))?;
     check_rules(context, request, new, &rules)
+}
+
+/// A role is looked for before the binding is validated, so that a reference that cannot be one fails in the words of a
+/// lookup.
+fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status> {
+    if !matches!(kind, "Role" | "ClusterRole") {
+        return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
+    }
+    if kind == "Role" && namespace.is_empty() {
+        return Err(Status::bad_request("Namespace parameter required."));
+    }
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    match machinery::names::path_segment(name).first() {
+        Some(why) => Err(Status::bad_request(format!("Name parameter invalid: {}: {why}", quote(name)))),
+        None => Ok(()),
+    }
 }
 
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
@@ -103,7 +119,7 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule
     let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
     lines.sort();
     lines.dedup();
-    let (name, groups) = (machinery::value::quote(&user.name), quoted(&user.groups));
+    let (name, groups) = (quote(&user.name), quoted(&user.groups));
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
@@ -123,6 +139,19 @@ mod tests {
     use machinery::json;
 
     use super::*;
+
+    #[test]
+    fn references_fail_as_lookups_do() {
+        let told = |kind: &str, namespace: &str, name: &str| {
+            let status = check_reference(kind, namespace, name).unwrap_err();
+            (status.code, status.message.clone())
+        };
+        assert_eq!(told("", "n", "r"), (500, "unsupported role reference kind: \"\"".to_owned()));
+        assert_eq!(told("Role", "", "r"), (400, "Namespace parameter required.".to_owned()));
+        assert_eq!(told("Role", "n", ""), (400, "Name parameter required.".to_owned()));
+        assert_eq!(told("ClusterRole", "", "a/b").1, "Name parameter invalid: \"a/b\": may not contain '/'");
+        assert!(check_reference("ClusterRole", "", "system:x").is_ok());
+    }
 
     #[test]
     fn collectable_changes_are_nobodys_business() {

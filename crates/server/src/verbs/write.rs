@@ -18,6 +18,7 @@ use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::{WriteOptions, parse_uint};
 use crate::resource::builtin::DEFINITION_GROUP;
+use crate::trace::{self, Kind};
 
 /// The object as it would be stored, and what is wrong with it.
 pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (Value, Vec<FieldError>) {
@@ -568,7 +569,10 @@ async fn store_or(
         None => stored.get("status").is_some() || !request.version.program().schema.has_default(&["status"]),
     };
     let clean = if as_stored && request.version.id == resource.storage_version().id { request.version.id } else { 0 };
-    match context.objects.put(&key, body, meta, current.map(|c| c.revision), clean).await {
+    let name = if current.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
+    let of_span = || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
+    let put = context.objects.put(&key, body, meta, current.map(|c| c.revision), clean);
+    match trace::span(name, Kind::Internal, of_span, put).await {
         Ok(revision) => {
             let found = resource.collection.get(&path).filter(|stored| stored.revision == revision);
             // somebody may have written again already: then this write is in the history

@@ -219,6 +219,9 @@ async fn send(
     if body.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");
     }
+    if let Some(trace) = task::trace() {
+        request = request.header(task::TRACE_HEADER, trace.header());
+    }
     if !endpoint.authorization.is_empty() {
         request = request.header(AUTHORIZATION, &endpoint.authorization);
     }
@@ -250,7 +253,22 @@ fn answer_of(answer: &Answer) -> Result<Value, String> {
 }
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
-    machinery::value::decode(body).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+    let told = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let kind = match machinery::value::decode(body) {
+        Ok(value @ (Value::Object(_) | Value::Null)) => return Ok(value),
+        Ok(Value::Array(_)) => "array",
+        Ok(Value::Bool(_)) => "bool",
+        Ok(Value::String(_)) => "string",
+        Ok(_) => "number",
+        // what is no JSON is read as YAML, where most texts are one
+        Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
+            Ok(Value::String(_)) => "string",
+            _ => return Err(told(error.to_string())),
+        },
+    };
+    Err(told(format!(
+        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )))
 }
 
 /// Refuses what is no success.

@@ -28,6 +28,7 @@ pub struct Outside {
 pub struct Remote {
     endpoint: Endpoint,
     address: Address,
+    timeout: Duration,
 }
 
 /// Why a call brought nothing: whether it is worth another try, and one line.
@@ -60,7 +61,12 @@ impl Remote {
             endpoint.authorization = format!("Bearer {}", outside.token);
         }
         let address = Address { host: endpoint.host.to_string(), port: endpoint.port };
-        Ok(Remote { endpoint, address })
+        Ok(Remote { endpoint, address, timeout: limits::REMOTE_TIMEOUT })
+    }
+
+    /// The same with another bound of a call.
+    pub fn with_timeout(self, timeout: Duration) -> Remote {
+        Remote { timeout, ..self }
     }
 
     /// The JSON at the URL. The error is one line.
@@ -90,9 +96,8 @@ impl Remote {
     }
 
     async fn call(&self, body: Option<Bytes>) -> Result<Bytes, Failed> {
-        let timeout: Duration = limits::REMOTE_TIMEOUT;
         let verb = if body.is_some() { "Post" } else { "Get" };
-        let answered = within(timeout, self.endpoint.exchange(&self.address, &self.endpoint.path, body)).await;
+        let answered = within(self.timeout, self.endpoint.exchange(&self.address, &self.endpoint.path, body)).await;
         let answer = answered
             .map_err(|why| Failed { passing: true, why: format!("{verb} \"{}\": {why}", self.endpoint.url) })?;
         match succeeded(&answer) {

@@ -29,7 +29,11 @@ impl Kind {
     }
 
     pub fn collection(&self) -> String {
-        format!("/apis/{}/v1/namespaces/{NAMESPACE}/{}", self.group, self.plural)
+        self.collection_in(NAMESPACE)
+    }
+
+    pub fn collection_in(&self, namespace: &str) -> String {
+        format!("/apis/{}/v1/namespaces/{namespace}/{}", self.group, self.plural)
     }
 
     pub fn item(&self, i: usize) -> String {
@@ -117,6 +121,27 @@ fn object_with(kind: &Kind, i: usize, description: &str) -> String {
         r#"{{"apiVersion":"{group}/v1","kind":"{}","metadata":{{"name":"{name}","labels":{{"app":"bench","shard":"s-{shard}"}}}},"spec":{spec}}}"#,
         kind.kind()
     )
+}
+
+/// A policy of five rules on a kind, one of which looks at every port.
+pub fn policy(kind: &Kind) -> String {
+    let rules = [
+        "object.spec.replicas <= 100",
+        "object.spec.image.startsWith('registry.example.com/')",
+        "object.spec.ports.all(p, p.port > 1024)",
+        "!has(object.spec.paused) || !object.spec.paused || request.userInfo.username == 'kubernetes-admin'",
+        "object.metadata.labels.exists(l, l == 'app') && size(object.metadata.name) < 60",
+    ];
+    let rules: Vec<String> = rules.map(|rule| format!(r#"{{"expression":"{rule}"}}"#)).into();
+    let (group, plural, rules) = (&kind.group, &kind.plural, rules.join(","));
+    format!(
+        r#"{{"metadata":{{"name":"guard"}},"spec":{{"matchConstraints":{{"resourceRules":[{{"apiGroups":["{group}"],"apiVersions":["v1"],"operations":["CREATE","UPDATE"],"resources":["{plural}"]}}]}},"validations":[{rules}]}}}}"#
+    )
+}
+
+/// What makes the policy refuse.
+pub fn policy_binding() -> &'static str {
+    r#"{"metadata":{"name":"guard"},"spec":{"policyName":"guard","validationActions":["Deny"]}}"#
 }
 
 /// A merge patch of a status.

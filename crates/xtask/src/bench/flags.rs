@@ -47,6 +47,12 @@ pub enum Measure {
     Delete,
     /// From the deletion of an owner to the end of its last dependent
     Collect,
+    /// From the deletion of a namespace to its end
+    Namespace,
+    /// What a ValidatingAdmissionPolicy adds to a create
+    Policy,
+    /// What RBAC with many bindings adds to a get
+    Rights,
     /// Definitions of 5,000 properties
     Big,
     /// Many large definitions
@@ -70,6 +76,7 @@ impl Measure {
                 | Measure::Schema
                 | Measure::Commits
                 | Measure::Commit
+                | Measure::Rights
         )
     }
 

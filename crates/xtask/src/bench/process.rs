@@ -1,5 +1,6 @@
 //! The server as a child process: started, looked at through /proc, and stopped whatever happens.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,6 +31,11 @@ pub struct Server {
 impl Launch {
     /// Starts the server on the data directory `name` and waits for its ready line.
     pub fn start(&self, name: &str) -> Result<Server, String> {
+        self.start_with(name, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(&self, name: &str, more: &[&OsStr]) -> Result<Server, String> {
         let data = self.directory.join(name);
         let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
             .map_err(|error| format!("cannot write the server's log: {error}"))?;
@@ -41,6 +47,7 @@ impl Launch {
                 Some(url) => ["--etcd-servers", url],
                 None => ["--storage", "embedded"],
             })
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)

@@ -25,6 +25,7 @@ pub struct Sizes {
     pub applies: usize,
     pub delete_objects: usize,
     pub dependents: usize,
+    pub bindings: usize,
     pub definitions: usize,
 }
 
@@ -58,6 +59,7 @@ impl Sizes {
             applies: 10_000,
             delete_objects: 7_800,
             dependents: 10_000,
+            bindings: 10_000,
             definitions: 500,
         }
     }
@@ -84,6 +86,7 @@ impl Sizes {
             applies: 300,
             delete_objects: 300,
             dependents: 300,
+            bindings: 300,
             definitions: 10,
         }
     }

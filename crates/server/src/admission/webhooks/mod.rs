@@ -21,6 +21,7 @@ use crate::clock;
 use crate::objects::{Event, EventKind, Key};
 use crate::resource::Version;
 use crate::resource::builtin::Scope;
+use crate::trace::{self, Kind};
 use crate::webhook::{Client, Endpoint};
 use review::ReviewVersion;
 
@@ -140,7 +141,20 @@ impl Hook {
             return Err(Failure::Calling(why.to_owned()));
         };
         let (uid, body) = review::request(review_version, attributes, version, shown);
-        let answer = client.post(&self.endpoint, self.timeout, body.to_json().into()).await;
+        let name = if self.mutating { "Call mutating webhook" } else { "Call validating webhook" };
+        let of_span = || {
+            trace::attributes([
+                ("configuration", &self.configuration),
+                ("webhook", &self.name),
+                ("resource", attributes.plural()),
+                ("subresource", attributes.subresource),
+                ("operation", attributes.operation.as_str()),
+                ("UID", &uid),
+            ])
+        };
+        let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
+        let answer = trace::span(name, Kind::Client, of_span, call).await;
+        let answer = answer.and_then(|answer| review::check_type(&answer).map(|()| answer));
         let answer = answer.map_err(|why| Failure::Calling(format!("failed to call webhook: {why}")))?;
         let response = review::verified(&answer, review_version, &uid, self.mutating)
             .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
@@ -149,7 +163,7 @@ impl Hook {
         if let Some(refusal) = response.refusal(&self.name) {
             return Err(Failure::Refused(refusal));
         }
-        response.patched(&self.name, &shown.object).map_err(Failure::Refused)
+        response.patched(&self.name, &shown.object)
     }
 
     /// What a failure means for the write; `place` is where the call stands, for the record.

@@ -2,8 +2,9 @@
 
 use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
+use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::Shown;
+use super::{Failure, Shown};
 use crate::admission::Attributes;
 use crate::clock;
 use crate::resource::Version;
@@ -59,6 +60,45 @@ pub struct Response<'a> {
     patch_type: String,
 }
 
+static RESPONSE: Struct = Struct {
+    name: "AdmissionResponse",
+    fields: &[
+        always("allowed", Shape::Bool),
+        non_empty("auditAnnotations", Shape::Map("map[string]string", &TEXT)),
+        given("patch", Shape::Bytes),
+        given("patchType", Shape::Text("v1.PatchType")),
+        given("status", Shape::Any),
+        always("uid", Shape::Text("types.UID")),
+        non_empty("warnings", texts()),
+    ],
+};
+
+static REVIEW: Struct = Struct {
+    name: "AdmissionReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("request", Shape::Any),
+        given("response", Shape::Struct(&RESPONSE)),
+    ],
+};
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// Refuses what cannot be read as a review of a known version, as the reference's client does.
+pub fn check_type(answer: &Value) -> Result<(), String> {
+    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
+    if !known || !matches!(kind, "" | "AdmissionReview") {
+        let place = "in scheme \"pkg/runtime/scheme.go:111\"";
+        return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
+    }
+    schema::shape::read(answer, &REVIEW).error.map_or(Ok(()), Err)
+}
+
 /// The response of an answer. The error is what is wrong with it.
 pub fn verified<'a>(
     answer: &'a Value,
@@ -68,12 +108,7 @@ pub fn verified<'a>(
 ) -> Result<Response<'a>, String> {
     let response = answer.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("webhook response was absent")?;
-    let patch = response.str_at(&["patch"]);
-    let decode = |text: &str| {
-        use base64::Engine as _;
-        base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| format!("illegal base64 data: {error}"))
-    };
-    let patch = decode(patch)?;
+    let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
     let patch_type = response.str_at(&["patchType"]);
     if version == ReviewVersion::V1beta1 {
         let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
@@ -96,6 +131,19 @@ pub fn verified<'a>(
         _ => return Ok(Response { response, patch, patch_type: patch_type.to_owned() }),
     };
     Err(wrong.to_owned())
+}
+
+/// What Go says of a document whose type is looked for and that has none.
+fn no_object(value: &Value) -> String {
+    let kind = match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        _ => "number",
+    };
+    format!(
+        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
 }
 
 impl Response<'_> {
@@ -129,26 +177,33 @@ impl Response<'_> {
     }
 
     /// The object with the patch applied; none if there is nothing to do.
-    pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Status> {
+    pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Failure> {
         if self.patch.is_empty() {
             return Ok(None);
         }
-        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored);
-        let patch = patch.map_err(|status| Status::internal(status.message.clone()))?;
+        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|status| {
+            Failure::Calling(format!("received undecodable patch in webhook response: {}", status.message))
+        })?;
         if patch.operations.is_empty() {
             return Ok(None);
         }
         if object.is_null() {
-            return Err(Status::internal(format!(
-                "admission webhook \"{webhook}\" attempted to modify the object, which is not supported for this operation"
-            )));
+            let why = "attempted to modify the object, which is not supported for this operation";
+            return Err(Failure::Refused(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
         }
         if self.patch_type != "JSONPatch" {
             let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
-            return Err(Status::internal(why));
+            return Err(Failure::Refused(Status::internal(why)));
         }
-        let applied = json_patch::apply(object.clone(), &patch);
-        applied.map(Some).map_err(|_| Status::internal(format!("the patch of webhook \"{webhook}\" does not apply")))
+        let applied = json_patch::apply_or_tell(object.clone(), &patch);
+        let applied = applied.map_err(|why| Failure::Refused(Status::internal(why)))?;
+        match applied {
+            Value::Object(_) => Ok(Some(applied)),
+            _ => Err(Failure::Refused(Status::internal(format!(
+                "couldn't get version/kind; json parse error: {}",
+                no_object(&applied)
+            )))),
+        }
     }
 }
 

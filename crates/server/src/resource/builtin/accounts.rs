@@ -27,7 +27,7 @@ pub const SERVICE_ACCOUNT: Shipped = Shipped {
     returns_deleted: true,
     form: Form::Typed(&SHAPE),
     prepare,
-    columns: &[columns::SECRETS, columns::AGE],
+    columns: &[columns::AGE],
     ..BASE
 };
 

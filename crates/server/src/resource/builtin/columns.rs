@@ -91,10 +91,6 @@ pub const TYPE: ShippedColumn = column(
     |object, _| Value::from(object.str_at(&["type"])),
 );
 
-pub const SECRETS: ShippedColumn = column("Secrets", SECRETS_DESCRIPTION, |object, _| count(len(object, &["secrets"])));
-
-const SECRETS_DESCRIPTION: &str = "Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are allowed to use. Pods are only limited to this list if this service account has a \"kubernetes.io/enforce-mountable-secrets\" annotation set to \"true\". The \"kubernetes.io/enforce-mountable-secrets\" annotation is deprecated since v1.32. Prefer separate namespaces to isolate access to mounted secrets. This field should not be used to find auto-generated service account token secrets for use outside of pods. Instead, tokens can be requested directly using the TokenRequest API, or service account token secrets can be manually created. More info: https://kubernetes.io/docs/concepts/configuration/secret";
-
 pub const HOLDER: ShippedColumn = column(
     "Holder",
     "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
@@ -104,41 +100,25 @@ pub const HOLDER: ShippedColumn = column(
 pub const ROLE: ShippedColumn = column(
     "Role",
     "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
-    |object, _| role(object),
+    |object, _| {
+        let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
+        Value::from(format!("{}/{}", part("kind"), part("name")))
+    },
 );
-pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| users(object));
-pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| groups(object));
+
+pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn {
+    description: "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
+    ..ROLE
+};
+
+pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
+pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
 pub const ACCOUNTS: ShippedColumn =
-    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| accounts(object));
-
-/// The same of the whole cluster.
-pub const CLUSTER_ROLE: ShippedColumn = column(
-    "Role",
-    "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
-    |object, _| role(object),
-);
-pub const CLUSTER_USERS: ShippedColumn = wide("Users", "Users in the clusterRoleBinding", |object, _| users(object));
-pub const CLUSTER_GROUPS: ShippedColumn =
-    wide("Groups", "Groups in the clusterRoleBinding", |object, _| groups(object));
+    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
+pub const CLUSTER_USERS: ShippedColumn = ShippedColumn { description: "Users in the clusterRoleBinding", ..USERS };
+pub const CLUSTER_GROUPS: ShippedColumn = ShippedColumn { description: "Groups in the clusterRoleBinding", ..GROUPS };
 pub const CLUSTER_ACCOUNTS: ShippedColumn =
-    wide("ServiceAccounts", "ServiceAccounts in the clusterRoleBinding", |object, _| accounts(object));
-
-fn role(binding: &Value) -> Value {
-    let part = |name: &str| binding.str_at(&["roleRef", name]).to_owned();
-    Value::from(format!("{}/{}", part("kind"), part("name")))
-}
-
-fn users(binding: &Value) -> Value {
-    subjects(binding, "User")
-}
-
-fn groups(binding: &Value) -> Value {
-    subjects(binding, "Group")
-}
-
-fn accounts(binding: &Value) -> Value {
-    subjects(binding, "ServiceAccount")
-}
+    ShippedColumn { description: "ServiceAccounts in the clusterRoleBinding", ..ACCOUNTS };
 
 /// The subjects of a kind, those in namespaces with them.
 fn subjects(binding: &Value, kind: &str) -> Value {
@@ -183,7 +163,7 @@ pub const POLICY_NAME: ShippedColumn = column(
 );
 
 pub const PARAM_REF: ShippedColumn =
-    column("ParamRef", "ParamRef indicates the param resource which sets the configration param", |object, _| {
+    column("ParamRef", "ParamRef indicates the param resource which sets the configuration param", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
         Value::from(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") })
@@ -295,7 +275,7 @@ fn of_limited(level: &Value, path: &[&str]) -> Value {
     match level.at(&["spec", "limited"]) {
         None => Value::from("<none>"),
         Some(limited) => match limited.at(path).and_then(Value::as_int) {
-            Some(number) => Value::from(number.to_string()),
+            Some(number) => Value::Int(number),
             None => Value::from("<none>"),
         },
     }
@@ -303,11 +283,11 @@ fn of_limited(level: &Value, path: &[&str]) -> Value {
 
 pub const PRIORITY_LEVEL: ShippedColumn = column(
     "PriorityLevel",
-    "`priorityLevelConfiguration` should reference a PriorityLevelConfiguration in the cluster. If the reference cannot be resolved, the FlowSchema will be ignored and marked as invalid in its status. Required.",
+    "`name` is the name of the priority level configuration being referenced Required.",
     |object, _| Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"])),
 );
 
-pub const MATCHING_PRECEDENCE: ShippedColumn = number(
+pub const MATCHING_PRECEDENCE: ShippedColumn = column(
     "MatchingPrecedence",
     "`matchingPrecedence` is used to choose among the FlowSchemas that match a given request. The chosen FlowSchema is among those with the numerically lowest (which we take to be logically highest) MatchingPrecedence.  Each MatchingPrecedence value must be ranged in [1,10000]. Note that if the precedence is not specified, it will be set to 1000 as default.",
     |object, _| object.at(&["spec", "matchingPrecedence"]).cloned().unwrap_or_default(),
@@ -337,23 +317,126 @@ pub const LEVEL_TYPE: ShippedColumn = column(
 
 pub const CONCURRENCY_SHARES: ShippedColumn = column(
     "NominalConcurrencyShares",
-    "`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level.",
+    "`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level. This is the number of execution seats available at this priority level. This is used both for requests dispatched from this priority level as well as requests dispatched from other priority levels borrowing seats from this level. The server's concurrency limit (ServerCL) is divided among the Limited priority levels in proportion to their NCS values:\n\nNominalCL(i)  = ceil( ServerCL * NCS(i) / sum_ncs ) sum_ncs = sum[priority level k] NCS(k)\n\nBigger numbers mean a larger nominal concurrency limit, at the expense of every other priority level.\n\nIf not specified, this field defaults to a value of 30.\n\nSetting this field to zero supports the construction of a \"jail\" for this priority level that is used to hold some request(s)",
     |object, _| of_limited(object, &["nominalConcurrencyShares"]),
 );
 
-pub const QUEUES: ShippedColumn =
-    column("Queues", "`queues` is the number of queues for this priority level.", |object, _| {
-        of_limited(object, &["limitResponse", "queuing", "queues"])
-    });
+pub const QUEUES: ShippedColumn = column(
+    "Queues",
+    "`queues` is the number of queues for this priority level. The queues exist independently at each apiserver. The value must be positive.  Setting it to 1 effectively precludes shufflesharding and thus makes the distinguisher method of associated flow schemas irrelevant.  This field has a default value of 64.",
+    |object, _| of_limited(object, &["limitResponse", "queuing", "queues"]),
+);
 
 pub const HAND_SIZE: ShippedColumn = column(
     "HandSize",
-    "`handSize` is a small positive number that configures the shuffle sharding of requests into queues.",
+    "`handSize` is a small positive number that configures the shuffle sharding of requests into queues.  When enqueuing a request at this priority level the request's flow identifier (a string pair) is hashed and the hash value is used to shuffle the list of queues and deal a hand of the size specified here.  The request is put into one of the shortest queues in that hand. `handSize` must be no larger than `queues`, and should be significantly smaller (so that a few heavy flows do not saturate most of the queues).  See the user-facing documentation for more extensive guidance on setting this field.  This field has a default value of 8.",
     |object, _| of_limited(object, &["limitResponse", "queuing", "handSize"]),
 );
 
 pub const QUEUE_LENGTH: ShippedColumn = column(
     "QueueLengthLimit",
-    "`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority level at a time; excess requests are rejected.",
+    "`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority level at a time; excess requests are rejected.  This value must be positive.  If not specified, it will be defaulted to 50.",
     |object, _| of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"]),
 );
+
+/// The columns of services.
+pub const SERVICE: &[ShippedColumn] = &[
+    column("Type", SERVICE_TYPE_DESCRIPTION, |service, _| Value::from(service.str_at(&["spec", "type"]))),
+    column("Cluster-IP", CLUSTER_IP_DESCRIPTION, |service, _| {
+        let addresses = texts(service, &["spec", "clusterIPs"]);
+        Value::from(addresses.first().copied().unwrap_or("<none>"))
+    }),
+    column("External-IP", EXTERNAL_IP_DESCRIPTION, |service, _| Value::from(external_address(service))),
+    column("Port(s)", PORTS_DESCRIPTION, |service, _| Value::from(ports(service))),
+    AGE,
+    wide("Selector", SELECTOR_DESCRIPTION, |service, _| {
+        let selector = service.at(&["spec", "selector"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let terms: Vec<String> =
+            selector.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+        Value::from(if terms.is_empty() { "<none>".to_owned() } else { terms.join(",") })
+    }),
+];
+
+const SERVICE_TYPE_DESCRIPTION: &str = "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a cluster-internal IP address for load-balancing to endpoints. Endpoints are determined by the selector or if that is not specified, by manual construction of an Endpoints object or EndpointSlice objects. If clusterIP is \"None\", no virtual IP is allocated and the endpoints are published as a set of endpoints rather than a virtual IP. \"NodePort\" builds on ClusterIP and allocates a port on every node which routes to the same endpoints as the clusterIP. \"LoadBalancer\" builds on NodePort and creates an external load-balancer (if supported in the current cloud) which routes to the same endpoints as the clusterIP. \"ExternalName\" aliases this service to the specified externalName. Several other fields do not apply to ExternalName services. More info: https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types";
+const CLUSTER_IP_DESCRIPTION: &str = "clusterIP is the IP address of the service and is usually assigned randomly. If an address is specified manually, is in-range (as per system configuration), and is not in use, it will be allocated to the service; otherwise creation of the service will fail. This field may not be changed through updates unless the type field is also being changed to ExternalName (which requires this field to be blank) or the type field is being changed from ExternalName (in which case this field may optionally be specified, as describe above).  Valid values are \"None\", empty string (\"\"), or a valid IP address. Setting this to \"None\" makes a \"headless service\" (no virtual IP), which is useful when direct endpoint connections are preferred and proxying is not required.  Only applies to types ClusterIP, NodePort, and LoadBalancer. If this field is specified when creating a Service of type ExternalName, creation will fail. This field will be wiped when updating a Service to type ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies";
+const EXTERNAL_IP_DESCRIPTION: &str = "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.  These IPs are not managed by Kubernetes.  The user is responsible for ensuring that traffic arrives at a node with this IP.  A common example is external load-balancers that are not part of the Kubernetes system.";
+const PORTS_DESCRIPTION: &str = "The list of ports that are exposed by this service. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies";
+const SELECTOR_DESCRIPTION: &str = "Route service traffic to pods with label keys and values matching this selector. If empty or not present, the service is assumed to have an external process managing its endpoints, which Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored if type is ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/";
+
+fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
+    let list = object.at(path).and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).collect()
+}
+
+/// Where a service is reached from outside.
+fn external_address(service: &Value) -> String {
+    let outside = texts(service, &["spec", "externalIPs"]);
+    let or =
+        |addresses: Vec<&str>, other: &str| if addresses.is_empty() { other.to_owned() } else { addresses.join(",") };
+    match service.str_at(&["spec", "type"]) {
+        "ClusterIP" | "NodePort" => or(outside, "<none>"),
+        "LoadBalancer" => {
+            let ingress =
+                service.at(&["status", "loadBalancer", "ingress"]).and_then(Value::as_array).unwrap_or_default();
+            let given = |ingress: &'_ Value| match ingress.str_at(&["ip"]) {
+                "" => ingress.str_at(&["hostname"]).to_owned(),
+                ip => ip.to_owned(),
+            };
+            let balanced: Vec<String> = ingress.iter().map(given).filter(|address| !address.is_empty()).collect();
+            or(balanced.iter().map(String::as_str).chain(outside).collect(), "<pending>")
+        }
+        "ExternalName" => service.str_at(&["spec", "externalName"]).to_owned(),
+        _ => "<unknown>".to_owned(),
+    }
+}
+
+fn ports(service: &Value) -> String {
+    let list = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
+    let shown =
+        list.iter().map(|port| match (number(port, "port"), number(port, "nodePort"), port.str_at(&["protocol"])) {
+            (inside, 0, protocol) => format!("{inside}/{protocol}"),
+            (inside, outside, protocol) => format!("{inside}:{outside}/{protocol}"),
+        });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "<none>".to_owned() } else { shown.join(",") }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn services_are_shown_by_their_addresses() {
+        let cells = |spec: Value, status: Value| -> Vec<Value> {
+            let service = json!({"spec": spec, "status": status});
+            SERVICE.iter().filter(|column| column.name != "Age").map(|column| (column.cell)(&service, 0)).collect()
+        };
+        let balanced = json!({"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "h"}]}});
+        let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 443, "nodePort": 30443, "protocol": "TCP"}]);
+        let cases = [
+            (json!({"type": "ClusterIP"}), Value::Null, ["ClusterIP", "<none>", "<none>", "<none>", "<none>"]),
+            (
+                json!({"type": "NodePort", "clusterIPs": ["10.0.0.1"], "ports": ports, "selector": {"a": "b", "c": "d"}}),
+                Value::Null,
+                ["NodePort", "10.0.0.1", "<none>", "80/TCP,443:30443/TCP", "a=b,c=d"],
+            ),
+            (json!({"type": "LoadBalancer"}), Value::Null, ["LoadBalancer", "<none>", "<pending>", "<none>", "<none>"]),
+            (
+                json!({"type": "LoadBalancer", "externalIPs": ["9.9.9.9"]}),
+                balanced,
+                ["LoadBalancer", "<none>", "1.2.3.4,h,9.9.9.9", "<none>", "<none>"],
+            ),
+            (
+                json!({"type": "ExternalName", "externalName": "x.io"}),
+                Value::Null,
+                ["ExternalName", "<none>", "x.io", "<none>", "<none>"],
+            ),
+        ];
+        for (spec, status, wanted) in cases {
+            assert_eq!(cells(spec, status), wanted.map(Value::from));
+        }
+    }
+}

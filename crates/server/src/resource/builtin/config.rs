@@ -98,7 +98,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         }
     }
     if size > DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::root(), DATA_BYTES_MAX));
+        errors.push(FieldError::too_long(&FieldPath::new("[]"), DATA_BYTES_MAX));
     }
     errors
 }

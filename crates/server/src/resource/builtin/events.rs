@@ -257,7 +257,7 @@ fn create_errors(event: &Value) -> Vec<FieldError> {
 
 /// Only metadata and series may change.
 fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
-    const KEPT: [&str; 13] = [
+    const KEPT: [&str; 14] = [
         "involvedObject",
         "reason",
         "message",
@@ -265,6 +265,8 @@ fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
         "firstTimestamp",
         "lastTimestamp",
         "count",
+        // upstream looks at the reason twice
+        "reason",
         "type",
         "eventTime",
         "action",

@@ -100,6 +100,29 @@ pub fn user_info_type() -> Type {
     object("kubernetes.UserInfo", and(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]))
 }
 
+/// The type of the spec of a SubjectAccessReview.
+pub fn access_review_type() -> Type {
+    let list = Type::list(Type::String);
+    let requirement =
+        object("kubernetes.SelectorRequirement", and(texts(&["key", "operator"]), &[("values", list.clone())]));
+    let selector = |name| {
+        let requirements = Type::list(requirement.clone());
+        object(name, and(texts(&["rawSelector"]), &[("requirements", requirements)]))
+    };
+    let plain = texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"]);
+    let selectors = [
+        ("fieldSelector", selector("kubernetes.FieldSelectorAttributes")),
+        ("labelSelector", selector("kubernetes.LabelSelectorAttributes")),
+    ];
+    let typed = [
+        ("resourceAttributes", object("kubernetes.ResourceAttributes", and(plain, &selectors))),
+        ("nonResourceAttributes", object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]))),
+        ("groups", list.clone()),
+        ("extra", Type::map(Type::String, list)),
+    ];
+    object("kubernetes.SubjectAccessReviewSpec", and(texts(&["user", "uid"]), &typed))
+}
+
 fn request_type() -> Type {
     let kind = object("kubernetes.GroupVersionKind", texts(&["group", "version", "kind"]));
     let resource = object("kubernetes.GroupVersionResource", texts(&["group", "version", "resource"]));

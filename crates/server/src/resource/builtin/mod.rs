@@ -23,7 +23,7 @@ mod third_party;
 mod webhooks;
 
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
-pub use expressions::{MINOR, Scope, user_info_type};
+pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
 pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
@@ -271,7 +271,12 @@ const BASE: Shipped = Shipped {
 
 static REVIEW: Struct = Struct {
     name: "SelfSubjectReview",
-    fields: &[non_empty("apiVersion", TEXT), non_empty("kind", TEXT), given("metadata", Shape::Struct(&OBJECT_META))],
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("status", Shape::Struct(&reviews::SELF_STATUS)),
+    ],
 };
 
 const SELF_SUBJECT_REVIEW: Shipped = Shipped {

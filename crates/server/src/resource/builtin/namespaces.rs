@@ -95,6 +95,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => {
+            // the name may have been generated
+            default(object);
             object.set_at(&["status"], [("phase", Value::from("Active"))].into());
             let mut finalizers: Vec<Value> =
                 object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();

@@ -67,7 +67,8 @@ static POLICY_SPEC: Struct = Struct {
         given("matchConstraints", Shape::Struct(&MATCH_RESOURCES)).merged(Merge::Atomic),
         given("paramKind", Shape::Struct(&PARAM_KIND)).merged(Merge::Atomic),
         non_empty("validations", Shape::List("[]v1.Validation", &Shape::Struct(&VALIDATION))),
-        non_empty("variables", Shape::List("[]v1.Variable", &Shape::Struct(&VARIABLE))).merged(Merge::Patched("name")),
+        non_empty("variables", Shape::List("[]v1.Variable", &Shape::Struct(&VARIABLE)))
+            .merged(Merge::PatchedWhole("name")),
     ],
 };
 

@@ -134,13 +134,16 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
         let path = FieldPath::new(part).child(name).key(resource);
         let messages = names::qualified_name(resource);
         let qualified = resource.contains('/');
-        if messages.is_empty() && !qualified && !is_standard(resource) {
-            let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
-            invalid_each(&path, resource, why.map(str::to_owned).to_vec(), errors);
-        }
+        let named = messages.is_empty();
         invalid_each(&path, resource, messages, errors);
+        if !qualified && !is_standard(resource) {
+            let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
+            // storage is a resource, only not one for quotas
+            let why = why[usize::from(!named || resource == "storage")..].iter().map(|why| (*why).to_owned()).collect();
+            invalid_each(&path, resource, why, errors);
+        }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
-        let whole = COUNTED.contains(&resource) || (qualified && !resource.contains("kubernetes.io/"));
+        let whole = COUNTED.contains(&resource) || (named && qualified && !resource.contains("kubernetes.io/"));
         if quantity.is_negative() {
             invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
         }
@@ -210,7 +213,7 @@ fn invalid_selector(path: &FieldPath, selector: &Value, why: &str) -> FieldError
 }
 
 fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>) {
-    const ONLY_EXISTS: &str = "must be 'Exist' only operator when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+    const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
     let path = FieldPath::new("spec.scopeSelector.matchExpressions");
     let invalid = |why: &str| invalid_selector(&path, selector, why);
     for requirement in list(selector, "matchExpressions") {

@@ -127,6 +127,9 @@ static USER: Struct = Struct {
     ],
 };
 
+pub static SELF_STATUS: Struct =
+    Struct { name: "SelfSubjectReviewStatus", fields: &[non_empty("userInfo", Shape::Struct(&USER))] };
+
 static TOKEN_STATUS: Struct = Struct {
     name: "TokenReviewStatus",
     fields: &[
@@ -347,6 +350,10 @@ fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldE
 /// Operators that the server doesn't know are let through: newer clients may know more.
 fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let none = list(requirement, "values").is_empty();
+    let key = text(requirement, "key");
+    if !of_label && key.is_empty() {
+        errors.push(FieldError::required(&path.child("key"), "must be specified"));
+    }
     match text(requirement, "operator") {
         "In" | "NotIn" if none => {
             let why = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -358,11 +365,7 @@ fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, err
         }
         _ => {}
     }
-    let key = text(requirement, "key");
     if !of_label {
-        if key.is_empty() {
-            errors.push(FieldError::required(&path.child("key"), "must be specified"));
-        }
         return;
     }
     super::checks::invalid_each(&path.child("key"), key, names::qualified_name(key), errors);

@@ -115,9 +115,19 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
         Needs::Json(key) => match bytes(secret, key) {
             None => vec![required(key)],
             Some(bytes) => {
-                let error = machinery::value::decode(&bytes).err();
+                let kind = |kind: &str| {
+                    Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+                };
+                let read = match machinery::value::decode(&bytes) {
+                    Ok(Value::Object(_) | Value::Null) => Ok(()),
+                    Ok(Value::Array(_)) => kind("array"),
+                    Ok(Value::String(_)) => kind("string"),
+                    Ok(Value::Bool(_)) => kind("bool"),
+                    Ok(_) => kind("number"),
+                    Err(error) => Err(error.to_string()),
+                };
                 let hidden = Value::from("<secret contents redacted>");
-                error.map(|error| FieldError::invalid(&path(key), &hidden, error.to_string())).into_iter().collect()
+                read.err().map(|why| FieldError::invalid(&path(key), &hidden, why)).into_iter().collect()
             }
         },
         Needs::Annotation(name) if secret.str_at(&["metadata", "annotations", name]).is_empty() => {

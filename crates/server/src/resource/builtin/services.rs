@@ -6,7 +6,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{items, text};
 use super::config::TEXT_MAP;
-use super::{BASE, Form, NameRule, Shipped};
+use super::{BASE, Form, NameRule, Shipped, columns};
 
 static PORT: Struct = Struct {
     name: "ServicePort",
@@ -66,6 +66,7 @@ pub const SERVICE: Shipped = Shipped {
     status: true,
     name_rule: NameRule::Label,
     returns_deleted: true,
+    columns: columns::SERVICE,
     form: Form::Typed(&SHAPE),
     default,
     prepare,

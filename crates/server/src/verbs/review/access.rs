@@ -3,9 +3,9 @@
 use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Value};
 
-use crate::authorization::Attributes;
+use crate::authorization::{Attributes, Selection};
 use crate::request::{User, WriteOptions};
-use crate::verbs::{Context, Request, meta};
+use crate::verbs::{Context, Request};
 
 /// The review with its answer.
 pub async fn answer(
@@ -14,9 +14,6 @@ pub async fn answer(
     mut object: Value,
     options: &WriteOptions,
 ) -> Result<Value, Status> {
-    if request.resource.namespaced {
-        meta::place_in(&mut object, request.namespace())?;
-    }
     request.track_update(None, &mut object, &request.manager(&options.field_manager));
     let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
     if !errors.is_empty() {
@@ -31,8 +28,9 @@ pub async fn answer(
     if decision.is_final_refusal() {
         status.set_at(&["denied"], Value::Bool(true));
     }
-    let ignored = ignored_selectors(&object).join("; ");
-    for (key, text) in [("evaluationError", ignored), ("reason", decision.reason())] {
+    let mut failures = ignored_selectors(&object);
+    failures.splice(0..0, decision.error());
+    for (key, text) in [("evaluationError", failures.join("; ")), ("reason", decision.reason())] {
         if !text.is_empty() {
             status.set_at(&[key], Value::from(text));
         }
@@ -53,12 +51,22 @@ fn attributes(spec: &Value) -> Attributes<'_> {
             namespace: asked.str_at(&["namespace"]),
             name: asked.str_at(&["name"]),
             path: "",
+            fields: selection(asked, "fieldSelector"),
+            labels: selection(asked, "labelSelector"),
         };
     }
     Attributes {
         verb: spec.str_at(&["nonResourceAttributes", "verb"]),
         path: spec.str_at(&["nonResourceAttributes", "path"]),
         ..Attributes::default()
+    }
+}
+
+fn selection<'a>(asked: &'a Value, name: &str) -> Selection<'a> {
+    match (asked.str_at(&[name, "rawSelector"]), asked.at(&[name, "requirements"])) {
+        ("", Some(requirements)) => Selection::Requirements(requirements),
+        ("", None) => Selection::All,
+        (text, _) => Selection::Text(text),
     }
 }
 

@@ -7,14 +7,15 @@ mod tokens;
 use machinery::{Status, Value};
 
 use super::body::Document;
-use super::{Context, Outcome, Request, Shown};
+use super::{Context, Outcome, Request, Shown, meta};
 use crate::clock;
 use crate::request::WriteOptions;
 
 /// Answers a POST of a review.
 pub async fn answer(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
-    let object = request.decode_object(document, options.field_validation)?;
+    let mut object = request.decode_object(document, options.field_validation)?;
+    meta::place_in(&mut object, request.namespace())?;
     let answered = match request.resource.kind.as_str() {
         "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             access::answer(context, request, object, &options).await?

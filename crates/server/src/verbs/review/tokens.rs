@@ -7,7 +7,7 @@ use crate::authentication::Bound;
 use crate::clock;
 use crate::objects::Stored;
 use crate::request::WriteOptions;
-use crate::verbs::{Context, Request, meta};
+use crate::verbs::{Context, Request};
 
 fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
     let list = object.at(path).and_then(Value::as_array).unwrap_or_default();
@@ -47,7 +47,6 @@ pub async fn issue(
     mut object: Value,
     options: &WriteOptions,
 ) -> Result<Value, Status> {
-    meta::place_in(&mut object, request.namespace())?;
     request.track_update(None, &mut object, &request.manager(&options.field_manager));
     let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
     let given = object.str_at(&["metadata", "name"]);
@@ -76,6 +75,9 @@ pub async fn issue(
     let now = clock::now_seconds();
     let token = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await.map_err(Status::internal)?;
     object.set_at(&["metadata", "name"], Value::from(name));
+    if object.str_at(&["metadata", "uid"]).is_empty() {
+        object.set_at(&["metadata", "uid"], Value::from(&account.meta.uid));
+    }
     object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
     object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
     object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
@@ -104,7 +106,12 @@ fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<
     };
     let (kind, name, wanted) = (reference.str_at(&["kind"]), reference.str_at(&["name"]), reference.str_at(&["uid"]));
     let api_version = reference.str_at(&["apiVersion"]);
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = match api_version.matches('/').count() {
+        0 => ("", api_version),
+        1 => api_version.split_once('/').unwrap_or_default(),
+        // what does not parse is of the core group
+        _ => ("", ""),
+    };
     let plural = match (group, kind) {
         ("", "Secret") => "secrets",
         ("", "Pod") => "pods",

@@ -3,6 +3,7 @@
 mod collect;
 mod commits;
 mod definitions;
+mod gates;
 mod ownership;
 mod reads;
 mod schemas;
@@ -25,6 +26,7 @@ pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes
         Measure::Restart => starts::restart(launch, http2, sizes).await,
         Measure::RestartCrds => starts::restart_definitions(launch, http2, sizes).await,
         Measure::Idle => starts::idle(launch).await,
+        Measure::Rights => gates::rights(launch, http2, sizes).await,
         Measure::Schema => schemas::walk(sizes),
         Measure::Ownership => ownership::reapply(sizes),
         Measure::Commits => commits::many(launch, sizes).await,
@@ -49,6 +51,8 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Reapply => writes::reapply(subject, sizes).await,
         Measure::Delete => writes::delete(subject, sizes).await,
         Measure::Collect => collect::collect(subject, sizes).await,
+        Measure::Namespace => collect::namespace(subject, sizes).await,
+        Measure::Policy => gates::policy(subject, sizes).await,
         Measure::Big => definitions::big(subject, sizes).await,
         Measure::Crds => definitions::many(subject, sizes).await,
         Measure::Spread => definitions::spread(subject, sizes).await,

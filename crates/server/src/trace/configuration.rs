@@ -1,0 +1,107 @@
+//! TracingConfiguration (`apiserver.config.k8s.io`, KEP-647): where spans go, and of how many requests.
+
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+
+const PER_MILLION_MAX: i64 = 1_000_000;
+/// Where a collector listens unless something else is said.
+const ENDPOINT: &str = "localhost:4317";
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// `host:port` of a collector that speaks OTLP over gRPC, without TLS.
+    pub endpoint: String,
+    /// Of so many of a million requests, beside those of traces that are sampled already.
+    pub per_million: u32,
+}
+
+impl Configuration {
+    /// Reads a decoded TracingConfiguration. The error is one line.
+    pub fn parse(value: &Value) -> Result<Configuration, String> {
+        let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
+        let known = version.strip_prefix("apiserver.config.k8s.io/");
+        if !known.is_some_and(|v| matches!(v, "v1" | "v1beta1" | "v1alpha1")) || kind != "TracingConfiguration" {
+            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+        }
+        let mut errors = vec![];
+        let keys = value.as_object().into_iter().flat_map(machinery::Map::keys);
+        for key in
+            keys.filter(|key| !matches!(key.as_str(), "apiVersion" | "kind" | "endpoint" | "samplingRatePerMillion"))
+        {
+            errors.push(FieldError::forbidden(&FieldPath::new(key.as_str()), "unknown field"));
+        }
+        let rate = value.get("samplingRatePerMillion").cloned().unwrap_or(Value::Int(0));
+        let number = rate.as_int().unwrap_or(-1);
+        let why = match number {
+            ..0 => Some("sampling rate must be positive"),
+            0..=PER_MILLION_MAX => None,
+            _ => Some("sampling rate per million must be less than or equal to one million"),
+        };
+        errors.extend(why.map(|why| FieldError::invalid(&FieldPath::new("samplingRatePerMillion"), &rate, why)));
+        let given = value.str_at(&["endpoint"]);
+        let endpoint = match given.split_once("//") {
+            None => given,
+            Some(("dns:", rest)) => rest.trim_start_matches('/'),
+            Some((scheme, _)) => {
+                let scheme = scheme.trim_end_matches(':');
+                let why = format!(
+                    "unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md"
+                );
+                errors.push(FieldError::invalid(&FieldPath::new("endpoint"), &Value::from(given), why));
+                given
+            }
+        };
+        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        if !told.is_empty() {
+            return Err(machinery::status::aggregate(&told));
+        }
+        let endpoint = if endpoint.is_empty() { ENDPOINT } else { endpoint }.to_owned();
+        Ok(Configuration { endpoint, per_million: u32::try_from(number).unwrap_or_default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn read(members: &[(&str, Value)]) -> Result<Configuration, String> {
+        let mut value = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration"});
+        members.iter().for_each(|(key, member)| value.set_at(&[key], member.clone()));
+        Configuration::parse(&value)
+    }
+
+    #[test]
+    fn files_are_read() {
+        let of = |endpoint: &str, per_million| Configuration { endpoint: endpoint.to_owned(), per_million };
+        assert_eq!(read(&[]), Ok(of("localhost:4317", 0)));
+        let both = [("endpoint", json!("10.0.0.1:4317")), ("samplingRatePerMillion", json!(100))];
+        assert_eq!(read(&both), Ok(of("10.0.0.1:4317", 100)));
+        assert_eq!(read(&[("endpoint", json!("dns:///host:1"))]), Ok(of("host:1", 0)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases = [
+            (
+                "samplingRatePerMillion",
+                json!(-1),
+                "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive",
+            ),
+            (
+                "samplingRatePerMillion",
+                json!(1_000_001),
+                "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million",
+            ),
+            ("endpoint", json!("https://x"), "endpoint: Invalid value: \"https://x\": unsupported scheme: https.  "),
+            ("colour", json!("red"), "colour: Forbidden: unknown field"),
+            ("kind", json!("Other"), "no kind \"Other\" is registered for version \"apiserver.config.k8s.io/v1\""),
+        ];
+        for (key, value, wanted) in cases {
+            let told = read(&[(key, value)]).unwrap_err();
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Spans on their way to a collector: OTLP over gRPC, in batches. The messages are those of `trace/v1/trace.proto`.
+
+use tokio::sync::{mpsc, oneshot};
+use tonic::transport::{Channel, Endpoint};
+
+use super::Span;
+use crate::{clock, limits, task};
+
+const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+/// What kube-apiserver calls itself, and its instrumentation.
+const SERVICE: &str = "apiserver";
+const SCOPE: &str = "k8s.io/component-base/tracing";
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ExportRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub resource_spans: Vec<ResourceSpans>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ExportResponse {}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ResourceSpans {
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    pub scope_spans: Vec<ScopeSpans>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Resource {
+    #[prost(message, repeated, tag = "1")]
+    pub attributes: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ScopeSpans {
+    #[prost(message, optional, tag = "1")]
+    pub scope: Option<Scope>,
+    #[prost(message, repeated, tag = "2")]
+    pub spans: Vec<Encoded>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Scope {
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
+
+/// A span that has ended.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Encoded {
+    #[prost(bytes = "vec", tag = "1")]
+    pub trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub span_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "4")]
+    pub parent_span_id: Vec<u8>,
+    #[prost(string, tag = "5")]
+    pub name: String,
+    #[prost(int32, tag = "6")]
+    pub kind: i32,
+    #[prost(fixed64, tag = "7")]
+    pub start_time_unix_nano: u64,
+    #[prost(fixed64, tag = "8")]
+    pub end_time_unix_nano: u64,
+    #[prost(message, repeated, tag = "9")]
+    pub attributes: Vec<KeyValue>,
+    #[prost(message, repeated, tag = "13")]
+    pub links: Vec<Link>,
+    #[prost(message, optional, tag = "15")]
+    pub status: Option<SpanStatus>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Link {
+    #[prost(bytes = "vec", tag = "1")]
+    pub trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub span_id: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SpanStatus {
+    /// 2 for an error.
+    #[prost(int32, tag = "3")]
+    pub code: i32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct KeyValue {
+    #[prost(string, tag = "1")]
+    pub key: String,
+    #[prost(message, optional, tag = "2")]
+    pub value: Option<AnyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AnyValue {
+    #[prost(oneof = "Any", tags = "1, 3")]
+    pub value: Option<Any>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Any {
+    #[prost(string, tag = "1")]
+    Text(String),
+    #[prost(int64, tag = "3")]
+    Int(i64),
+}
+
+fn member(key: &str, value: Any) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
+}
+
+/// A span that ends now, in nanoseconds since 1970.
+pub fn encoded(span: &Span, end: i64) -> Encoded {
+    let nanos = |time: i64| u64::try_from(time).unwrap_or_default();
+    let texts = span.attributes.iter().map(|(key, text)| member(key, Any::Text(text.clone())));
+    let answered = (span.status > 0).then(|| member("http.response.status_code", Any::Int(span.status.into())));
+    Encoded {
+        trace_id: span.at.id.to_vec(),
+        span_id: span.at.span.to_vec(),
+        parent_span_id: span.parent.map(|parent| parent.to_vec()).unwrap_or_default(),
+        name: span.name.clone(),
+        kind: span.kind as i32,
+        start_time_unix_nano: nanos(span.start),
+        end_time_unix_nano: nanos(end.max(span.start)),
+        attributes: texts.chain(answered).collect(),
+        links: span.link.map(|at| Link { trace_id: at.id.to_vec(), span_id: at.span.to_vec() }).into_iter().collect(),
+        status: (span.status >= 500).then_some(SpanStatus { code: 2 }),
+    }
+}
+
+enum Message {
+    Span(Box<Encoded>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Takes spans and sends them when there are enough of them or enough time has passed.
+pub struct Exporter {
+    queue: mpsc::Sender<Message>,
+}
+
+impl Exporter {
+    /// The error is one line.
+    pub fn start(endpoint: &str) -> Result<Exporter, String> {
+        let endpoint = Endpoint::from_shared(format!("http://{endpoint}")).map_err(|error| error.to_string())?;
+        let channel = endpoint.timeout(limits::TRACE_TIMEOUT).connect_timeout(limits::TRACE_TIMEOUT).connect_lazy();
+        let (queue, spans) = mpsc::channel(limits::TRACE_QUEUE_SPANS);
+        task::spawn("traces", run(spans, channel));
+        Ok(Exporter { queue })
+    }
+
+    pub fn take(&self, span: Encoded) {
+        // one that finds no room is lost
+        let _ = self.queue.try_send(Message::Span(Box::new(span)));
+    }
+
+    pub async fn flush(&self) {
+        let (done, sent) = oneshot::channel();
+        if self.queue.send(Message::Flush(done)).await.is_ok() {
+            let _ = sent.await;
+        }
+    }
+}
+
+async fn run(mut spans: mpsc::Receiver<Message>, channel: Channel) {
+    let instance = format!("apiserver-{}", clock::uuid());
+    let mut batch = vec![];
+    loop {
+        let until = clock::instant() + limits::TRACE_PAUSE;
+        let flushed = loop {
+            match tokio::time::timeout_at(until, spans.recv()).await {
+                Ok(Some(Message::Span(span))) => batch.push(*span),
+                Ok(Some(Message::Flush(done))) => break Some(done),
+                Ok(None) => return,
+                Err(_) => break None,
+            }
+            if batch.len() >= limits::TRACE_BATCH_SPANS {
+                break None;
+            }
+        };
+        if !batch.is_empty()
+            && let Err(status) = send(channel.clone(), &instance, std::mem::take(&mut batch)).await
+        {
+            tracing::warn!(why = status.message(), "traces are lost");
+        }
+        if let Some(done) = flushed {
+            let _ = done.send(());
+        }
+    }
+}
+
+async fn send(channel: Channel, instance: &str, spans: Vec<Encoded>) -> Result<(), tonic::Status> {
+    let text = |key: &str, text: &str| member(key, Any::Text(text.to_owned()));
+    let resource = Resource { attributes: vec![text("service.name", SERVICE), text("service.instance.id", instance)] };
+    let scope_spans = vec![ScopeSpans { scope: Some(Scope { name: SCOPE.to_owned() }), spans }];
+    let request = ExportRequest { resource_spans: vec![ResourceSpans { resource: Some(resource), scope_spans }] };
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
+    let codec = tonic_prost::ProstCodec::<ExportRequest, ExportResponse>::default();
+    let path = http::uri::PathAndQuery::from_static(EXPORT);
+    grpc.unary(tonic::Request::new(request), path, codec).await.map(drop)
+}

@@ -1,0 +1,126 @@
+"""A collector of traces for tests: OTLP over gRPC without TLS, as much of HTTP/2 and protobuf as one unary call needs."""
+import socket
+import struct
+import threading
+
+DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+
+
+def literal(name, value):
+    """A header field as HPACK writes it without an index."""
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def fields(message):
+    """(number, value) of a protobuf message; lengths are bytes, fixed64 and varints are numbers."""
+    at = 0
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(message):
+        key = varint()
+        if key & 7 == 2:
+            size = varint()
+            yield key >> 3, message[at:at + size]
+            at += size
+        elif key & 7 == 1:
+            yield key >> 3, struct.unpack_from("<Q", message, at)[0]
+            at += 8
+        else:
+            yield key >> 3, varint()
+
+
+def first(message, number, default=b""):
+    return next((value for found, value in fields(message) if found == number), default)
+
+
+def attributes(message, number):
+    """Attributes of a message as a dict."""
+    pairs = [value for found, value in fields(message) if found == number]
+    def value(pair):
+        kind, given = next(fields(first(pair, 2)))
+        return given.decode() if kind == 1 else given
+    return {first(pair, 1).decode(): value(pair) for pair in pairs}
+
+
+class Span:
+    def __init__(self, message, service):
+        self.trace, self.id, self.parent = (first(message, number).hex() for number in (1, 2, 4))
+        self.name, self.kind = first(message, 5).decode(), first(message, 6, 0)
+        self.start, self.end = first(message, 7, 0), first(message, 8, 0)
+        self.attributes, self.service = attributes(message, 9), service
+        self.links = [first(value, 1).hex() for number, value in fields(message) if number == 13]
+
+    def __repr__(self):
+        return f"{self.name} {self.attributes}"
+
+
+class Collector:
+    """`with Collector() as collector:` has `port`, and `spans` as they come."""
+
+    def __enter__(self):
+        self.spans = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        if self.listener.fileno() < 0:
+            return
+        # an accept that waits would keep it open
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        stream = connection.makefile("rwb")
+
+        def send(kind, flags, number, payload=b""):
+            stream.write(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", number) + payload)
+            stream.flush()
+
+        stream.read(24)  # the preface
+        send(SETTINGS, 0, 0)
+        bodies = {}
+        while True:
+            head = stream.read(9)
+            if len(head) < 9:
+                return
+            size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            number, payload = int.from_bytes(head[5:], "big"), stream.read(size)
+            if kind == SETTINGS and not flags & ACK:
+                send(SETTINGS, ACK, 0)
+            elif kind == PING and not flags & ACK:
+                send(PING, ACK, 0, payload)
+            elif kind == DATA:
+                bodies[number] = bodies.get(number, b"") + payload
+                for window in (0, number) if payload else ():
+                    send(WINDOW_UPDATE, 0, window, struct.pack(">I", len(payload)))
+                if flags & END_STREAM:
+                    self.take(bodies.pop(number)[5:])
+                    send(HEADERS, END_HEADERS, number, b"\x88" + literal(b"content-type", b"application/grpc"))
+                    send(DATA, 0, number, b"\0\0\0\0\0")
+                    send(HEADERS, END_HEADERS | END_STREAM, number, literal(b"grpc-status", b"0"))
+
+    def take(self, request):
+        for _, resource_spans in fields(request):
+            service = attributes(first(resource_spans, 1), 1)
+            for number, scope_spans in fields(resource_spans):
+                if number == 2:
+                    self.spans += [Span(span, service) for found, span in fields(scope_spans) if found == 2]
