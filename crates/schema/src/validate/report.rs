@@ -81,14 +81,17 @@ impl Report {
 
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max: i64) {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        let detail = format!("may not be more than {max} {unit}");
+        let bound = format!("may not be more than {max} {unit}");
+        // a negative bound counts as none that could be told
+        let detail = if max < 0 { "value is too long".to_owned() } else { bound };
         let (name, kind) = (Some(path.text()), FieldErrorKind::TooLong);
         self.push(Failure { kind, name, value: String::new(), detail });
     }
 
     pub(crate) fn too_many(&mut self, path: &Path<'_>, count: usize, max: i64) {
         let unit = if max == 1 { "item" } else { "items" };
-        let detail = format!("must have at most {max} {unit}");
+        let bound = format!("must have at most {max} {unit}");
+        let detail = if max < 0 { "has too many items".to_owned() } else { bound };
         let (name, kind) = (Some(path.text()), FieldErrorKind::TooMany);
         self.push(Failure { kind, name, value: count.to_string(), detail });
     }
