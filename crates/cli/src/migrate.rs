@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use machinery::{Value, json, names};
 use schema::definition::{
-    ThirdPartyNames, find_condition, is_condition_true, keeps_third_party, naming, successor_of_third_party,
+    Taken, ThirdPartyNames, find_condition, is_condition_true, keeps_third_party, naming, successor_of_third_party,
     third_party_versions,
 };
 
@@ -135,8 +135,11 @@ async fn prepare(
         return Ok(false);
     }
     let definition = successor_of_third_party(registration)?;
-    let group = all.iter().filter(|other| other.str_at(&["spec", "group"]) == what.group);
-    if let Some(naming) = naming(&definition, group).filter(|naming| naming.names_accepted.status == "False") {
+    let mut taken = Taken::default();
+    for other in all.iter().filter(|other| other.str_at(&["spec", "group"]) == what.group) {
+        taken.add(other.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
+    }
+    if let Some(naming) = naming(&definition, &[&taken]).filter(|naming| naming.names_accepted.status == "False") {
         return Err(format!("names conflict in group {}: {}", what.group, naming.names_accepted.message));
     }
     let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });

@@ -17,7 +17,14 @@ impl FieldPath {
 
     #[must_use]
     pub fn child(&self, name: &str) -> FieldPath {
-        if self.0.is_empty() { FieldPath(name.to_owned()) } else { FieldPath(format!("{}.{name}", self.0)) }
+        if self.0.is_empty() { FieldPath(name.to_owned()) } else { self.with([".", name, ""]) }
+    }
+
+    fn with(&self, parts: [&str; 3]) -> FieldPath {
+        let mut path = String::with_capacity(self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>());
+        path.push_str(&self.0);
+        parts.iter().for_each(|part| path.push_str(part));
+        FieldPath(path)
     }
 
     #[must_use]
@@ -27,7 +34,7 @@ impl FieldPath {
 
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
-        FieldPath(format!("{}[{key}]", self.0))
+        self.with(["[", key, "]"])
     }
 
     pub fn as_str(&self) -> &str {

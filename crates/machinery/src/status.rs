@@ -226,13 +226,9 @@ impl Status {
 
     /// `kind` is the Kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
-        let mut texts: Vec<String> = vec![];
-        for error in errors {
-            let text = error.to_string();
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let mut told = std::collections::HashSet::new();
+        let texts: Vec<String> =
+            errors.iter().map(ToString::to_string).filter(|text| told.insert(text.clone())).collect();
         let list = match texts.as_slice() {
             [] => "<nil>".to_owned(),
             [one] => one.clone(),

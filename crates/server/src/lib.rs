@@ -255,12 +255,10 @@ impl Followers {
         self.rbac.observe(key, event);
         self.admission.observe(key, event);
         self.flow.iter().for_each(|flow| flow.observe(key, event));
-        if let Some((group, plural)) = resource::defined_by(key)
-            && self.registry.get(&group, &plural).is_none_or(|served| served.is_custom())
-        {
+        if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
             let defined = resource::defined(objects, client, self.third_party, &group, &plural);
-            self.registry.replace(&group, &plural, defined);
+            self.registry.define(&group, &plural, defined);
         }
         // last, since controllers look at what the others have made of the event
         self.derived.observe(key, event);

@@ -31,8 +31,15 @@ fn children<'s>(schema: &'s Value, path: &FieldPath) -> Vec<(FieldPath, &'s Valu
     out
 }
 
+/// Schemas below a node.
+fn below(schema: &Value) -> impl Iterator<Item = &Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flat_map(machinery::Map::values);
+    properties.chain(decl::additional(schema)).chain(decl::items(schema))
+}
+
 fn has_rules(schema: &Value) -> bool {
-    !rules(schema).is_empty() || children(schema, &FieldPath::root()).iter().any(|(_, child)| has_rules(child))
+    !rules(schema).is_empty() || below(schema).any(has_rules)
 }
 
 /// Texts of all expressions of a schema.
@@ -42,7 +49,7 @@ pub(super) fn expressions(schema: &Value, out: &mut Vec<Text>) {
             out.extend(rule.get(key).and_then(Value::as_str).map(Text::new));
         }
     }
-    children(schema, &FieldPath::root()).iter().for_each(|(_, child)| expressions(child, out));
+    below(schema).for_each(|child| expressions(child, out));
 }
 
 /// The checks of the fields of all rules.
@@ -138,10 +145,10 @@ pub(super) fn observe(
     options: &Options,
 ) -> (Option<Rules>, Vec<FieldError>, Vec<Observed>) {
     let mut errors = vec![];
-    check_all_fields(schema, path, &mut errors);
     if !has_rules(schema) {
         return (None, errors, vec![]);
     }
+    check_all_fields(schema, path, &mut errors);
     let mut compiler = Compiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
     let place = Place { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
     let root = compiler.node(schema, &place);

@@ -21,36 +21,35 @@ impl Map {
         self.entries.is_empty()
     }
 
+    /// Where a key stands, or where it would.
     fn position(&self, key: &str) -> Result<usize, usize> {
-        if self.entries.len() <= 8 {
-            for (i, (k, _)) in self.entries.iter().enumerate() {
-                match k.as_str().cmp(key) {
-                    std::cmp::Ordering::Less => {}
-                    std::cmp::Ordering::Equal => return Ok(i),
-                    std::cmp::Ordering::Greater => return Err(i),
-                }
-            }
-            return Err(self.entries.len());
-        }
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
+    /// Where a key stands. Most are sought in vain: few are compared faster than sorted, by their lengths first.
+    fn find(&self, key: &str) -> Option<usize> {
+        if self.entries.len() <= 8 {
+            return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
+        }
+        self.position(key).ok()
+    }
+
     pub fn contains_key(&self, key: &str) -> bool {
-        self.position(key).is_ok()
+        self.find(key).is_some()
     }
 
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.position(key).ok().and_then(|i| self.entries.get(i)).map(|(_, v)| v)
+        self.find(key).and_then(|i| self.entries.get(i)).map(|(_, v)| v)
     }
 
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let i = self.position(key).ok()?;
+        let i = self.find(key)?;
         self.entries.get_mut(i).map(|(_, v)| v)
     }
 
     /// The key as it is stored, so that its text can be shared, and its value.
     pub fn get_key_value(&self, key: &str) -> Option<(&Text, &Value)> {
-        self.position(key).ok().and_then(|i| self.entries.get(i)).map(|(k, v)| (k, v))
+        self.find(key).and_then(|i| self.entries.get(i)).map(|(k, v)| (k, v))
     }
 
     /// Sets `key` and returns the value that stood there before.
@@ -78,7 +77,7 @@ impl Map {
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let i = self.position(key).ok()?;
+        let i = self.find(key)?;
         Some(self.entries.remove(i).1)
     }
 

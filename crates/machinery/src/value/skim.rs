@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Map, Value, decode};
+use super::{Map, Text, Value, decode};
 
 /// Values nest this deep at most where they are walked through.
 const DEPTH_MAX: usize = 64;
@@ -128,6 +128,18 @@ fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
+/// A key as text.
+fn name(key: &[u8]) -> Option<Text> {
+    let written = std::str::from_utf8(key).ok()?;
+    if !written.contains('\\') {
+        return Some(written.into());
+    }
+    match decode(format!("\"{written}\"").as_bytes()) {
+        Ok(Value::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
 /// What an outline leaves out, by the names of members, wherever they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Omitted<'a> {
@@ -182,7 +194,7 @@ impl Walk<'_> {
             };
             members.ended(end)?;
             last = end;
-            entries.push((std::str::from_utf8(key).ok().filter(|key| !key.contains('\\'))?.into(), value));
+            entries.push((name(key)?, value));
         }
         Some((Value::Object(Map::from_entries(entries, |_| {})), last + 1))
     }
@@ -236,11 +248,13 @@ mod tests {
 
     #[test]
     fn outlines_leave_out_what_is_named() {
-        let whole = json!({"a": {"big": {"x": [1, 2]}}, "c": {"d": 1}, "list": [{"big": "text", "y": 1.5}, "é\n"]});
+        let whole = json!({
+            "a": {"big": {"x": [1, 2]}}, "c": {"d": 1}, "k:{\"x\"}": {}, "list": [{"big": "text", "y": 1.5}, "é\n"]
+        });
         let bytes = whole.to_json();
         assert_eq!(outline(bytes.as_bytes(), Omitted::default()), Some((whole, vec![])));
         let (found, places) = outline(bytes.as_bytes(), Omitted { placed: "big", dropped: "c" }).unwrap();
-        assert_eq!(found, json!({"a": {"big": 0}, "c": null, "list": [{"big": 1, "y": 1.5}, "é\n"]}));
+        assert_eq!(found, json!({"a": {"big": 0}, "c": null, "k:{\"x\"}": {}, "list": [{"big": 1, "y": 1.5}, "é\n"]}));
         let left: Vec<&str> = places.into_iter().map(|place| &bytes[place]).collect();
         assert_eq!(left, [r#"{"x":[1,2]}"#, r#""text""#]);
     }

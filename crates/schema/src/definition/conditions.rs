@@ -1,8 +1,8 @@
 //! Conditions of definitions, computed purely (crd.md 6): names, establishing, structural schemas, API approval.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use machinery::{FieldError, FieldPath, Map, Value};
+use machinery::{FieldError, FieldPath, Map, Text, Value};
 
 use super::openapi::{list, text};
 use super::{conversion, structural};
@@ -85,26 +85,62 @@ pub struct Naming {
     pub established: Option<Condition>,
 }
 
-/// Decides the names of `definition`; `group` are all definitions of its group, itself included. `None` if there is
-/// nothing to change.
-pub fn naming<'a>(definition: &Value, group: impl Iterator<Item = &'a Value>) -> Option<Naming> {
+/// The names that the definitions of one group have been given, and by how many each: stored definitions may share some.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    resources: HashMap<Text, usize>,
+    kinds: HashMap<Text, usize>,
+}
+
+/// The names of resources and of kinds among accepted names; those that are not given are empty.
+fn names_of(accepted: &Value) -> (impl Iterator<Item = &str>, [&str; 2]) {
+    let short = list(accepted, "shortNames").iter().filter_map(Value::as_str);
+    let resources = [text(accepted, "plural"), text(accepted, "singular")].into_iter().chain(short);
+    (resources, [text(accepted, "kind"), text(accepted, "listKind")])
+}
+
+impl Taken {
+    /// Adds the accepted names of a definition.
+    pub fn add(&mut self, accepted: &Value) {
+        let (resources, kinds) = names_of(accepted);
+        resources.for_each(|name| *self.resources.entry(name.into()).or_default() += 1);
+        kinds.into_iter().for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
+    }
+
+    /// Takes away what [`Taken::add`] has added.
+    pub fn remove(&mut self, accepted: &Value) {
+        fn remove(names: &mut HashMap<Text, usize>, name: &str) {
+            if let Some(count) = names.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    names.remove(name);
+                }
+            }
+        }
+        let (resources, kinds) = names_of(accepted);
+        resources.for_each(|name| remove(&mut self.resources, name));
+        kinds.into_iter().for_each(|name| remove(&mut self.kinds, name));
+    }
+}
+
+/// Whether somebody has a name.
+type Used<'a> = &'a dyn Fn(&str) -> bool;
+
+/// Decides the names of `definition`; `taken` are those that all definitions of its group have, itself included. `None`
+/// if there is nothing to change.
+pub fn naming(definition: &Value, taken: &[&Taken]) -> Option<Naming> {
     let empty = Value::Object(Map::new());
     let requested = definition.at(&["spec", "names"]).unwrap_or(&empty);
     let accepted = definition.at(&["status", "acceptedNames"]).unwrap_or(&empty);
     if requested == accepted {
         return None;
     }
-    let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
-    for other in group {
-        let names = other.at(&["status", "acceptedNames"]).unwrap_or(&empty);
-        resources.extend([text(names, "plural"), text(names, "singular")]);
-        resources.extend(list(names, "shortNames").iter().filter_map(Value::as_str));
-        kinds.extend([text(names, "kind"), text(names, "listKind")]);
-    }
+    let resources = |name: &str| taken.iter().any(|taken| taken.resources.contains_key(name));
+    let kinds = |name: &str| taken.iter().any(|taken| taken.kinds.contains_key(name));
     let mut names = Map::new();
     let mut conflict: Option<(&str, String)> = None;
     let in_use = |name: &str| format!("{} is already in use", machinery::value::quote(name));
-    let single = [
+    let single: [(&str, &str, Used<'_>); 5] = [
         ("plural", "PluralConflict", &resources),
         ("singular", "SingularConflict", &resources),
         ("shortNames", "", &resources),
@@ -122,7 +158,7 @@ pub fn naming<'a>(definition: &Value, group: impl Iterator<Item = &'a Value>) ->
             continue;
         }
         let (want, have) = (text(requested, key), text(accepted, key));
-        if want != have && used.contains(want) {
+        if want != have && used(want) {
             conflict = Some((reason, in_use(want)));
             copy(key, accepted, &mut names);
         } else {
@@ -157,12 +193,12 @@ fn copy(key: &str, from: &Value, to: &mut Map) {
 fn short_name_problems(
     requested: &Value,
     accepted: &Value,
-    used: &HashSet<&str>,
+    used: Used<'_>,
     in_use: &dyn Fn(&str) -> String,
 ) -> Vec<String> {
     let ours = list(accepted, "shortNames");
     let new = list(requested, "shortNames").iter().filter(|name| !ours.contains(name));
-    new.filter_map(Value::as_str).filter(|name| used.contains(name)).map(in_use).collect()
+    new.filter_map(Value::as_str).filter(|name| used(name)).map(in_use).collect()
 }
 
 fn established(definition: &Value, accepted: bool) -> Option<Condition> {
@@ -207,23 +243,25 @@ pub(super) fn aggregate(errors: &[FieldError]) -> String {
 }
 
 fn aggregate_texts(texts: Vec<String>) -> String {
-    let mut unique: Vec<String> = vec![];
-    for text in texts {
-        if !unique.contains(&text) {
-            unique.push(text);
-        }
-    }
+    let mut told = HashSet::new();
+    let unique: Vec<String> = texts.into_iter().filter(|text| told.insert(text.clone())).collect();
     match unique.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }
 }
 
+/// Whether a definition keeps unknown fields. Only then it may have schemas that are not structural: others are refused
+/// with any of them, by any version of the API and whatever they were before.
+pub fn preserves_unknown_fields(definition: &Value) -> bool {
+    definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true))
+}
+
 /// The NonStructuralSchema condition; `None` if it is to be removed.
 pub fn non_structural(definition: &Value) -> Option<Condition> {
     const KIND: &str = "NonStructuralSchema";
     let mut errors = vec![];
-    if definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {
+    if preserves_unknown_fields(definition) {
         let path = FieldPath::new("spec.preserveUnknownFields");
         errors.push(FieldError::invalid(&path, &Value::Bool(true), "must be false"));
     }

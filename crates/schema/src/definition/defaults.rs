@@ -24,11 +24,9 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, require_pruned: bool) -
 
 /// Coerces embedded resources in the defaults that [`validate`] looks at.
 pub(super) fn coerce_embedded(schema: &mut Value) {
-    if !schema_has(schema, &|n| n.get("default").is_some()) {
-        return;
-    }
-    let root = node(schema, Formats::All);
-    if root.below.embedded {
+    let has = |key: &str| schema_has(schema, &|n| n.get(key).is_some());
+    if has("x-kubernetes-embedded-resource") && has("default") {
+        let root = node(schema, Formats::All);
         coerce_defaults(schema, &root, true);
     }
 }
@@ -116,16 +114,17 @@ impl Walk {
                 self.errors.extend(rules::validate_default(schema, default, &place, &mut self.budget));
             }
         }
-        if let (Some(schema), Some(inner)) = (items(schema), &node.items) {
+        if let (Some(schema), Some(inner)) = (items(schema), node.items.as_ref().filter(|inner| inner.below.defaults)) {
             steps.push(Step::Item);
             self.node(schema, inner, resource, steps, inside_meta, &path.child("items"));
             steps.pop();
         }
+        let place = path.child("properties");
         for (name, schema) in entries(schema, "properties") {
-            let Some(inner) = node.field(name) else { continue };
+            let Some(inner) = node.field(name).filter(|inner| inner.below.defaults) else { continue };
             let meta = inside_meta || node.embedded && prune::is_meta(name);
             steps.push(Step::Field(name.to_owned()));
-            self.node(schema, inner, resource, steps, meta, &path.child("properties").key(name));
+            self.node(schema, inner, resource, steps, meta, &place.key(name));
             steps.pop();
         }
     }

@@ -31,8 +31,8 @@ mod warnings;
 pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
 pub use body::{ApiVersion, Decoded, decode, default, to_stored};
 pub use conditions::{
-    Condition, Naming, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
-    non_structural, remove_condition, set_condition,
+    Condition, Naming, Taken, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
+    non_structural, preserves_unknown_fields, remove_condition, set_condition,
 };
 pub use conversion::{webhook_service, webhook_url};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};

@@ -204,6 +204,7 @@ impl Walk<'_> {
             }
             self.node(any, inner, &path.child("additionalProperties"));
         }
+        let place = if has_properties(schema) { path.child("properties") } else { FieldPath::root() };
         for (name, property) in entries(schema, "properties") {
             let mut inner = scope.inner();
             let resource = scope.root || flag(schema, "x-kubernetes-embedded-resource");
@@ -213,7 +214,7 @@ impl Walk<'_> {
                     inner.defaults = Err(format!("in top-level {name}"));
                 }
             }
-            self.node(property, inner, &path.child("properties").key(name));
+            self.node(property, inner, &place.key(name));
         }
         if let Some(not) = schema.get("not") {
             self.node(not, scope.inner(), &path.child("not"));

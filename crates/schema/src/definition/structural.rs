@@ -89,8 +89,9 @@ impl Walk {
         if let Some(items) = items(schema) {
             self.node(items, Level::Item, &path.child("items"));
         }
-        for (name, inner) in entries(schema, "properties") {
-            self.node(inner, Level::Field, &path.child("properties").key(name));
+        if has_properties(schema) {
+            let place = path.child("properties");
+            entries(schema, "properties").for_each(|(name, inner)| self.node(inner, Level::Field, &place.key(name)));
         }
         if schema.get("additionalProperties").is_some() && level == Level::Root {
             self.forbid(&path.child("additionalProperties"), "must not be used at the root");
@@ -157,19 +158,19 @@ impl Walk {
     fn metadata(&mut self, schema: &Value, level: Level, path: &FieldPath) {
         let resource = level == Level::Root || flag(schema, "x-kubernetes-embedded-resource");
         for (name, inner) in entries(schema, "properties") {
-            let place = path.child("properties").key(name);
+            let place = || path.child("properties").key(name);
             let kind = text(inner, "type");
             match name {
                 "kind" | "apiVersion" if resource && kind != "string" => {
-                    self.invalid(&place.child("type"), kind, "must be string");
+                    self.invalid(&place().child("type"), kind, "must be string");
                 }
                 "metadata" => {
                     if resource && kind != "object" {
-                        self.invalid(&place.child("type"), kind, "must be object");
+                        self.invalid(&place().child("type"), kind, "must be object");
                     }
                     if level == Level::Root && says_more_than_names(inner) {
                         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-                        self.forbid(&place, detail);
+                        self.forbid(&place(), detail);
                     }
                 }
                 _ => {}

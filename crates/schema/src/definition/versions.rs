@@ -1,5 +1,7 @@
 //! The rules for `spec.versions` (crd.md 4.1, 4.3, 4.6).
 
+use std::collections::HashSet;
+
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};
 
@@ -23,7 +25,7 @@ pub(super) fn validate(
     let beta = context.options.beta.as_ref();
     errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
     let names: Vec<&str> = spec.versions.iter().map(|v| text(v, "name")).collect();
-    if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
+    if names.iter().collect::<HashSet<_>>().len() < names.len() {
         errors.push(whole(spec, path, "must contain unique version names"));
     }
     if spec.versions.iter().filter(|v| flag(v, "storage")).count() != 1 {
@@ -132,7 +134,7 @@ pub(super) fn selectable(
     if let Some(problem) = structural::unsupported(schema) {
         errors.push(FieldError::invalid(broken, &Value::from(""), problem));
     }
-    let mut unique: Vec<String> = vec![];
+    let mut unique: HashSet<String> = HashSet::new();
     for (i, field) in fields.iter().enumerate() {
         let place = path.index(i).child("jsonPath");
         let json_path = text(field, "jsonPath");
@@ -157,10 +159,8 @@ pub(super) fn selectable(
                           Enum string fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&place, &value, detail));
         }
-        if unique.iter().any(|u| u == found) {
+        if !unique.insert(found.to_owned()) {
             errors.push(FieldError::duplicate(&place, &value));
-        } else {
-            unique.push(found.to_owned());
         }
     }
     let max = super::SELECTABLE_FIELDS_MAX;

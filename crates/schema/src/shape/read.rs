@@ -1,6 +1,7 @@
 //! Reading a tree as a typed object.
 
-use machinery::{Text, Value};
+use base64::Engine as _;
+use machinery::{Map, Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
@@ -157,7 +158,9 @@ impl Reader {
         let what = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64") => format!("number {}", literal(value)),
+            Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
+                format!("number {}", literal(value))
+            }
             Value::Int(_) | Value::Float(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Array(_) => "array".to_owned(),
@@ -190,15 +193,20 @@ impl Reader {
             while let Some((key, _)) = given.next_if(|(key, _)| key.as_str() < field.name) {
                 self.unknown(key);
             }
-            let (key, inner) = given.next_if(|(key, _)| *key == field.name).unzip();
-            let read = inner.filter(|inner| !inner.is_null()).and_then(|inner| self.member(field, inner));
+            let Some((key, inner)) = given.next_if(|(key, _)| *key == field.name) else {
+                if field.print == Print::Always {
+                    out.push((Text::new_static(field.name), zero_value(&field.shape)));
+                }
+                continue;
+            };
+            let read = if inner.is_null() { None } else { self.member(field, inner) };
             if let Some(value) = printed(field, read, self.empty) {
-                out.push((key.cloned().unwrap_or_else(|| Text::from(field.name)), value));
+                out.push((key.clone(), value));
             }
         }
         given.for_each(|(key, _)| self.unknown(key));
         self.structs.pop();
-        Some(Value::Object(out.into_iter().collect()))
+        Some(Value::Object(Map::from_entries(out, |_| {})))
     }
 
     fn member(&mut self, field: &'static Field, value: &Value) -> Option<Value> {
@@ -264,7 +272,7 @@ impl Reader {
             },
             Shape::OrTexts(inner) => Some(match value {
                 Value::Object(_) => self.apart(value, inner).unwrap_or_default(),
-                Value::Array(items) => items.iter().filter(|i| i.as_str().is_some()).cloned().collect(),
+                Value::Array(items) => items.iter().map(|item| self.text(item)).collect(),
                 _ => Value::Null,
             }),
             scalar => self.scalar(value, scalar),
@@ -280,6 +288,7 @@ impl Reader {
             (Shape::Float, Value::Int(i)) => Some(float(*i as f64)),
             (Shape::Float, Value::Float(f)) => Some(float(*f)),
             (Shape::Bytes, Value::String(text)) => self.bytes(text),
+            (Shape::Bytes, Value::Array(items)) => self.byte_list(items),
             (Shape::Time, Value::String(text)) => self.result(super::normal_time(text)),
             (Shape::MicroTime, Value::String(text)) => self.result(super::normal_micro_time(text)),
             (Shape::Quantity, value) => self.result(super::quantity::canonical(value).map(Some)),
@@ -302,6 +311,31 @@ impl Reader {
                 None
             }
         }
+    }
+
+    /// An item of a list of texts inside of something that decodes itself.
+    fn text(&mut self, item: &Value) -> Value {
+        match item {
+            Value::String(_) => item.clone(),
+            Value::Null => Value::from(""),
+            other => {
+                self.mismatched(other, "string", true);
+                Value::Null
+            }
+        }
+    }
+
+    /// Bytes may be given as a list of numbers too.
+    fn byte_list(&mut self, items: &[Value]) -> Option<Value> {
+        let mut bytes = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Value::Null => bytes.push(0),
+                Value::Int(i) if u8::try_from(*i).is_ok() => bytes.push(*i as u8),
+                other => self.mismatch(other, "uint8"),
+            }
+        }
+        Some(Value::from(base64::engine::general_purpose::STANDARD.encode(bytes)))
     }
 
     fn bytes(&mut self, text: &Text) -> Option<Value> {
@@ -479,6 +513,56 @@ mod tests {
         ];
         for (path, want) in cases {
             assert_eq!(sees_duplicate(path, &crate::shape::DEFINITION), want, "{path}");
+        }
+    }
+
+    /// What decodes itself tells its errors as errors of what is around it.
+    #[test]
+    fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
+        let told = |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
+        for (schema, want) in [
+            (
+                r#"{"items": {"type": 1}}"#,
+                "number into Go struct field JSONSchemaProps.openAPIV3Schema.items.type of type string",
+            ),
+            (
+                r#"{"items": [1]}"#,
+                "number into Go struct field JSONSchemaProps.openAPIV3Schema.items of type v1.JSONSchemaProps",
+            ),
+            (
+                r#"{"not": {"additionalProperties": {"x-kubernetes-validations": [{"rule": []}]}}}"#,
+                "array into Go struct field JSONSchemaProps.openAPIV3Schema.not.additionalProperties.x-kubernetes-validations.rule of type string",
+            ),
+            (
+                r#"{"dependencies": {"a": [true]}}"#,
+                "bool into Go struct field JSONSchemaProps.openAPIV3Schema.dependencies of type string",
+            ),
+        ] {
+            let error = told(&format!(r#"{{"openAPIV3Schema": {schema}}}"#));
+            assert_eq!(error, format!("json: cannot unmarshal {want}"), "{schema}");
+        }
+        assert_eq!(told(r#"{"openAPIV3Schema": {"additionalProperties": 1}}"#), "boolean or JSON schema expected");
+    }
+
+    #[test]
+    fn bytes_may_be_a_list_of_numbers() {
+        let client = |bundle: &str| {
+            let text = format!(
+                r#"{{"spec": {{"conversion": {{"strategy": "", "webhook": {{"clientConfig": {{"caBundle": {bundle}}}}}}}}}}}"#
+            );
+            read(&decode(text.as_bytes()).unwrap(), &crate::shape::DEFINITION)
+        };
+        let bundle = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+        assert_eq!(client("[104, 105, null]").value.str_at(&bundle), "aGkA");
+        assert_eq!(client("[]").value.at(&bundle), None);
+        for (given, what) in
+            [("[256]", "number 256"), ("[1.5]", "number 1.5"), (r#"["x"]"#, "string"), ("[{}]", "object")]
+        {
+            let error = client(given).error.unwrap_or_default();
+            assert!(
+                error.starts_with(&format!("json: cannot unmarshal {what} into")) && error.ends_with("of type uint8"),
+                "{error}"
+            );
         }
     }
 

@@ -203,8 +203,10 @@ fn settle(definitions: &mut HashMap<String, Value>, group: &str) {
 /// One round of the controllers for one definition; tells whether they changed something.
 fn control(definitions: &mut HashMap<String, Value>, name: &str, group: &[String]) -> bool {
     let Some(mut definition) = definitions.get(name).cloned() else { return false };
+    let mut taken = definition::Taken::default();
     let peers = group.iter().filter_map(|peer| definitions.get(peer));
-    if let Some(naming) = definition::naming(&definition, peers) {
+    peers.for_each(|peer| taken.add(peer.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null)));
+    if let Some(naming) = definition::naming(&definition, &[&taken]) {
         definition.set_at(&["status", "acceptedNames"], naming.accepted_names);
         definition::set_condition(&mut definition, &naming.names_accepted, TIME);
         if let Some(condition) = naming.established {

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use machinery::value::skim;
 use machinery::{Text, Value};
 
+use super::names::Named;
 use super::version::{Column, ScalePaths, Version};
 use super::{Conversion, Resource, Rules, kube_aware};
-use crate::objects::Objects;
+use crate::objects::{Body, Objects};
 use crate::webhook::Client;
 
 fn text(value: &Value, path: &[&str]) -> Text {
@@ -33,21 +34,42 @@ pub fn condition(definition: &Value, kind: &str) -> bool {
     conditions.iter().any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == "True")
 }
 
-/// A definition without its schemas, which are large and rarely asked for.
-struct Outline {
-    definition: Value,
+/// A definition without its schemas, which are large and rarely asked for: numbers stand in their places.
+pub struct Outline {
+    pub definition: Value,
     schemas: Vec<Bytes>,
 }
 
 const SCHEMA: &str = "openAPIV3Schema";
-const OMITTED: skim::Omitted<'static> = skim::Omitted { placed: SCHEMA, dropped: "managedFields" };
+
+/// What an outline leaves out besides the schemas.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// Nothing: the definition can be changed and stored again.
+    Kept,
+    /// managedFields, which nothing is served by.
+    Untracked,
+}
 
 impl Outline {
-    /// From the stored form. Schemas are copied out of it, so that they don't hold all of it.
+    /// From the stored form, as far as it decides what is served. Schemas are copied out of it, so that they don't hold all
+    /// of it.
     fn of(stored: &Bytes) -> Outline {
-        if let Some((definition, places)) = skim::outline(stored, OMITTED) {
-            let schemas = places.into_iter().map(|place| Bytes::copy_from_slice(&stored[place])).collect();
-            return Outline { definition, schemas };
+        Outline::read(stored, Rest::Untracked, Bytes::copy_from_slice)
+    }
+
+    /// From the stored form, to be changed.
+    pub fn editable(stored: &Bytes) -> Outline {
+        Outline::read(stored, Rest::Kept, |schema| stored.slice_ref(schema))
+    }
+
+    fn read<'a>(stored: &'a Bytes, rest: Rest, keep: impl Fn(&'a [u8]) -> Bytes) -> Outline {
+        let dropped = match rest {
+            Rest::Kept => "",
+            Rest::Untracked => "managedFields",
+        };
+        if let Some((definition, places)) = skim::outline(stored, skim::Omitted { placed: SCHEMA, dropped }) {
+            return Outline { definition, schemas: places.into_iter().map(|place| keep(&stored[place])).collect() };
         }
         let mut definition = machinery::value::decode(stored).unwrap_or_default();
         let versions =
@@ -60,6 +82,53 @@ impl Outline {
         Outline { definition, schemas }
     }
 
+    /// The stored form of the outline, or of another that was made of it, with the schemas in their places.
+    pub fn encode(&self, definition: &Value) -> Body {
+        let outline = Body::encode(definition);
+        let Some((_, places)) = skim::outline(&outline.bytes, skim::Omitted { placed: SCHEMA, dropped: "" }) else {
+            return Body::encode(&self.filled(definition.clone()));
+        };
+        let mut bytes = Vec::with_capacity(outline.bytes.len() + self.schemas.iter().map(Bytes::len).sum::<usize>());
+        let (mut hole, mut done) = (outline.hole, 0);
+        for place in places {
+            let number = std::str::from_utf8(&outline.bytes[place.clone()]).ok().and_then(|text| text.parse().ok());
+            let Some(schema) = number.and_then(|number: usize| self.schemas.get(number)) else { continue };
+            if place.end <= outline.hole {
+                hole = hole + schema.len() - place.len();
+            }
+            bytes.extend_from_slice(&outline.bytes[done..place.start]);
+            bytes.extend_from_slice(schema);
+            done = place.end;
+        }
+        bytes.extend_from_slice(&outline.bytes[done..]);
+        // exactly as long as it is: it stays in memory for as long as the object
+        Body { bytes: Bytes::copy_from_slice(&bytes), hole }
+    }
+
+    /// The tree with the schemas in their places.
+    fn filled(&self, value: Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                Value::Object(map.into_iter().map(|(key, value)| self.filled_member(key, value)).collect())
+            }
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.filled(item)).collect()),
+            other => other,
+        }
+    }
+
+    fn filled_member(&self, key: Text, value: Value) -> (Text, Value) {
+        let number = value.as_int().filter(|_| key == SCHEMA).and_then(|number| usize::try_from(number).ok());
+        match number.and_then(|number| self.schemas.get(number)) {
+            Some(schema) => (key, machinery::value::decode(schema).unwrap_or_default()),
+            None => (key, self.filled(value)),
+        }
+    }
+
+    /// The whole definition.
+    pub fn to_value(&self) -> Value {
+        self.filled(self.definition.clone())
+    }
+
     /// The schema of a version; null if it has none.
     fn schema(&self, version: &Value) -> Bytes {
         let number = version.at(&["schema", SCHEMA]).and_then(Value::as_int).and_then(|i| usize::try_from(i).ok());
@@ -67,9 +136,27 @@ impl Outline {
     }
 }
 
+/// What a definition makes of its group and plural.
+pub struct Defined {
+    /// What is served, if anything is.
+    pub resource: Option<Resource>,
+    /// What the definition is called, if there is one.
+    pub names: Option<Named>,
+}
+
+/// What becomes of a definition in its stored form.
+pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Defined {
+    let outline = Outline::of(stored);
+    let names = Some(Named::of(&outline.definition));
+    Defined { resource: from_outline(&outline, objects, client), names }
+}
+
 /// The resource that a definition in its stored form serves; `None` while its names are not accepted.
 pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
-    let outline = Outline::of(stored);
+    from_outline(&Outline::of(stored), objects, client)
+}
+
+fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
     let definition = &outline.definition;
     let established = condition(definition, "Established");
     if !established && !condition(definition, "NamesAccepted") {
@@ -83,7 +170,7 @@ pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) 
     let preserve = flag(spec, "preserveUnknownFields");
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let versions = listed.iter().map(|v| Arc::new(version(&outline, v, listed, &group, &kind, preserve))).collect();
+    let versions = listed.iter().map(|v| Arc::new(version(outline, v, listed, &group, &kind, preserve))).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
@@ -106,7 +193,7 @@ pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) 
         established,
         settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
         terminating: terminating(definition, deleting),
-        fingerprint: fingerprint(&outline),
+        fingerprint: fingerprint(outline),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),
     })
 }
@@ -177,4 +264,35 @@ fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Opt
         .filter(|best| kube_aware(best, name).is_lt());
     let better = better.map(|best| format!("; use {group}/{best} {kind}")).unwrap_or_default();
     Some(Text::from(format!("{group}/{name} {kind} is deprecated{better}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn an_outline_is_changed_and_stored_again() {
+        let whole = json!({
+            "metadata": {"labels": {"openAPIV3Schema": "a label"}, "managedFields": [{"manager": "m", "k:{\"type\":\"a\"}": {}}], "name": "a.b", "uid": "u"},
+            "spec": {"versions": [
+                {"name": "v1", "schema": {"openAPIV3Schema": {"default": {"openAPIV3Schema": 0}, "type": "object"}}},
+                {"name": "v2"},
+                {"name": "v3", "schema": {"openAPIV3Schema": null}}
+            ]}
+        });
+        let spaced = whole.to_json().replace("\"spec\":", "\"spec\": ");
+        for stored in [Body::encode(&whole).bytes, spaced.into()] {
+            let outline = Outline::editable(&stored);
+            let body = outline.encode(&outline.definition);
+            let want = Body::encode(&whole);
+            assert_eq!((body.bytes, body.hole), (want.bytes, want.hole));
+            let mut next = outline.definition.clone();
+            next.set_at(&["status"], json!({"a": 1}));
+            let mut changed = whole.clone();
+            changed.set_at(&["status"], json!({"a": 1}));
+            assert_eq!(outline.encode(&next).to_value(0), changed);
+            assert_eq!((outline.to_value(), outline.filled(next)), (whole.clone(), changed));
+        }
+    }
 }

@@ -6,6 +6,7 @@
 pub mod builtin;
 mod conversion;
 mod definition;
+mod names;
 mod read;
 mod registry;
 mod storage;
@@ -20,6 +21,8 @@ use crate::objects::{Collection, Key};
 
 pub use builtin::RuntimeConfig;
 pub use conversion::Conversion;
+pub use definition::Outline;
+#[cfg(test)]
 pub use definition::from_definition;
 pub use registry::{Registry, kube_aware};
 pub use storage::upstream_storage;

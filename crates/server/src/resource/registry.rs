@@ -7,6 +7,8 @@ use arc_swap::ArcSwap;
 use machinery::Text;
 
 use super::Resource;
+use super::definition::Defined;
+use super::names::Names;
 
 /// Resources by group and plural.
 pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
@@ -15,6 +17,8 @@ pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 #[derive(Default)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
+    /// What definitions are called, served or not.
+    names: Names,
     /// Rises with every change: what is derived from a snapshot is kept under its generation.
     generation: std::sync::atomic::AtomicU64,
 }
@@ -30,6 +34,18 @@ impl Registry {
 
     pub fn get(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
         self.snapshot.load().get(&(Text::from(group), Text::from(plural))).cloned()
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Takes over what is defined now under a group and plural; shipped kinds stay.
+    pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
+        self.names.set(group, plural, defined.names);
+        if self.get(group, plural).is_none_or(|served| served.is_custom()) {
+            self.replace(group, plural, defined.resource);
+        }
     }
 
     /// Puts a resource in the place of the one that has been served so far, or takes that away.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use machinery::{Text, Value};
 use schema::definition::{ThirdPartyNames, from_third_party};
 
+use super::Resource;
 use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
-use super::{Resource, from_definition};
+use super::definition::{Defined, from_definition, from_stored};
 use crate::objects::{Key, Objects, Stored};
 use crate::webhook::Client;
 
@@ -25,24 +26,18 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
     }
 }
 
-/// The resource that is served under a group and plural: a ThirdPartyResource comes before a definition, so that its
-/// instances stay its own until it goes.
-pub fn defined(
-    objects: &Objects,
-    client: &Arc<Client>,
-    third_party: bool,
-    group: &Text,
-    plural: &Text,
-) -> Option<Resource> {
+/// What is defined under a group and plural: a ThirdPartyResource is served before a definition, so that its instances
+/// stay its own until it goes.
+pub fn defined(objects: &Objects, client: &Arc<Client>, third_party: bool, group: &Text, plural: &Text) -> Defined {
+    let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
+    let definition = definitions.get(&format!("{plural}.{group}"));
+    let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client));
+    let defined = defined.unwrap_or(Defined { resource: None, names: None });
     let registration = third_party.then(|| registrations(objects, group)).into_iter().flatten();
     let mut own = registration.filter(|(names, _)| *names.plural == **plural);
-    own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client)).or_else(
-        || {
-            let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
-            let stored = definitions.get(&format!("{plural}.{group}"))?;
-            from_definition(&stored.body.bytes, objects, client)
-        },
-    )
+    let registered =
+        own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client));
+    Defined { resource: registered.or(defined.resource), ..defined }
 }
 
 /// The ThirdPartyResources of a group with what their names stand for, by name.

@@ -3,21 +3,18 @@
 //! Names are decided and the definition is established before its write is answered, so that its resource is served when
 //! the POST returns. Deleting instances goes on behind it, see [`finalize`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use machinery::value::skim;
 use machinery::{Status, Text, Value};
 use schema::definition::{self, CLEANUP_FINALIZER, Condition, ThirdPartyNames};
 
-use store::Revision;
-
 use super::{Context, Outcome, Request, Shown, Subresource, third_party, write};
 use crate::clock;
-use crate::objects::Stored;
+use crate::limits;
+use crate::objects::{Meta, Stored};
 use crate::request::DeleteOptions;
-use crate::resource::Resource;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+use crate::resource::{Outline, Resource};
 
 /// The field manager of the server's own controllers.
 const SERVER: &str = "kube-apiserver";
@@ -33,41 +30,15 @@ fn definitions(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(DEFINITION_GROUP, DEFINITIONS)
 }
 
+/// The group that is in the name of a definition, or of a ThirdPartyResource.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
 /// A request of the server itself to the status of a definition.
 fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     let path = format!("{}/status", super::bootstrap::path_of(resource, "", name));
     super::bootstrap::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
-}
-
-/// The names of definitions by the definition's name, each read once per revision: deciding on the names of one asks for
-/// those of all others in its group.
-#[derive(Default)]
-pub struct Names(Mutex<HashMap<Text, (Revision, Arc<Value>)>>);
-
-impl Names {
-    /// The definition's group, names and accepted names, and nothing else of it.
-    fn of(&self, name: &Text, stored: &Stored) -> Arc<Value> {
-        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, names)) = lock().get(name).filter(|(revision, _)| *revision == stored.revision) {
-            return names.clone();
-        }
-        let outline =
-            skim::outline(&stored.body.bytes, skim::Omitted { placed: "openAPIV3Schema", dropped: "managedFields" });
-        let whole = outline.map_or_else(|| stored.body.to_value(0), |(whole, _)| whole);
-        let mut names = Value::object();
-        for path in [["spec", "group"], ["spec", "names"], ["status", "acceptedNames"]] {
-            if let Some(part) = whole.at(&path) {
-                names.set_at(&path, part.clone());
-            }
-        }
-        let names = Arc::new(names);
-        lock().insert(name.clone(), (stored.revision, names.clone()));
-        names
-    }
-
-    fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(name);
-    }
 }
 
 /// What follows the write of any object, which has `created` it or changed it.
@@ -75,11 +46,10 @@ pub async fn after_write(context: &Context, request: &Request, stored: &Stored, 
     if !is_definition(&request.resource) {
         return;
     }
-    let group = context.names.of(&stored.meta.name, stored).str_at(&["spec", "group"]).to_owned();
     settle(context, &stored.meta.name).await;
     if !created {
         // a new definition takes names, it leaves none
-        settle_peers(context, &group, &stored.meta.name).await;
+        settle_peers(context, group_of(&stored.meta.name), &stored.meta.name).await;
     }
     if stored.meta.deleting {
         context.wake_deletions();
@@ -89,12 +59,9 @@ pub async fn after_write(context: &Context, request: &Request, stored: &Stored, 
 /// What follows the deletion of any object.
 pub async fn after_delete(context: &Context, request: &Request) {
     if is_definition(&request.resource) {
-        context.names.forget(request.name());
-        let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
-        settle_peers(context, &group, request.name()).await;
+        settle_peers(context, group_of(request.name()), request.name()).await;
     } else if third_party::is_registration(&request.resource) {
-        let group = request.name().split_once('.').map_or("", |(_, group)| group).to_owned();
-        settle_peers(context, &group, "").await;
+        settle_peers(context, group_of(request.name()), "").await;
     } else if request.resource.terminating
         || request.resource.shipped().is_none()
         || leaves_with_its_place(context, request)
@@ -124,28 +91,24 @@ pub async fn settle_all(context: &Context) {
 
 /// Other definitions of a group may take names that have become free.
 async fn settle_peers(context: &Context, group: &str, except: &str) {
-    let Some(resource) = definitions(context) else { return };
-    let suffix = format!(".{group}");
-    let (root, _) = resource.collection.latest();
-    for (name, stored) in root {
-        if name != except && name.ends_with(&suffix) && needs_names(&context.names.of(&name, &stored)) {
+    for plural in context.registry.names().wanting(group) {
+        let name = format!("{plural}.{group}");
+        if name != except {
             settle(context, &name).await;
         }
     }
 }
 
-fn needs_names(value: &Value) -> bool {
-    value.at(&["spec", "names"]) != value.at(&["status", "acceptedNames"])
-}
-
 /// Makes a definition's status follow from its spec, one write at a time as the reference server's controllers do.
 pub async fn settle(context: &Context, name: &str) {
     let Some(resource) = definitions(context) else { return };
+    // of two that ask for the same name, one is decided upon before the other
+    let _turn = context.naming_turn.lock().await;
     for _ in 0..ROUNDS_MAX {
         let Some(stored) = resource.collection.get(name) else { return };
-        let old = stored.body.to_value(stored.revision);
-        let Some(next) = next_status(context, &resource, &old) else { return };
-        if let Err(status) = write_status(context, &resource, name, &old, next, &stored).await {
+        let outline = Outline::editable(&stored.body.bytes);
+        let Some(next) = next_status(context, &outline) else { return };
+        if let Err(status) = write_status(context, &resource, name, &outline, next, &stored).await {
             tracing::error!(definition = name, error = %status, "the status of a definition cannot be written");
             return;
         }
@@ -153,10 +116,11 @@ pub async fn settle(context: &Context, name: &str) {
 }
 
 /// The definition with the next change of its status; `None` when it is settled.
-fn next_status(context: &Context, resource: &Resource, old: &Value) -> Option<Value> {
+fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     let now = clock::now_rfc3339();
+    let old = &outline.definition;
     let mut next = old.clone();
-    if let Some(naming) = naming(context, resource, old) {
+    if let Some(naming) = naming(context, old) {
         next.set_at(&["status", "acceptedNames"], naming.accepted_names);
         definition::set_condition(&mut next, &naming.names_accepted, &now);
         if let Some(established) = &naming.established {
@@ -164,8 +128,10 @@ fn next_status(context: &Context, resource: &Resource, old: &Value) -> Option<Va
         }
         return (next != *old).then_some(next);
     }
+    let preserving = definition::preserves_unknown_fields(old);
+    let non_structural = if preserving { definition::non_structural(&outline.to_value()) } else { None };
     for (kind, condition) in [
-        ("NonStructuralSchema", definition::non_structural(old)),
+        ("NonStructuralSchema", non_structural),
         ("KubernetesAPIApprovalPolicyConformant", definition::api_approval(old)),
     ] {
         let found = definition::find_condition(old, kind);
@@ -183,18 +149,9 @@ fn next_status(context: &Context, resource: &Resource, old: &Value) -> Option<Va
     Some(next)
 }
 
-fn naming(context: &Context, resource: &Resource, old: &Value) -> Option<definition::Naming> {
-    if old.at(&["spec", "names"]) == old.at(&["status", "acceptedNames"]) {
-        return None;
-    }
-    let group = old.str_at(&["spec", "group"]);
-    let suffix = format!(".{group}");
-    let (root, _) = resource.collection.latest();
-    let same =
-        root.iter().filter(|(name, _)| name.ends_with(&suffix)).map(|(name, stored)| context.names.of(name, stored));
-    let peers: Vec<Arc<Value>> = same.filter(|d| d.str_at(&["spec", "group"]) == group).collect();
-    let older = third_party::peers(context, group, old.str_at(&["metadata", "name"]));
-    definition::naming(old, peers.iter().map(|peer| &**peer).chain(&older))
+fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
+    let (group, name) = (old.str_at(&["spec", "group"]), old.str_at(&["metadata", "name"]));
+    context.registry.names().decide(old, &third_party::names(context, group, name))
 }
 
 /// What is in the way of the names of a ThirdPartyResource.
@@ -208,7 +165,7 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     if twin || same {
         return Some(format!("{:?} is already in use", names.plural));
     }
-    let naming = naming(context, &*definitions(context)?, &wanted)?;
+    let naming = naming(context, &wanted)?;
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
 }
 
@@ -221,14 +178,19 @@ async fn write_status(
     context: &Context,
     resource: &Arc<Resource>,
     name: &str,
-    old: &Value,
+    outline: &Outline,
     mut next: Value,
     current: &Arc<Stored>,
 ) -> Result<(), Status> {
     let request = status_request(resource, name);
-    request.track_update(Some(old), &mut next, SERVER);
+    request.track_update(Some(&outline.definition), &mut next, SERVER);
+    let mut body = outline.encode(&next);
+    if body.bytes.len() > limits::OBJECT_BYTES_MAX {
+        next.remove_at(&["metadata", "managedFields"]);
+        body = outline.encode(&next);
+    }
     // if somebody else was faster, the next round sees what they wrote
-    write::store(context, &request, &next, Some(current)).await.map(|_| ())
+    write::commit(context, resource, (body, Meta::of(&next)), request.version.id, Some(current)).await.map(|_| ())
 }
 
 /// The first deletion: marked, held by the cleanup finalizer, Terminating (crd.md 3).
@@ -332,8 +294,7 @@ async fn change_status(
 ) -> Result<(), Status> {
     super::bootstrap::change_as_server(context, resource, name, "status", change).await?;
     if resource.collection.get(name).is_none() {
-        let group = name.split_once('.').map_or("", |(_, group)| group);
-        Box::pin(settle_peers(context, group, name)).await;
+        Box::pin(settle_peers(context, group_of(name), name)).await;
     }
     Ok(())
 }

@@ -98,8 +98,8 @@ pub struct Context {
     pub token_requests: Arc<Resource>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
-    /// What names definitions have, as of a revision.
-    names: definitions::Names,
+    /// Held while the names of a definition are decided, so that no two get the same.
+    naming_turn: tokio::sync::Mutex<()>,
 }
 
 impl Context {
@@ -122,7 +122,7 @@ impl Context {
             flow,
             quota_turn: Default::default(),
             deletions: Notify::new(),
-            names: Default::default(),
+            naming_turn: Default::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use machinery::{FieldError, FieldPath, Status, Value};
 use schema::definition::{
-    self, CLEANUP_FINALIZER, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party,
+    self, CLEANUP_FINALIZER, Taken, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party,
     third_party_versions,
 };
 
@@ -32,6 +32,14 @@ pub fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     }
     let others = registrations(&context.objects, group).into_iter().filter(|(names, _)| names.definition() != except);
     others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
+}
+
+/// The names that [`peers`] have.
+pub fn names(context: &Context, group: &str, except: &str) -> Taken {
+    let mut taken = Taken::default();
+    let peers = peers(context, group, except);
+    peers.iter().for_each(|peer| taken.add(peer.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null)));
+    taken
 }
 
 /// Refuses a body that says where in no namespace it belongs.

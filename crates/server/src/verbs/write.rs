@@ -17,6 +17,7 @@ use crate::admission::Operation;
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::{WriteOptions, parse_uint};
+use crate::resource::Resource;
 use crate::resource::builtin::DEFINITION_GROUP;
 use crate::trace::{self, Kind};
 
@@ -551,7 +552,23 @@ async fn store_or(
         stored.remove_at(&["metadata", "managedFields"]);
         body = Body::encode(&stored);
     }
-    let meta = Meta::of(&stored);
+    let as_stored = match resource.shipped() {
+        Some(shipped) => shipped.stored_as.is_none(),
+        // a status that was taken away may come back by its default
+        None => stored.get("status").is_some() || !request.version.program().schema.has_default(&["status"]),
+    };
+    let clean = if as_stored && request.version.id == resource.storage_version().id { request.version.id } else { 0 };
+    commit(context, resource, (body, Meta::of(&stored)), clean, current).await
+}
+
+/// Commits what [`store`] has encoded; `clean` names the version program whose rendition these bytes are, 0 for none.
+pub async fn commit(
+    context: &Context,
+    resource: &Resource,
+    (body, meta): (Body, Meta),
+    clean: u64,
+    current: Option<&Arc<Stored>>,
+) -> Result<Result<Arc<Stored>, ()>, Status> {
     if body.bytes.len() > limits::OBJECT_BYTES_MAX {
         return Err(Status::untyped(500, "etcdserver: request is too large"));
     }
@@ -563,12 +580,6 @@ async fn store_or(
     }
     let key = resource.key(&meta.namespace, &meta.name);
     let path = key.path.clone();
-    let as_stored = match resource.shipped() {
-        Some(shipped) => shipped.stored_as.is_none(),
-        // a status that was taken away may come back by its default
-        None => stored.get("status").is_some() || !request.version.program().schema.has_default(&["status"]),
-    };
-    let clean = if as_stored && request.version.id == resource.storage_version().id { request.version.id } else { 0 };
     let name = if current.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
     let of_span = || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
     let put = context.objects.put(&key, body, meta, current.map(|c| c.revision), clean);

@@ -1,0 +1,105 @@
+//! What definitions are called, by group: the names that are taken, and the definitions that want others (crd.md 6.2).
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use machinery::{Text, Value};
+use schema::definition::{self, Naming, Taken};
+
+/// The names of one definition.
+pub struct Named {
+    accepted: Value,
+    /// It asks for other names than it has.
+    wanting: bool,
+}
+
+impl Named {
+    pub fn of(definition: &Value) -> Named {
+        let (wanted, accepted) = (definition.at(&["spec", "names"]), definition.at(&["status", "acceptedNames"]));
+        Named { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted }
+    }
+}
+
+/// The definitions of a group.
+#[derive(Default)]
+struct Group {
+    taken: Taken,
+    /// By plural.
+    accepted: HashMap<Text, Value>,
+    wanting: BTreeSet<Text>,
+}
+
+/// The names of all definitions.
+#[derive(Default)]
+pub struct Names(Mutex<HashMap<Text, Group>>);
+
+impl Names {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Text, Group>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the definition of a group and plural is called now; `None` if there is none any more.
+    pub fn set(&self, group: &Text, plural: &Text, named: Option<Named>) {
+        let mut groups = self.lock();
+        let names = groups.entry(group.clone()).or_default();
+        if let Some(before) = names.accepted.remove(plural) {
+            names.taken.remove(&before);
+        }
+        names.wanting.remove(plural);
+        if let Some(Named { accepted, wanting }) = named {
+            names.taken.add(&accepted);
+            names.accepted.insert(plural.clone(), accepted);
+            if wanting {
+                names.wanting.insert(plural.clone());
+            }
+        } else if names.accepted.is_empty() {
+            groups.remove(group);
+        }
+    }
+
+    /// Decides the names of a definition of a group in which `others` are taken as well.
+    pub fn decide(&self, definition: &Value, others: &Taken) -> Option<Naming> {
+        let groups = self.lock();
+        let own = groups.get(definition.str_at(&["spec", "group"])).map(|names| &names.taken);
+        let taken: Vec<&Taken> = own.into_iter().chain([others]).collect();
+        definition::naming(definition, &taken)
+    }
+
+    /// The definitions of a group that want other names than they have, by plural.
+    pub fn wanting(&self, group: &str) -> Vec<Text> {
+        self.lock().get(group).map(|names| names.wanting.iter().cloned().collect()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn names_are_free_again_when_the_last_who_had_them_is_gone() {
+        let definition = |accepted: Value| {
+            let wanted = json!({"plural": "as", "singular": "x", "kind": "A", "listKind": "AList"});
+            json!({"spec": {"group": "g", "names": wanted}, "status": {"acceptedNames": accepted}})
+        };
+        let (names, none) = (Names::default(), Taken::default());
+        let taken = |named: &Names| {
+            let naming = named.decide(&definition(json!({})), &none).unwrap();
+            naming.names_accepted.status == "False"
+        };
+        let named = || Some(Named { accepted: json!({"plural": "x", "kind": "X"}), wanting: true });
+        assert!(!taken(&names));
+        names.set(&"g".into(), &"b".into(), named());
+        names.set(&"g".into(), &"c".into(), named());
+        names.set(&"h".into(), &"d".into(), named());
+        assert!(taken(&names));
+        assert_eq!(names.wanting("g"), ["b", "c"]);
+        names.set(&"g".into(), &"b".into(), None);
+        assert!(taken(&names));
+        names.set(&"g".into(), &"c".into(), Some(Named::of(&definition(json!({"plural": "z", "kind": "Z"})))));
+        assert!(!taken(&names));
+        assert_eq!(names.wanting("g"), ["c"]);
+        names.set(&"g".into(), &"c".into(), None);
+        assert!(names.wanting("g").is_empty());
+    }
+}
