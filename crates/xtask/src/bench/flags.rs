@@ -116,6 +116,10 @@ pub struct Flags {
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     pub etcd: Option<PathBuf>,
 
+    /// And kube-apiserver over the same member, in the same run; the first time it is built from `tests/upstream`.
+    #[arg(long, requires = "etcd")]
+    pub upstream: bool,
+
     /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
