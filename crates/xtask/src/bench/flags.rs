@@ -11,6 +11,8 @@ pub enum Measure {
     Ready,
     /// From a directory of many objects to the ready line
     Restart,
+    /// The same after many changes of those objects, all of which watches may go back to
+    RestartHistory,
     /// Memory of a server that was never asked
     Idle,
     /// A re-apply in the library, against an update in it
@@ -64,6 +66,7 @@ impl Measure {
             self,
             Measure::Ready
                 | Measure::Restart
+                | Measure::RestartHistory
                 | Measure::RestartCrds
                 | Measure::Idle
                 | Measure::Ownership
