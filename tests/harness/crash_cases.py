@@ -54,7 +54,8 @@ class Writer:
             return
 
     def write(self, client):
-        live = [name for name, may in self.may.items() if may != {None}]
+        # of others nobody knows yet in which state they are
+        live = [name for name, may in self.may.items() if len(may) == 1 and may != {None}]
         name = self.random.choice(live) if live and self.random.random() < 0.7 else None
         if name is None:
             name = f"{self.prefix}-{self.made}"

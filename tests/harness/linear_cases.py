@@ -1,24 +1,32 @@
 """Concurrent clients of few keys under faults: is what they saw explained by registers, one history and honest watches?
 
-First the checker itself: histories that it must refuse. Then histories of a real server that is killed, restarted and
-stopped for a moment while clients go on.
+First the checker itself: histories that it must refuse. Then histories of real servers while clients go on: the server is
+killed, restarted and stopped for a moment, its disk is slow, members of etcd are killed, the network is cut on either side.
 """
+import contextlib
 import http.client
 import json
 import random
 import signal
 import threading
 import time
+from dataclasses import dataclass
+from urllib.parse import urlparse
 
 import linear
 from crash_cases import MAPS, Client
+from disk import Disk
+from etcd import Etcd
 from linear import Event, Listing, Operation, Refused, Stream
 from pintle import Pintle, eventually
+from proxy import Proxy
 
 KEYS, CLIENTS, WATCHERS = 4, 6, 3
 # faults of a run, and answered requests between two of them
 FAULTS, ROUNDS_SLOW = 6, 40
 BETWEEN_MIN, BETWEEN_MORE = 30, 120
+# seconds of a fault that passes by itself; what a slow disk takes for each sync
+MOMENT, SLOW_MILLISECONDS = 0.1, 50
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 DELETE_IF = '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"resourceVersion":"%d"}}'
 
@@ -121,26 +129,48 @@ def what_cannot_happen_is_refused(_args):
             raise AssertionError(f"{name} was accepted")
 
 
-# the server
+# the servers
+
+@dataclass
+class Face:
+    """A server as clients see it."""
+    url: str
+
+
+@dataclass
+class Setting:
+    """Servers, and what may happen to them: each fault is over when it returns."""
+    server: Pintle
+    faces: list
+    faults: list
+    # what a client may hear of a request whose fate nobody knows, or that was not begun
+    outages: tuple = (503,)
+
 
 class Worker(threading.Thread):
-    """Does what `one` does again and again; a broken connection is made anew."""
+    """Does what `one` does again and again; a broken connection is made anew, to any of the servers."""
 
-    def __init__(self, server, stop, seed):
+    def __init__(self, setting, stop, seed):
         super().__init__()
-        self.server, self.stop, self.random, self.failure, self.client = server, stop, random.Random(seed), None, None
+        self.setting, self.stop, self.random, self.failure, self.client = setting, stop, random.Random(seed), None, None
 
     def run(self):
         while not self.stop.is_set() and self.failure is None:
             try:
-                self.client = self.client or Client(self.server, timeout=10)
+                self.client = self.client or Client(self.random.choice(self.setting.faces), timeout=20)
                 self.one()
             except AssertionError as error:
                 self.failure = error
             except BROKEN:
                 self.client = None
-                # the server is being started again
+                # the server is being started again, or nobody reaches it
                 self.stop.wait(0.02)
+
+    def expect(self, status, answer):
+        """Nothing but an outage comes instead of a good answer."""
+        if status in self.setting.outages:
+            raise ConnectionError(answer)
+        assert status == 200, (status, answer)
 
 
 class Actor(Worker):
@@ -166,8 +196,7 @@ class Actor(Worker):
         operation = Operation(what, key, time.monotonic(), value=value, expected=expected)
         self.operations.append(operation)
         status, answer = self.ask(operation)
-        if status == 503:
-            # on its way down the server does nothing more
+        if status in self.setting.outages:
             raise ConnectionError(answer)
         operation.end = time.monotonic()
         operation.told = self.outcome(operation, status, answer)
@@ -206,9 +235,7 @@ class Actor(Worker):
         stale = self.random.random() < 0.3
         start = time.monotonic()
         status, answer = self.client.ask("GET", MAPS + ("?resourceVersion=0" if stale else ""))
-        if status == 503:
-            raise ConnectionError(answer)
-        assert status == 200, answer
+        self.expect(status, answer)
         self.listings.append(listing(answer, start, stale))
 
     def list_by_watch(self):
@@ -216,9 +243,7 @@ class Actor(Worker):
         options = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5"
         start, items = time.monotonic(), []
         answer = self.client.send("GET", f"{MAPS}?{options}")
-        if answer.status == 503:
-            raise ConnectionError(answer)
-        assert answer.status == 200, answer.read()
+        self.expect(answer.status, answer)
         for line in answer:
             event = json.loads(line)
             if event["type"] == "BOOKMARK":
@@ -249,9 +274,7 @@ class Watcher(Worker):
         seconds = self.random.choice([3, 60])
         options = f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={self.version}"
         answer = self.client.send("GET", f"{MAPS}?{options}")
-        if answer.status == 503:
-            raise ConnectionError(answer)
-        assert answer.status == 200, answer.read()
+        self.expect(answer.status, answer)
         for line in answer:
             if not line.endswith(b"\n"):
                 break
@@ -276,58 +299,147 @@ class Watcher(Worker):
 
 
 def killed(server):
-    server.restart(signal.SIGKILL)
+    return lambda: server.restart(signal.SIGKILL)
 
 
 def restarted(server):
-    server.restart()
+    return lambda: server.restart()
 
 
-def paused(server):
-    """Nothing moves for a moment, as with a disk that is slow; requests wait."""
-    server.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.1)
-    server.process.send_signal(signal.SIGCONT)
+def paused(process):
+    """Nothing moves for a moment; requests wait. `process` answers what is running."""
+    def fault():
+        process().send_signal(signal.SIGSTOP)
+        time.sleep(MOMENT)
+        process().send_signal(signal.SIGCONT)
+    return fault
 
 
-def histories_under_faults(args):
+def cut(proxies, seconds):
+    """Connections break and cannot be made for a while."""
+    def fault():
+        [proxy.cut() for proxy in proxies]
+        time.sleep(seconds)
+        [proxy.heal() for proxy in proxies]
+    return fault
+
+
+def silent(proxies, seconds):
+    """Connections stay, and nothing comes through for a while."""
+    def fault():
+        [proxy.be_silent() for proxy in proxies]
+        time.sleep(seconds)
+        [proxy.heal() for proxy in proxies]
+    return fault
+
+
+def proxy_to(stack, url):
+    address = urlparse(url)
+    return stack.enter_context(Proxy(address.hostname, address.port))
+
+
+@contextlib.contextmanager
+def one_embedded(args):
+    """A server with a disk of its own, behind a network."""
+    with Disk() as disk, Pintle(args.binary, storage="embedded", environment=disk.environment) as server, contextlib.ExitStack() as stack:
+        network = proxy_to(stack, server.url)
+
+        def slow():
+            disk.is_slow(SLOW_MILLISECONDS)
+            time.sleep(3 * MOMENT)
+            disk.is_well()
+
+        faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], MOMENT),
+                  silent([network], MOMENT)]
+        yield Setting(server, [Face(f"https://127.0.0.1:{network.port}")], faults)
+
+
+@contextlib.contextmanager
+def two_over_etcd(args):
+    """Three members of etcd and two servers: each server has networks of its own, to the members and to its clients."""
+    with contextlib.ExitStack() as stack:
+        etcd = stack.enter_context(Etcd(members=3))
+        faults, servers, faces = [], [], []
+        for member in etcd.members:
+            faults += [member_killed(etcd, member), paused(lambda member=member: member.process)]
+        for _ in range(2):
+            inner = [proxy_to(stack, member.url) for member in etcd.members]
+            urls = ",".join(f"http://127.0.0.1:{proxy.port}" for proxy in inner)
+            server = stack.enter_context(Pintle(args.binary, "--etcd-servers", urls, storage="etcd"))
+            outer = proxy_to(stack, server.url)
+            servers.append(server)
+            faces.append(Face(f"https://127.0.0.1:{outer.port}"))
+            # the long ones are noticed: other members are asked, or calls fail
+            seconds = [MOMENT, 8] if args.slow else [MOMENT]
+            faults += [killed(server), restarted(server)]
+            faults += [fault(proxies, long) for fault in (cut, silent) for proxies in (inner, inner[:1], [outer]) for long in seconds]
+        yield Setting(servers[0], faces, faults, outages=(500, 503, 504))
+
+
+def member_killed(etcd, member):
+    def fault():
+        member.stop(signal.SIGKILL)
+        time.sleep(MOMENT)
+        member.start(etcd.members)
+    return fault
+
+
+def histories_of_one_server(args):
+    histories(args, one_embedded)
+
+
+def histories_over_etcd(args):
+    histories(args, two_over_etcd)
+
+
+def histories(args, setting):
     for _ in range(ROUNDS_SLOW if args.slow else 1):
         seed = random.randrange(1 << 32)
         try:
-            one_history(args, random.Random(seed))
+            with setting(args) as made:
+                one_history(made, random.Random(seed))
         except (AssertionError, Refused) as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-def one_history(args, chance):
-    with Pintle(args.binary, storage="embedded") as server:
-        after = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
-        enough, seen = threading.Event(), threading.Event()
-        actors = [Actor(number, server, enough, chance.random()) for number in range(CLIENTS)]
-        watchers = [Watcher(after, server, seen, chance.random()) for _ in range(WATCHERS)]
-        threads = [*actors, *watchers]
-        [thread.start() for thread in threads]
-        try:
-            for _ in range(FAULTS):
-                wait_for_answers(threads, actors, BETWEEN_MIN + chance.randrange(BETWEEN_MORE))
-                chance.choice([killed, killed, restarted, paused])(server)
-            wait_for_answers(threads, actors, BETWEEN_MIN)
-            enough.set()
-            [actor.join() for actor in actors]
-            mark = int(server.ok("POST", MAPS, {"metadata": {"name": "mark"}})["metadata"]["resourceVersion"])
-            eventually(lambda: failures(threads) or all(watcher.version >= mark for watcher in watchers), seconds=30)
-            start = time.monotonic()
-            final = listing(server.ok("GET", MAPS), start)
-        finally:
-            enough.set()
-            seen.set()
-            # wakes the watches
-            server.request("POST", MAPS, {"metadata": {"name": "end"}})
-            [thread.join() for thread in threads]
-        assert not failures(threads), failures(threads)
-        operations = [operation for actor in actors for operation in actor.operations]
-        listings = [listing for actor in actors for listing in actor.listings]
-        linear.check(operations, [watcher.stream for watcher in watchers], listings, final)
+def one_history(setting, chance):
+    server = setting.server
+    after = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+    enough, seen = threading.Event(), threading.Event()
+    actors = [Actor(number, setting, enough, chance.random()) for number in range(CLIENTS)]
+    watchers = [Watcher(after, setting, seen, chance.random()) for _ in range(WATCHERS)]
+    threads = [*actors, *watchers]
+    [thread.start() for thread in threads]
+    try:
+        for _ in range(FAULTS):
+            wait_for_answers(threads, actors, BETWEEN_MIN + chance.randrange(BETWEEN_MORE))
+            chance.choice(setting.faults)()
+        wait_for_answers(threads, actors, BETWEEN_MIN)
+        enough.set()
+        [actor.join() for actor in actors]
+        mark = eventually(lambda: marked(setting, "mark"))
+        eventually(lambda: failures(threads) or all(watcher.version >= mark for watcher in watchers), seconds=30)
+        start = time.monotonic()
+        final = listing(server.ok("GET", MAPS), start)
+    finally:
+        enough.set()
+        seen.set()
+        # wakes the watches
+        eventually(lambda: marked(setting, "end"))
+        [thread.join() for thread in threads]
+    assert not failures(threads), failures(threads)
+    operations = [operation for actor in actors for operation in actor.operations]
+    listings = [listing for actor in actors for listing in actor.listings]
+    linear.check(operations, [watcher.stream for watcher in watchers], listings, final)
+
+
+def marked(setting, name):
+    """The version of an object that all watches see; nothing during an outage."""
+    status, answer, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
+    if status == 409:
+        status, answer, _ = setting.server.request("GET", f"{MAPS}/{name}")
+    assert status in (200, 201, *setting.outages), answer
+    return int(answer["metadata"]["resourceVersion"]) if status < 300 else None
 
 
 def wait_for_answers(threads, actors, more):
@@ -335,14 +447,14 @@ def wait_for_answers(threads, actors, more):
         return sum(operation.told is not None for actor in actors for operation in list(actor.operations))
 
     wanted = answered() + more
-    eventually(lambda: failures(threads) or answered() >= wanted, seconds=30)
+    eventually(lambda: failures(threads) or answered() >= wanted, seconds=60)
 
 
 def failures(threads):
     return [thread.failure for thread in threads if thread.failure]
 
 
-CASES = [what_can_happen_is_accepted, what_cannot_happen_is_refused, histories_under_faults]
+CASES = [what_can_happen_is_accepted, what_cannot_happen_is_refused, histories_of_one_server, histories_over_etcd]
 
 
 def run(args, report):

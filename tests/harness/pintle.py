@@ -1,4 +1,5 @@
 """A pintle server for one test: started on a free port, ended by its process id."""
+import os
 import pathlib
 import re
 import shutil
@@ -18,9 +19,10 @@ READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 class Pintle:
     """`with Pintle(binary) as server:` gives a server whose data is thrown away at the end."""
 
-    def __init__(self, binary, *flags, storage="memory", data_dir=None, before=None):
-        """`before` runs in the new process before it becomes the server."""
+    def __init__(self, binary, *flags, storage="memory", data_dir=None, before=None, environment=None):
+        """`before` runs in the new process before it becomes the server; `environment` is added to ours."""
         self.binary, self.flags, self.storage, self.before = binary, flags, storage, before
+        self.environment = {**os.environ, **(environment or {})}
         self.own = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
@@ -42,7 +44,7 @@ class Pintle:
                    "--token-auth-file", str(self.tokens), *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                        preexec_fn=self.before)
+                                        preexec_fn=self.before, env=self.environment)
         line = self.process.stdout.readline()
         match = READY.search(line)
         if not match:

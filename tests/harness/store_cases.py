@@ -8,6 +8,7 @@ import stat
 import subprocess
 import tempfile
 
+from disk import Disk
 from pintle import Pintle, eventually
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -133,6 +134,58 @@ def files_that_may_not_grow(args):
         assert events(server, watch) == len(made) + 1
 
 
+def a_disk_that_cannot_sync(args):
+    """Nothing is acknowledged from then on, and /readyz tells why; reads and watches go on. The next start has what was
+    acknowledged before, and takes writes."""
+    with Disk() as disk, Pintle(args.binary, storage="embedded", environment=disk.environment) as server:
+        server.ok("POST", MAPS, config_map("before"))
+        listed = server.ok("GET", MAPS)
+        names = {item["metadata"]["name"] for item in listed["items"]}
+        disk.fails()
+        for name in ("lost", "other"):
+            status, answer, _ = server.request("POST", MAPS, config_map(name))
+            assert (status, answer["reason"]) == (500, "InternalError") and "cannot sync the log: Input/output error" in answer["message"], answer
+        disk.is_well()
+        assert server.request("DELETE", MAPS + "/before")[0] == 500, "a later sync means nothing"
+        status, answer, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in answer, answer
+        assert server.request("GET", "/livez")[0] == 200
+        found = server.ok("GET", MAPS)
+        assert found["metadata"] == listed["metadata"] and found["items"] == listed["items"]
+        assert events(server, listed["metadata"]["resourceVersion"]) == 0, "nobody is told of what was not acknowledged"
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            server.restart(how)
+            # the write whose sync failed may have happened, once
+            assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} - {"lost", "after"} == names
+            assert server.request("GET", "/readyz")[0] == 200
+            assert server.request("POST", MAPS, config_map("after"))[0] in (201, 409)
+
+
+def history_goes_on_over_a_restart(args):
+    """Watches, pages of lists and lists of old revisions are the same after a restart as before it."""
+    with Pintle(args.binary, storage="embedded") as server:
+        versions = [server.ok("GET", MAPS)["metadata"]["resourceVersion"]]
+        for number in range(12):
+            made = server.ok("POST", MAPS, config_map(f"map-{number:02}"))
+            if number % 2:
+                made["data"]["text"] = "y"
+                made = server.ok("PUT", f"{MAPS}/map-{number:02}", made)
+            if number % 5 == 0:
+                made = server.ok("DELETE", f"{MAPS}/map-{number:02}")
+            versions.append(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+        token = server.ok("GET", MAPS + "?limit=3")["metadata"]["continue"]
+
+        def seen():
+            exact = [server.ok("GET", f"{MAPS}?resourceVersionMatch=Exact&resourceVersion={version}") for version in versions[::4]]
+            watched = [server.request("GET", f"{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={version}")[1] for version in versions[::6]]
+            return server.ok("GET", f"{MAPS}?limit=3&continue={token}"), exact, watched
+
+        before = seen()
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            server.restart(how)
+            assert seen() == before
+
+
 def events(server, after):
     return len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={after}&timeoutSeconds=1")[1].splitlines())
 
@@ -199,4 +252,4 @@ def read_only_directories(args):
     shutil.rmtree(data)
 
 
-CASES = [flipped_bits_of_a_backup_are_told, directories_that_cannot_be_used, read_only_directories, files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]
+CASES = [a_disk_that_cannot_sync, history_goes_on_over_a_restart, flipped_bits_of_a_backup_are_told, directories_that_cannot_be_used, read_only_directories, files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]

@@ -2,21 +2,40 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::flags::Etcd;
 
 /// The variable of the password, where no file is named.
 const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
 
+/// The file in the data directory that holds the id of the cluster.
+const CLUSTER: &str = "etcd-cluster";
+/// The folder of events, which are written with leases.
+const EVENTS: &str = "events";
+
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
+/// What only a server does.
+pub struct Server<'a> {
+    /// Where it remembers the cluster, beside its certificates.
+    pub directory: &'a Path,
+    /// How long events are kept; zero for ever.
+    pub event_ttl: Duration,
+}
+
 /// The store that flags describe. Nothing is asked of it yet.
 pub fn store(flags: &Etcd) -> Result<store_etcd::Etcd, String> {
+    open(flags, None)
+}
+
+fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, String> {
     if flags.etcd_servers.is_empty() {
         return Err("--storage etcd: needs --etcd-servers".to_owned());
     }
+    let expiring = server.filter(|server| !server.event_ttl.is_zero());
     let options = store_etcd::Options {
         servers: flags.etcd_servers.clone(),
         prefix: flags.etcd_prefix.clone(),
@@ -26,14 +45,17 @@ pub fn store(flags: &Etcd) -> Result<store_etcd::Etcd, String> {
             _ => None,
         },
         credentials: credentials(flags)?,
+        cluster: flags.etcd_cluster_id,
+        cluster_file: server.map(|server| server.directory.join(CLUSTER)),
+        expiring: expiring.map(|server| (EVENTS.to_owned(), server.event_ttl)),
     };
     store_etcd::Etcd::new(&options)
 }
 
-/// The same as a server uses it.
-pub fn storage(flags: &Etcd) -> Result<server::Storage, String> {
+/// The same with the layout of the API server.
+pub fn storage(flags: &Etcd, server: Option<&Server>) -> Result<server::Storage, String> {
     let prefix = store_etcd::normalise(&flags.etcd_prefix);
-    Ok(server::upstream_storage(Arc::new(store(flags)?), &prefix))
+    Ok(server::upstream_storage(Arc::new(open(flags, server)?), &prefix))
 }
 
 fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>, String> {

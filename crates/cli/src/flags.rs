@@ -174,6 +174,11 @@ pub struct Etcd {
     #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
     pub etcd_prefix: String,
 
+    /// The id of the cluster that is meant, as etcd's log and our messages tell it; no other is spoken to [default: that of
+    /// the first start on the data directory].
+    #[arg(long, value_name = "HEX", value_parser = store_etcd::parse_id, help_heading = "Storage")]
+    pub etcd_cluster_id: Option<u64>,
+
     /// The authorities of the etcd servers' certificates, PEM [default: those of the system].
     #[arg(long, value_name = "FILE", help_heading = "Storage")]
     pub etcd_cafile: Option<PathBuf>,

@@ -132,9 +132,13 @@ fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String>
 }
 
 fn open_storage(flags: &Serve) -> Result<server::Storage, String> {
+    let etcd = || {
+        let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl };
+        etcd::storage(&flags.etcd, Some(&server))
+    };
     match flags.storage {
-        _ if !flags.etcd.etcd_servers.is_empty() => etcd::storage(&flags.etcd),
-        Engine::Etcd => etcd::storage(&flags.etcd),
+        _ if !flags.etcd.etcd_servers.is_empty() => etcd(),
+        Engine::Etcd => etcd(),
         Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
         Engine::Embedded => {
             let address = SocketAddr::new(flags.bind_address, flags.secure_port);

@@ -36,7 +36,7 @@ pub fn export(task: &Transfer) -> Result<(), String> {
         false => {
             let latest =
                 runtime()?.block_on(async { etcd::store(&task.etcd)?.latest().await.map_err(|e| e.to_string()) });
-            (latest?, etcd::storage(&task.etcd)?.layout)
+            (latest?, etcd::storage(&task.etcd, None)?.layout)
         }
     };
     let layout = task.encryption.to_layout(layout)?;
@@ -73,7 +73,7 @@ pub fn import(task: &Transfer) -> Result<(), String> {
         false => runtime.block_on(async {
             // who is not there is told, and not waited for
             etcd::store(&task.etcd)?.check().await.map_err(|error| error.to_string())?;
-            let storage = task.encryption.apply(etcd::storage(&task.etcd)?)?;
+            let storage = task.encryption.apply(etcd::storage(&task.etcd, None)?)?;
             transfer::import(&file, &storage, &mut told).await
         })?,
     };

@@ -146,11 +146,7 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
 
 /// The values of our objects that are in a store now, by key.
 async fn present(storage: &Storage) -> Result<HashMap<Bytes, Bytes>, String> {
-    // the first snapshot may be of an older revision
-    let mut snapshot = storage.store.snapshot().await.map_err(|error| error.to_string())?;
-    if snapshot.revision < storage.store.head().await.map_err(|error| error.to_string())? {
-        snapshot = storage.store.snapshot().await.map_err(|error| error.to_string())?;
-    }
+    let snapshot = storage.store.snapshot().await.map_err(|error| error.to_string())?;
     let ours = snapshot.entries.into_iter().filter(|entry| storage.layout.find(&entry.key).is_some());
     Ok(ours.map(|entry| (entry.key, entry.value)).collect())
 }

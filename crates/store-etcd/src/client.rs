@@ -1,7 +1,7 @@
 //! Calls to the members: one after the other is tried until one answers, as far as another try is safe.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -13,6 +13,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic_prost::ProstCodec;
 
+use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::member::{Member, has_honest_progress};
 use crate::messages::{self as m, Answer};
@@ -38,8 +39,7 @@ pub struct Client {
     members: Vec<Member>,
     /// The member that is asked first.
     current: watch::Sender<usize>,
-    /// Which cluster the first answer was of.
-    cluster: OnceLock<u64>,
+    cluster: Cluster,
     credentials: Option<Credentials>,
     token: tokio::sync::Mutex<Token>,
     /// Whether every member so far tells honestly how far a watch is.
@@ -55,7 +55,7 @@ impl Client {
         Ok(Client {
             members: members.into_iter().map(|(url, endpoint)| Member::new(url, endpoint)).collect(),
             current: watch::Sender::new(0),
-            cluster: OnceLock::new(),
+            cluster: Cluster::new(options)?,
             credentials: options.credentials.clone(),
             token: tokio::sync::Mutex::new(Token::Unknown),
             honest_progress: AtomicBool::new(true),
@@ -231,12 +231,8 @@ impl Client {
 
     fn check_cluster<A: Answer>(&self, at: usize, answer: &A) -> Result<(), Failure> {
         let Some(found) = answer.header().map(|header| header.cluster_id) else { return Ok(()) };
-        let known = *self.cluster.get_or_init(|| found);
-        if found == known {
-            return Ok(());
-        }
-        let url = &self.members[at].url;
-        Err(Failure::Foreign(format!("etcd at {url} has cluster id {found:x} and not {known:x}, which it had before")))
+        let foreign = |why| Failure::Foreign(format!("etcd at {} {why}", self.members[at].url));
+        self.cluster.check(found).map_err(foreign)
     }
 
     /// A failure with the member that it is of.
@@ -307,7 +303,7 @@ impl Client {
 
     /// As if this had spoken to the cluster of another client before.
     pub fn assume_cluster(&self, other: &Client) {
-        self.cluster.set(*other.cluster.get().unwrap()).unwrap();
+        self.cluster.id().set(*other.cluster.id().get().unwrap()).unwrap();
     }
 }
 

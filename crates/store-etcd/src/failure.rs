@@ -57,6 +57,11 @@ impl Failure {
         !matches!(self, Failure::Refused(_) | Failure::Compacted)
     }
 
+    /// Whether the lease of a key is no more.
+    pub fn is_of_lease(&self) -> bool {
+        matches!(self, Failure::Refused(why) if why.ends_with("requested lease not found"))
+    }
+
     pub fn text(&self) -> &str {
         match self {
             Failure::NotDone(why)

@@ -5,8 +5,10 @@
 //! is never spoken to. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
 
 mod client;
+mod cluster;
 mod failure;
 mod follow;
+mod lease;
 mod member;
 mod messages;
 mod options;
@@ -14,7 +16,7 @@ mod options;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use store::contract::BoxFuture;
@@ -23,14 +25,14 @@ use tokio::sync::{Mutex, watch};
 
 use client::Client;
 use failure::Failure;
+use lease::Leases;
 use messages::{self as m, Answer as _, number, revision};
 
+pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
 
 /// Keys that are asked for at once.
 const PAGE: i64 = 500;
-/// Revisions of history that a start reads, if etcd has them: so that watches go on over a restart.
-const HISTORY_MAX: Revision = 50_000;
 /// The key through which kube-apiservers agree on what to compact.
 const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
@@ -49,8 +51,7 @@ pub struct Etcd {
     wanted: watch::Sender<Revision>,
     asked: AtomicU64,
     head: Mutex<Head>,
-    /// Whether a snapshot has been taken.
-    started: AtomicBool,
+    leases: Option<Leases>,
     /// How often the key of compactions had been written when it was last looked at.
     compactions: Mutex<Option<i64>>,
 }
@@ -64,7 +65,10 @@ impl Etcd {
             wanted: watch::Sender::new(0),
             asked: AtomicU64::new(0),
             head: Mutex::new(Head { covers: 0, answer: Ok(0) }),
-            started: AtomicBool::new(false),
+            leases: options.expiring.clone().map(|(folder, lifetime)| {
+                let prefix = format!("{}/{folder}/", normalise(&options.prefix));
+                Leases::new(prefix.into(), lifetime)
+            }),
             compactions: Mutex::new(None),
         })
     }
@@ -91,13 +95,12 @@ impl Etcd {
     }
 
     async fn newest(&self) -> Result<Revision, StoreError> {
-        let (key, _) = self.range();
         let answer = match self.client.honest_progress() {
-            true => self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await,
+            true => self.read_head().await,
             // such members don't tell how far a watch is: a write that the watch sees tells
-            false => return self.mark().await.map_err(|failure| failure.into_error(0)),
+            false => self.mark().await,
         };
-        Ok(answer.map_err(|failure| failure.into_error(0))?.revision())
+        answer.map_err(|failure| failure.into_error(0))
     }
 
     /// A key of no meaning, which nobody is told of.
@@ -106,7 +109,7 @@ impl Etcd {
     }
 
     async fn mark(&self) -> Result<Revision, Failure> {
-        let put = m::PutRequest { key: self.mark_key(), value: Bytes::new() };
+        let put = m::PutRequest { key: self.mark_key(), ..Default::default() };
         let put = m::TxnRequest { success: vec![operation(m::Op::Put(put))], ..Default::default() };
         self.client.read(m::TXN, &put).await.map(|answer: m::TxnResponse| answer.revision())
     }
@@ -134,31 +137,26 @@ impl Etcd {
         }
     }
 
-    /// The state some time ago, if etcd still has it.
-    async fn snapshot_with_history(&self, head: Revision) -> Result<Option<Snapshot>, Failure> {
+    /// The state some time ago, as far as etcd still has it.
+    async fn try_history(&self, revisions: u64) -> Result<Snapshot, Failure> {
+        let head = self.read_head().await?;
         let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
         let compacted = match &compacted {
             Ok(answer) => answer.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
             // who may not read it takes what is there
             Err(_) => None,
         };
-        let oldest = head.saturating_sub(HISTORY_MAX).max(compacted.unwrap_or(0)).max(1);
-        match self.snapshot_at(oldest).await {
-            Ok(snapshot) => Ok(Some(snapshot)),
-            Err(Failure::Compacted) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        self.snapshot_at(head.saturating_sub(revisions).max(compacted.unwrap_or(0)).max(1)).await
+    }
+
+    async fn read_head(&self) -> Result<Revision, Failure> {
+        let (key, _) = self.range();
+        Ok(self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await?.revision())
     }
 
     async fn try_snapshot(&self) -> Result<Snapshot, Failure> {
         loop {
-            let (key, _) = self.range();
-            let head = self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await?.revision();
-            if !self.started.load(Ordering::Relaxed)
-                && let Some(snapshot) = self.snapshot_with_history(head).await?
-            {
-                return Ok(snapshot);
-            }
+            let head = self.read_head().await?;
             match self.snapshot_at(head).await {
                 // it took that long: there is a newer one
                 Err(Failure::Compacted) => {}
@@ -169,13 +167,29 @@ impl Etcd {
 
     async fn transact(&self, write: Write) -> Result<Revision, Refused> {
         let unavailable = |failure: Failure| Refused::Failed(failure.into_error(0));
+        let Some(leases) = self.leases.as_ref().filter(|_| write.value.is_some()) else {
+            return self.transact_under(&write, 0).await.map_err(unavailable)?;
+        };
+        let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
+        match self.transact_under(&write, lease).await {
+            Err(failure) if failure.is_of_lease() => {
+                leases.forget(lease).await;
+                let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
+                self.transact_under(&write, lease).await.map_err(unavailable)?
+            }
+            done => done.map_err(unavailable)?,
+        }
+    }
+
+    /// A write whose key goes with a lease, if that is not 0.
+    async fn transact_under(&self, write: &Write, lease: i64) -> Result<Result<Revision, Refused>, Failure> {
         let expected = match write.expected {
             Expected::Absent => 0,
             Expected::At(revision) => number(revision),
         };
         let key = write.key.clone();
-        let change = match write.value {
-            Some(value) => m::Op::Put(m::PutRequest { key: key.clone(), value }),
+        let change = match write.value.clone() {
+            Some(value) => m::Op::Put(m::PutRequest { key: key.clone(), value, lease }),
             None => m::Op::Delete(m::DeleteRangeRequest { key: key.clone() }),
         };
         let look = m::Op::Range(m::RangeRequest { key: key.clone(), keys_only: true, ..Default::default() });
@@ -183,12 +197,12 @@ impl Etcd {
             m::Compare { target: m::Target::ModRevision.into(), key, mod_revision: Some(expected), version: None };
         let request =
             m::TxnRequest { compare: vec![compare], success: vec![operation(change)], failure: vec![operation(look)] };
-        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await.map_err(unavailable)?;
+        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await?;
         if answer.succeeded {
-            return Ok(answer.revision());
+            return Ok(Ok(answer.revision()));
         }
         let found = answer.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
-        Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision))))
+        Ok(Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision)))))
     }
 
     /// Compacts unless another server has done so since we last looked, as kube-apiservers do among themselves.
@@ -201,7 +215,7 @@ impl Etcd {
                 found.kvs.first().map_or(0, |kv| kv.version)
             }
         };
-        let put = m::PutRequest { key: COMPACTION_KEY, value: before.to_string().into() };
+        let put = m::PutRequest { key: COMPACTION_KEY, value: before.to_string().into(), lease: 0 };
         let compare = m::Compare {
             target: m::Target::Version.into(),
             key: COMPACTION_KEY,
@@ -242,11 +256,21 @@ impl Store for Etcd {
         Box::pin(async move {
             loop {
                 match self.try_snapshot().await {
-                    Ok(snapshot) => {
-                        self.started.store(true, Ordering::Relaxed);
-                        return Ok(snapshot);
-                    }
+                    Ok(snapshot) => return Ok(snapshot),
                     // the client has told what is wrong, and paused between its tries
+                    Err(failure) if failure.may_pass() => {}
+                    Err(failure) => return Err(failure.into_error(0)),
+                }
+            }
+        })
+    }
+
+    /// Waits for etcd as long as that may answer.
+    fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+        Box::pin(async move {
+            loop {
+                match self.try_history(revisions).await {
+                    Ok(snapshot) => return Ok(snapshot),
                     Err(failure) if failure.may_pass() => {}
                     Err(failure) => return Err(failure.into_error(0)),
                 }

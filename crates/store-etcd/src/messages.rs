@@ -8,6 +8,7 @@ pub const RANGE: &str = "/etcdserverpb.KV/Range";
 pub const TXN: &str = "/etcdserverpb.KV/Txn";
 pub const COMPACT: &str = "/etcdserverpb.KV/Compact";
 pub const WATCH: &str = "/etcdserverpb.Watch/Watch";
+pub const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 pub const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
@@ -64,6 +65,24 @@ pub struct PutRequest {
     pub key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
+    /// The key goes when this lease ends; 0 for none.
+    #[prost(int64, tag = "3")]
+    pub lease: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct LeaseGrantRequest {
+    /// Seconds.
+    #[prost(int64, tag = "1")]
+    pub ttl: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct LeaseGrantResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<ResponseHeader>,
+    #[prost(int64, tag = "2")]
+    pub id: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -269,4 +288,12 @@ macro_rules! answers {
     };
 }
 
-answers!(RangeResponse, TxnResponse, HeaderOnly, StatusResponse, AuthenticateResponse, WatchResponse);
+answers!(
+    RangeResponse,
+    TxnResponse,
+    HeaderOnly,
+    LeaseGrantResponse,
+    StatusResponse,
+    AuthenticateResponse,
+    WatchResponse
+);

@@ -1,5 +1,7 @@
 //! How etcd is reached.
 
+use std::path::PathBuf;
+
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// Where etcd is and as whom it is asked.
@@ -14,6 +16,12 @@ pub struct Options {
     /// The client's certificate and its key, PEM.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
     pub credentials: Option<Credentials>,
+    /// The folder of keys that go by themselves, such as `events`, and how long after they were written, in whole seconds.
+    pub expiring: Option<(String, std::time::Duration)>,
+    /// The id of the cluster that is meant.
+    pub cluster: Option<u64>,
+    /// Where the id of the cluster is remembered from one start to the next, if none is meant.
+    pub cluster_file: Option<PathBuf>,
 }
 
 /// A user of etcd.

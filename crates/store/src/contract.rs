@@ -104,9 +104,13 @@ pub trait Store: Send + Sync {
     /// Writes if the key is as expected; returns when the write is durable.
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>>;
 
-    /// The live keys at the oldest revision from which [`Store::follow`] can continue on the first call after
-    /// opening, so that history can be replayed; at the newest revision on later calls.
+    /// The live keys at the newest revision.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
+
+    /// The live keys before the newest `revisions`, or as far back as [`Store::follow`] can continue from and the engine
+    /// knows them, so that changes since can be told with what they replaced. Keys that have not changed since may be
+    /// left out.
+    fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
     /// Every change after `after`.
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>>;

@@ -159,19 +159,30 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
     if shared && interval.is_zero() {
         return;
     }
+    // until then nothing of it may go
+    context.objects.reach_back(0).await;
     let mut last = 0;
     let every = if shared { interval } else { Duration::from_secs(limits::COMPACTION_SECONDS) };
     let mut tick = tokio::time::interval(every);
     loop {
+        // our own history is bounded by its length too, so that the next start has little to read
+        let much = async {
+            match shared {
+                true => std::future::pending().await,
+                false => context.objects.wait_for(last + limits::HISTORY_REVISIONS / 2).await,
+            }
+        };
         tokio::select! {
             _ = tick.tick() => {}
+            () = much => {}
             () = stopped(&mut stop) => return,
         }
         let revision = context.objects.revision();
         let before = match shared {
-            true => std::mem::replace(&mut last, revision),
+            true => last,
             false => revision.saturating_sub(limits::HISTORY_REVISIONS),
         };
+        last = revision;
         if before > 0
             && let Err(error) = context.objects.store().compact(before).await
         {

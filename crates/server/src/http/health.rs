@@ -139,6 +139,10 @@ mod tests {
             self.0.snapshot()
         }
 
+        fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.0.history(revisions)
+        }
+
         fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
             self.0.follow(after)
         }

@@ -116,11 +116,28 @@ impl Collection {
         Ok(root)
     }
 
-    /// Takes an object into the base, without an event.
-    pub fn load(&self, path: Text, object: Arc<Stored>) {
+    /// Takes objects into the base, without events.
+    pub fn load(&self, objects: Vec<(Text, Arc<Stored>)>) {
         let mut inner = self.lock();
-        inner.revision = inner.revision.max(object.revision);
-        inner.root.insert(path, object);
+        for (path, object) in objects {
+            inner.revision = inner.revision.max(object.revision);
+            inner.root.insert(path, object);
+        }
+    }
+
+    /// Puts the events between `since` and `start` before those that it has seen since the start. They are of no use any
+    /// more if it has forgotten some of these.
+    pub fn put_before(&self, since: Revision, start: Revision, events: Vec<Arc<Event>>) {
+        let mut inner = self.lock();
+        if inner.ring_after != start {
+            return;
+        }
+        inner.ring_after = since;
+        for event in events.into_iter().rev() {
+            inner.ring_bytes += event.object.body.bytes.len();
+            inner.ring.push_front(event);
+        }
+        inner.trim();
     }
 
     /// Applies changes that were made together and answers their events; no object stands for a deletion. Deleting what
@@ -213,6 +230,10 @@ impl Inner {
     fn push(&mut self, event: Arc<Event>) {
         self.ring_bytes += event.object.body.bytes.len();
         self.ring.push_back(event);
+        self.trim();
+    }
+
+    fn trim(&mut self) {
         while self.ring.len() > limits::RING_EVENTS_MAX
             || (self.ring_bytes > limits::RING_BYTES_MAX && self.ring.len() > limits::RING_EVENTS_MIN)
         {
@@ -312,6 +333,28 @@ mod tests {
         }
         assert_eq!(collection.subscribe(Scope::All, 5).err(), Some(Expired { oldest: 10 }));
         assert!(collection.at(9).is_err() && collection.at(10).is_ok());
+    }
+
+    #[test]
+    fn what_was_before_the_start_comes_before_what_was_seen() {
+        let event = |revision, previous| {
+            let (path, object) = (Text::from("a"), object("a", revision));
+            Arc::new(Event { revision, kind: EventKind::Modified, path, object, previous: Some(previous) })
+        };
+        let before = || vec![event(4, object("a", 3)), event(7, object("a", 4))];
+        let collection = Arc::new(Collection::new(8));
+        collection.load(vec![("a".into(), object("a", 7))]);
+        collection.apply(9, vec![("a".into(), Some(object("a", 9)))]);
+        assert_eq!(collection.subscribe(Scope::All, 7).err(), Some(Expired { oldest: 8 }));
+        collection.put_before(3, 8, before());
+        let mut cursor = collection.subscribe(Scope::All, 4).unwrap();
+        assert_eq!(cursor.take().unwrap().iter().map(|event| event.revision).collect::<Vec<_>>(), [7, 9]);
+        assert_eq!([3, 5, 8].map(|at| collection.at(at).unwrap()["a"].revision), [3, 4, 7]);
+        assert_eq!(collection.subscribe(Scope::All, 2).err(), Some(Expired { oldest: 3 }));
+        let replaced = Collection::new(8);
+        replaced.replace(9, vec![]);
+        replaced.put_before(3, 8, before());
+        assert_eq!(replaced.at(8).err(), Some(Expired { oldest: 9 }));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use machinery::Text;
-use store::{Batch, Change, Changes, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use store::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::watch;
 
 use super::collection::Collection;
@@ -17,13 +17,17 @@ use crate::clock;
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS, StoreOperation};
 
-type Id = (Text, Text);
+pub(super) type Id = (Text, Text);
 /// A change that was read: its key, and the object unless that was deleted.
 type Read = (Key, Option<Arc<Stored>>);
 /// Changes of a collection by path.
 type Changed = Vec<(Text, Option<Arc<Stored>>)>;
 /// The objects of a collection by path.
 type Found = Vec<(Text, Arc<Stored>)>;
+
+/// Fewer are not worth a thread.
+const ITEMS_PER_CORE_MIN: usize = 64;
+
 /// What becomes of values that are no objects: at a start they stop it, later the server goes on without them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
@@ -36,14 +40,16 @@ type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
 /// Every collection, and the store below them.
 pub struct Objects {
-    store: Arc<dyn Store>,
-    layout: Layout,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) layout: Layout,
     collections: Mutex<HashMap<Id, Arc<Collection>>>,
     /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
     in_flight: Mutex<HashMap<Bytes, (Bytes, Body, Meta, u64)>>,
     applied: watch::Sender<Revision>,
     /// Everything is known that happened after this revision.
     base: Mutex<Revision>,
+    /// The history before this revision is still to be read.
+    pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
     /// Set when a key that is not ours has been met.
     others: OnceLock<()>,
@@ -60,51 +66,43 @@ impl Objects {
             in_flight: Mutex::default(),
             applied: watch::Sender::new(0),
             base: Mutex::new(0),
+            unread: watch::Sender::new(0),
             observer: OnceLock::new(),
             others: OnceLock::new(),
         };
-        let changes = match objects.load().await {
-            // it took that long, or what is there no more could not be read, since its key is gone: then without the history
-            Err(error @ (StoreError::Compacted(_) | StoreError::Damaged(_))) => {
-                let changes = objects.reload(Unreadable::Refused).await?;
-                tracing::warn!(%error, "history cannot be read: watches start from the present");
-                changes
-            }
-            changes => changes?,
-        };
+        let start = objects.load().await?;
         let _ = objects.observer.set(observer);
         objects.tell_all();
         let objects = Arc::new(objects);
+        let changes = objects.store.follow(start).await?;
         crate::task::spawn("feed", objects.clone().follow(changes));
+        crate::task::spawn("history", objects.clone().load_history(start));
         Ok(objects)
     }
 
-    /// Reads the state that the store begins with and every change since.
-    async fn load(&self) -> Result<Box<dyn Changes>, StoreError> {
+    /// Reads what is stored now and answers its revision.
+    async fn load(&self) -> Result<Revision, StoreError> {
         let snapshot = self.store.snapshot().await?;
-        let mut seen = snapshot.revision;
-        self.begin_at(seen);
+        let start = snapshot.revision;
+        self.begin_at(start);
         for ((group, plural), found) in self.read_snapshot(snapshot, Unreadable::Refused)? {
-            let collection = self.collection(&group, &plural);
-            found.into_iter().for_each(|(path, stored)| collection.load(path, stored));
+            self.collection(&group, &plural).load(found);
         }
-        let head = loop {
-            match self.store.head().await {
-                // it may answer again
-                Err(_) if self.store.is_shared() && self.store.health().is_err() => {}
-                head => break head?,
-            }
-        };
-        let mut changes = self.store.follow(seen).await?;
-        while seen < head {
-            let batch = changes.next().await?;
-            seen = batch.revision;
-            for (revision, read) in self.read_all(&batch.changes) {
-                self.take(revision, read?.into_iter().collect());
+        self.unread.send_replace(start);
+        self.applied.send_replace(start);
+        Ok(start)
+    }
+
+    /// Everything is known since `since`, where it was so since `start`.
+    pub(super) fn put_before(&self, since: Revision, start: Revision, mut events: HashMap<Id, Vec<Arc<Event>>>) {
+        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        if *base == start {
+            *base = since;
+            for (id, collection) in collections.iter() {
+                collection.put_before(since, start, events.remove(id).unwrap_or_default());
             }
         }
-        self.applied.send_replace(seen);
-        Ok(changes)
     }
 
     /// Everything is known from a revision on.
@@ -121,7 +119,7 @@ impl Objects {
                 }
                 Err(StoreError::Compacted(revision)) => {
                     tracing::warn!(revision, "changes were lost: everything is read again");
-                    self.reload(Unreadable::Told).await
+                    self.reload().await
                 }
                 Err(error) => Err(error),
             };
@@ -153,10 +151,10 @@ impl Objects {
     }
 
     /// Reads everything anew, since changes were lost: whoever watches has to start again too.
-    async fn reload(&self, unreadable: Unreadable) -> Result<Box<dyn Changes>, StoreError> {
+    async fn reload(&self) -> Result<Box<dyn Changes>, StoreError> {
         let snapshot = self.store.snapshot().await?;
         let revision = snapshot.revision;
-        let mut found = self.read_snapshot(snapshot, unreadable)?;
+        let mut found = self.read_snapshot(snapshot, Unreadable::Told)?;
         self.begin_at(revision);
         found.keys().for_each(|(group, plural)| drop(self.collection(group, plural)));
         for (id, collection) in self.all() {
@@ -172,22 +170,27 @@ impl Objects {
     /// The objects of a snapshot. What is none of ours stays as it is, in a store that isn't all ours.
     fn read_snapshot(&self, snapshot: Snapshot, unreadable: Unreadable) -> Result<HashMap<Id, Found>, StoreError> {
         let mut found: HashMap<Id, Found> = HashMap::new();
-        for entry in snapshot.entries {
-            let Some(place) = self.layout.find(&entry.key) else {
-                self.pass_over(&entry.key)?;
-                continue;
-            };
-            let stored = match self.stored(&place, entry.revision, &entry.value) {
+        for read in on_all_cores(&snapshot.entries, |entry| self.read_entry(entry)) {
+            match read {
+                Ok(Some((Key { group, plural, path }, stored))) => {
+                    found.entry((group, plural)).or_default().push((path, stored));
+                }
+                Ok(None) => {}
                 Err(error) if unreadable == Unreadable::Told => {
                     tracing::error!(%error, "an object of the store cannot be read");
-                    continue;
                 }
-                stored => stored?,
-            };
-            let Key { group, plural, path } = place.key;
-            found.entry((group, plural)).or_default().push((path, Arc::new(stored)));
+                Err(error) => return Err(error),
+            }
         }
         Ok(found)
+    }
+
+    fn read_entry(&self, entry: &Entry) -> Result<Option<(Key, Arc<Stored>)>, StoreError> {
+        let Some(place) = self.layout.find(&entry.key) else {
+            return self.pass_over(&entry.key).map(|()| None);
+        };
+        let stored = self.stored(&place, entry.revision, &entry.value)?;
+        Ok(Some((place.key, Arc::new(stored))))
     }
 
     /// A key of none of our objects stays as it is, in a store that isn't all ours.
@@ -200,28 +203,6 @@ impl Objects {
             tracing::warn!("there are keys that are not ours, such as {shown}: they are left as they are");
         }
         Ok(())
-    }
-
-    /// Reads changes on every core, in their order: what a restart spends its time on.
-    fn read_all<'a>(&'a self, changes: &'a [Change]) -> Vec<(Revision, Result<Option<Read>, StoreError>)> {
-        let read = |change: &Change| (change.revision, self.read(change));
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let parts: Vec<&[Change]> = changes.chunks(changes.len().div_ceil(cores).max(64)).collect();
-        let Some((first, others)) = parts.split_first() else { return vec![] };
-        std::thread::scope(|scope| {
-            let builder = || std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
-            let start = |part: &'a [Change]| {
-                (part, builder().spawn_scoped(scope, move || part.iter().map(read).collect::<Vec<_>>()))
-            };
-            let running: Vec<_> = others.iter().copied().map(start).collect();
-            let mut all: Vec<_> = first.iter().map(read).collect();
-            for (part, thread) in running {
-                // without a thread, or after a panic in it, this one reads
-                let found = thread.ok().and_then(|thread| thread.join().ok());
-                all.extend(found.unwrap_or_else(|| part.iter().map(read).collect()));
-            }
-            all
-        })
     }
 
     /// The object of a change; `None` if the change is of none of ours.
@@ -273,7 +254,7 @@ impl Objects {
     }
 
     /// An object from the bytes of the store.
-    fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
+    pub(super) fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
         let unreadable = |why: &str| {
             let key = place.bytes.escape_ascii();
             StoreError::Damaged(format!("the value of {key} cannot be read, and is left as it is: {why}"))
@@ -420,4 +401,25 @@ impl Objects {
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
+}
+
+/// Does something with each item, on every core, and answers what came of it in their order: what a start spends its time on.
+fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (work, mut parts) = (&work, items.chunks(items.len().div_ceil(cores).max(ITEMS_PER_CORE_MIN)));
+    let here = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let start = |part| {
+            let builder = std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
+            (part, builder.spawn_scoped(scope, move || <[T]>::iter(part).map(work).collect::<Vec<_>>()))
+        };
+        let running: Vec<_> = parts.map(start).collect();
+        let mut all: Vec<R> = here.iter().map(work).collect();
+        for (part, thread) in running {
+            // without a thread, or after a panic in it, this one does it
+            let done = thread.ok().and_then(|thread| thread.join().ok());
+            all.extend(done.unwrap_or_else(|| part.iter().map(work).collect()));
+        }
+        all
+    })
 }

@@ -8,6 +8,7 @@ mod collection;
 mod encryption;
 mod event;
 mod feed;
+mod history;
 mod key;
 mod layout;
 mod stored;

@@ -17,8 +17,6 @@ use crate::objects::{Key, Keys, Layout, Opened, Place, Storage, Transform};
 const SERVICES: &str = "services/specs";
 /// A group with a dot whose objects are none of a definition.
 const AGGREGATION_GROUP: &str = "apiregistration.k8s.io";
-/// What encrypted values begin with.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end.
 pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str) -> Storage {
@@ -108,10 +106,6 @@ impl Transform for Form {
     }
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
-        if value.starts_with(ENCRYPTED) {
-            let provider = value.splitn(6, |b| *b == b':').take(5).collect::<Vec<_>>().join(&b':');
-            return Err(format!("it is encrypted ({})", String::from_utf8_lossy(&provider)));
-        }
         let enveloped = value.starts_with(&protobuf::MAGIC);
         if let Some(shipped) = typed(place) {
             let object = if enveloped { protobuf::decode_whole(&value)? } else { decode(&value)? };
@@ -234,7 +228,6 @@ mod tests {
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!((found.str_at(&["data", "a"]), opened.stale), ("b", true));
         let errors = [
-            (&map, "k8s:enc:aescbc:v1:key1:xyz", "it is encrypted (k8s:enc:aescbc:v1:key1)"),
             (&map, "hello", "it is neither JSON nor protobuf"),
             (&map, r#"{"kind":"Pod","apiVersion":"v1"}"#, "it is a v1 Pod and no v1 ConfigMap"),
         ];

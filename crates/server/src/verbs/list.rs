@@ -128,7 +128,7 @@ impl Selection {
 
     /// One page of the list.
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
-        let (root, revision, after) = self.snapshot(context, request, options)?;
+        let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let unselected = options.label_selector.is_empty() && options.field_selector.is_empty();
         let candidates = self.candidates(&root, after.as_deref());
@@ -165,7 +165,7 @@ impl Selection {
     }
 
     /// The state that is listed, its revision, and after which path.
-    fn snapshot(
+    async fn snapshot(
         &self,
         context: &Context,
         request: &Request,
@@ -188,6 +188,7 @@ impl Selection {
                 return Ok((root, revision, Some(token.after)));
             }
             let revision = token.revision.unsigned_abs();
+            context.objects.reach_back(revision).await;
             return match collection.at(revision) {
                 Ok(root) => Ok((root, revision, Some(token.after))),
                 Err(Expired { .. }) => Err(expired_token(&token.after)),
@@ -198,6 +199,7 @@ impl Selection {
         let exact = options.version_match == Some(VersionMatch::Exact)
             || (options.version_match.is_none() && options.limit > 0 && version > 0);
         if exact && version > 0 {
+            context.objects.reach_back(version).await;
             let root = collection
                 .at(version)
                 .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;

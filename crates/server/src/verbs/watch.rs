@@ -73,6 +73,7 @@ pub async fn watch(
     } else if version == 0 {
         from = context.objects.revision();
     }
+    context.objects.reach_back(from).await;
     let subscribed = request.resource.collection.subscribe(selection.scope.clone(), from);
     let cursor = match subscribed {
         Ok(cursor) => cursor,

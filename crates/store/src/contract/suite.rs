@@ -10,13 +10,14 @@ use super::{Batch, BoxFuture, Change, Changes, Expected, Refused, Revision, Stor
 pub type Check = for<'a> fn(&'a dyn Store, &'a str) -> BoxFuture<'a, ()>;
 
 /// Every check with its name. The text is what the keys of the store have to begin with.
-pub const CHECKS: [(&str, Check); 7] = [
+pub const CHECKS: [(&str, Check); 8] = [
     ("writes are checked and numbered", |store, prefix| Box::pin(numbered(store, prefix))),
     ("followers see every change once and in order", |store, prefix| Box::pin(followed(store, prefix))),
     ("followers wait for changes", |store, prefix| Box::pin(awaited(store, prefix))),
     ("followers reach the head", |store, prefix| Box::pin(head_reached(store, prefix))),
     ("concurrent writers of one key win once", |store, prefix| Box::pin(one_winner(store, prefix))),
     ("snapshots are of one moment", |store, prefix| Box::pin(snapshots(store, prefix))),
+    ("history leads to the present", |store, prefix| Box::pin(history(store, prefix))),
     ("what is compacted is told", |store, prefix| Box::pin(compacted(store, prefix))),
 ];
 
@@ -139,9 +140,7 @@ async fn snapshots(store: &dyn Store, prefix: &str) {
     // more than an engine hands out at a time
     const KEYS: usize = 1200;
     let mut wanted = BTreeMap::new();
-    // the first one may be of an older revision
-    let base = store.snapshot().await.unwrap();
-    assert!(base.entries.is_empty());
+    assert!(store.snapshot().await.unwrap().entries.is_empty());
     for i in 0..KEYS {
         let write = put(prefix, &format!("k{i:04}"), Expected::Absent, &i.to_string());
         let revision = commit(store, write.clone()).await;
@@ -157,6 +156,36 @@ async fn snapshots(store: &dyn Store, prefix: &str) {
     let next = commit(store, put(prefix, "new", Expected::Absent, "")).await;
     let seen = Reader::new(store, latest.revision).await.read_up_to(next).await;
     assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [next]);
+}
+
+async fn history(store: &dyn Store, prefix: &str) {
+    let first = commit(store, put(prefix, "a", Expected::Absent, "1")).await;
+    let other = commit(store, put(prefix, "b", Expected::Absent, "1")).await;
+    let still = commit(store, put(prefix, "c", Expected::Absent, "1")).await;
+    let second = commit(store, put(prefix, "a", Expected::At(first), "2")).await;
+    store.compact(still).await.unwrap();
+    commit(store, put(prefix, "a", Expected::At(second), "3")).await;
+    commit(store, delete(prefix, "b", other)).await;
+    commit(store, put(prefix, "d", Expected::Absent, "1")).await;
+    let latest = store.snapshot().await.unwrap();
+    for revisions in [0, 1, 2, 3, 1000] {
+        let old = store.history(revisions).await.unwrap();
+        assert!(old.revision >= still && old.revision <= latest.revision, "{} of {revisions}", old.revision);
+        let mut state: BTreeMap<Bytes, (Revision, Bytes)> = BTreeMap::new();
+        state.extend(old.entries.into_iter().map(|entry| (entry.key, (entry.revision, entry.value))));
+        for change in Reader::new(store, old.revision).await.read_up_to(latest.revision).await {
+            match change.value {
+                Some(value) => drop(state.insert(change.key, (change.revision, value))),
+                None => assert!(state.remove(&change.key).is_some(), "what is deleted was there"),
+            }
+        }
+        for entry in &latest.entries {
+            // left out, or known as it is
+            let known = state.remove(&entry.key).unwrap_or((entry.revision, entry.value.clone()));
+            assert_eq!(known, (entry.revision, entry.value.clone()));
+        }
+        assert!(state.is_empty(), "{state:?}");
+    }
 }
 
 async fn compacted(store: &dyn Store, prefix: &str) {

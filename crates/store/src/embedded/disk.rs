@@ -18,6 +18,9 @@ pub trait Disk: Send + Sync {
     /// A file that is there.
     fn open(&self, name: &str) -> io::Result<Box<dyn Appending>>;
 
+    /// Writes bytes that a file holds already, at the same place: they are to be synced whatever came of earlier syncs.
+    fn write_anew(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -66,6 +69,10 @@ impl Disk for Directory {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Appending>> {
         Ok(Box::new(File::options().append(true).open(self.0.join(name))?))
+    }
+
+    fn write_anew(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        File::options().write(true).open(self.0.join(name))?.write_all_at(bytes, offset)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

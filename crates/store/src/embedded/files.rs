@@ -1,12 +1,19 @@
 //! The files of a log, as writers and readers share them: which there are, and where their frames start.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+
 use super::disk::Disk;
-use super::frame::{FILE_HEADER, Kind, Reader, Stop};
-use crate::contract::{Change, Revision, StoreError};
+use super::frame::{self, FILE_HEADER, Kind, Reader, Stop};
+use super::recovery::each_entry;
+use crate::contract::{Change, Entry, Revision, StoreError};
+
+/// Changes that are read at a time to find what was live.
+const ENTRIES_BATCH: usize = 1024;
 
 /// A file of changes.
 #[derive(Clone, Debug)]
@@ -101,6 +108,37 @@ impl Files {
         Ok(changes)
     }
 
+    /// The live keys at a revision that is not forgotten, as the last checkpoint and the changes since tell: those of which
+    /// `wanted` says so. Nobody may write a checkpoint meanwhile.
+    pub fn entries_at(&self, at: Revision, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, StoreError> {
+        let checkpoint = self.lock().checkpoint.clone();
+        let mut seen = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+        let mut live: HashMap<Bytes, Entry> = HashMap::new();
+        let mut take = |change: Change| match change.value {
+            Some(value) => {
+                let entry = Entry { key: change.key, value, revision: change.revision };
+                match wanted(&entry) {
+                    true => drop(live.insert(Bytes::copy_from_slice(&entry.key), owned(&entry))),
+                    false => drop(live.remove(&entry.key)),
+                }
+            }
+            None => drop(live.remove(&change.key)),
+        };
+        if let Some(checkpoint) = checkpoint {
+            let header = frame::header(&*self.disk, &checkpoint.name)?.ok_or_else(|| damaged(&checkpoint.name, 0))?;
+            each_entry(&*self.disk, &checkpoint.name, header, |change| {
+                take(change);
+                Ok(())
+            })?;
+        }
+        while seen < at {
+            let changes = self.read_after(seen, ENTRIES_BATCH)?;
+            seen = changes.last().map_or(at, |last| last.revision);
+            changes.into_iter().filter(|change| change.revision <= at).for_each(&mut take);
+        }
+        Ok(live.into_values().collect())
+    }
+
     /// The segment of a revision, without its index, and the offset of its frame.
     fn frame_of(&self, revision: Revision) -> Option<(Segment, u64)> {
         let listed = self.lock();
@@ -137,12 +175,18 @@ impl Files {
                     Kind::Roll | Kind::End => continue,
                 };
                 if record.revision >= next {
-                    changes.push(Change { revision: record.revision, key: record.key, value });
+                    let value = value.map(|value| Bytes::copy_from_slice(&value));
+                    changes.push(Change { revision: record.revision, key: Bytes::copy_from_slice(&record.key), value });
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Of parts of what was read at once, memory of its own.
+fn owned(entry: &Entry) -> Entry {
+    Entry { key: Bytes::copy_from_slice(&entry.key), value: Bytes::copy_from_slice(&entry.value), ..*entry }
 }
 
 /// What a reader says who finds no whole frame where one must be.

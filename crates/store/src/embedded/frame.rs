@@ -135,6 +135,8 @@ fn checksum(salt: u64, frame: &[u8]) -> u32 {
 #[derive(Debug)]
 pub struct Whole {
     pub offset: u64,
+    /// Where the next one starts.
+    pub end: u64,
     pub synced: Revision,
     pub records: Vec<Record>,
 }
@@ -154,13 +156,13 @@ pub struct Reader<'a> {
     salt: u64,
     /// Where `buffer` starts in the file.
     at: u64,
-    buffer: Vec<u8>,
+    buffer: Bytes,
     used: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(disk: &'a dyn Disk, name: &'a str, salt: u64, offset: u64) -> Reader<'a> {
-        Reader { disk, name, salt, at: offset, buffer: vec![], used: 0 }
+        Reader { disk, name, salt, at: offset, buffer: Bytes::new(), used: 0 }
     }
 
     /// Where the next frame starts.
@@ -172,14 +174,15 @@ impl<'a> Reader<'a> {
     fn peek(&mut self, length: usize) -> std::io::Result<&[u8]> {
         if self.buffer.len() - self.used < length {
             self.at = self.offset();
-            self.buffer = self.disk.read_at(self.name, self.at, length.max(READ_BYTES))?;
+            self.buffer = self.disk.read_at(self.name, self.at, length.max(READ_BYTES))?.into();
             self.used = 0;
         }
         let end = self.buffer.len().min(self.used + length);
         Ok(&self.buffer[self.used..end])
     }
 
-    /// The next frame; none at the end of the file.
+    /// The next frame; none at the end of the file. Keys and values are parts of what was read at once: who keeps them
+    /// copies them.
     pub fn next(&mut self) -> Result<Option<Whole>, Stop> {
         let (offset, salt) = (self.offset(), self.salt);
         let broken = || Stop::Broken(offset);
@@ -198,10 +201,11 @@ impl<'a> Reader<'a> {
         if frame.len() < length || checksum(salt, frame) != u32_at(frame, 8) {
             return Err(broken());
         }
-        let records = records(&frame[FRAME_HEADER..]).ok_or_else(broken)?;
         let synced = u64_at(frame, 12);
+        let body = self.buffer.slice(self.used + FRAME_HEADER..self.used + length);
+        let records = records(&body).ok_or_else(broken)?;
         self.used += length;
-        Ok(Some(Whole { offset, synced, records }))
+        Ok(Some(Whole { offset, end: self.offset(), synced, records }))
     }
 
     /// The newest revision that any frame header after `offset` proves to have been synced; none if there is no header.
@@ -227,15 +231,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn records(mut bytes: &[u8]) -> Option<Vec<Record>> {
+fn records(body: &Bytes) -> Option<Vec<Record>> {
     let mut records = vec![];
-    while !bytes.is_empty() {
-        let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
-        let (key, rest) = rest.split_at_checked(u32_at(header, 9) as usize)?;
-        let (value, rest) = rest.split_at_checked(u32_at(header, 13) as usize)?;
-        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+    let mut rest = &body[..];
+    while !rest.is_empty() {
+        let (header, after) = rest.split_at_checked(RECORD_HEADER)?;
+        let (key, after) = after.split_at_checked(u32_at(header, 9) as usize)?;
+        let (value, after) = after.split_at_checked(u32_at(header, 13) as usize)?;
+        let (key, value) = (body.slice_ref(key), body.slice_ref(value));
         records.push(Record { kind: Kind::of(header[0])?, revision: u64_at(header, 1), key, value });
-        bytes = rest;
+        rest = after;
     }
     Some(records)
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::contract::{BoxFuture, Changes, Refused, Revision, Snapshot, Store, StoreError, Write};
+use crate::contract::{BoxFuture, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError, Write};
 use committer::{Committer, Job};
 use disk::{Directory, Disk};
 use files::Files;
@@ -131,6 +131,23 @@ impl Embedded {
         Embedded { shared, jobs, files, committer: Some(thread) }
     }
 
+    fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
+        let Some(files) = &self.files else { return Ok(self.shared.snapshot()) };
+        // otherwise the oldest files are about to go
+        let compacted = || StoreError::Compacted(self.shared.lock().compacted);
+        let _turn = files.begin_checkpoint().ok_or_else(compacted)?;
+        let checkpoint = files.lock().checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+        let revision = {
+            let state = self.shared.lock();
+            state.head.saturating_sub(revisions).max(state.compacted).max(checkpoint)
+        };
+        let has_changed =
+            |entry: &Entry| self.shared.lock().index.get(&entry.key).is_none_or(|live| live.revision != entry.revision);
+        let mut entries = files.entries_at(revision, has_changed)?;
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(Snapshot { revision, entries })
+    }
+
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
         let (reply, answer) = oneshot::channel();
@@ -146,6 +163,10 @@ impl Store for Embedded {
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
         Box::pin(async move { Ok(self.shared.snapshot()) })
+    }
+
+    fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+        Box::pin(async move { self.read_history(revisions) })
     }
 
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {

@@ -12,7 +12,7 @@ use super::recovery::{self, Found, each_entry};
 use super::{FORMAT_VERSION, OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot, StoreError};
 
-/// How often a log is read again whose files go away while it is read: a server has just replaced them.
+/// How often a log is read again that seems to be damaged: a server may be writing what is read at this moment.
 const ATTEMPTS_MAX: usize = 10;
 
 /// What a data directory or a backup holds.
@@ -44,10 +44,18 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
         None => return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned())),
     }
     let log = Directory(format::log_directory(directory));
+    let names = || {
+        let mut names = log.list().unwrap_or_default();
+        names.sort();
+        names
+    };
     let mut attempt = 1;
     loop {
+        let before = names();
         match recovery::read(&log) {
             Ok(found) => return Ok(found),
+            // a server has replaced files under us, however often it does so
+            Err(_) if names() != before => {}
             Err(_) if attempt < ATTEMPTS_MAX => attempt += 1,
             Err(error) => return Err(open_error(directory, error)),
         }

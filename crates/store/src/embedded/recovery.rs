@@ -15,7 +15,12 @@ pub struct Found {
     pub stale: Vec<String>,
     /// The last segment holds more bytes than it has whole frames: a write that was under way.
     pub torn: bool,
+    /// Revisions up to here are known to have been synced.
+    pub proven: Revision,
 }
+
+/// Bytes of a segment that are written anew at a time.
+const WRITTEN_ANEW_BYTES: usize = 1 << 20;
 
 fn io(name: &str, error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("log/{name}: {error}"))
@@ -46,7 +51,6 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     if let Some(revision) = newest {
         listed.checkpoint = Some(read_checkpoint(disk, revision, &mut state)?);
     }
-    state.base = Some(state.live());
     let firsts: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".log")).collect();
     // a segment counts from the one that holds the first change after the checkpoint
     let start = firsts.iter().rposition(|first| *first <= state.compacted + 1);
@@ -58,8 +62,10 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
         (None, None) => return Err(is_missing(&segment_name(state.compacted + 1))),
     };
     let mut segments = Segments { disk, state, listed, stale: vec![], torn: false, raw: 0, proven: 0, rolled: None };
-    segments.read_all(&firsts[start..])?;
-    let Segments { state, listed, mut stale, torn, .. } = segments;
+    let firsts = &firsts[start..];
+    scan_all(disk, firsts, |scanned| segments.take_all(firsts, scanned))?;
+    let Segments { mut state, listed, mut stale, torn, proven, .. } = segments;
+    state.settle();
     let counts = |name: &String| {
         listed.segments.iter().any(|segment| segment.name == *name)
             || listed.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.name == *name)
@@ -68,7 +74,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     stale.extend(names.iter().filter(ours).filter(|name| !counts(name)).cloned());
     stale.sort();
     stale.dedup();
-    Ok(Found { listed, state, stale, torn })
+    Ok(Found { listed, state, stale, torn, proven })
 }
 
 fn is_unmade(disk: &dyn Disk, first: Revision) -> Result<bool, StoreError> {
@@ -81,9 +87,9 @@ fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Re
     let name = checkpoint_name(revision);
     let header = frame::header(disk, &name)?.filter(|header| header.first == revision);
     let header = header.ok_or_else(|| damaged(&name, 0))?;
-    (state.compacted, state.tail_after, state.head) = (revision, revision, revision);
+    (state.compacted, state.head) = (revision, revision);
     let length = each_entry(disk, &name, header, |change| {
-        state.replay(change);
+        state.replay(&change);
         Ok(())
     })?;
     Ok(Checkpoint { name, revision, length })
@@ -112,7 +118,56 @@ pub fn each_entry(
     if ended { Ok(reader.offset()) } else { Err(damaged(name, reader.offset())) }
 }
 
-/// The segments, as they are read one after the other.
+/// A segment as it was read.
+struct Scanned {
+    salt: u64,
+    frames: Vec<Whole>,
+    /// Where no whole frame stands, before the end of the file.
+    broken: Option<u64>,
+}
+
+fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
+    let name = segment_name(first);
+    let header = frame::header(disk, &name)?.filter(|header| header.first == first);
+    let Header { salt, .. } = header.ok_or_else(|| damaged(&name, 0))?;
+    let mut reader = Reader::new(disk, &name, salt, FILE_HEADER as u64);
+    let mut frames = vec![];
+    loop {
+        match reader.next() {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => return Ok(Scanned { salt, frames, broken: None }),
+            Err(Stop::Broken(at)) => return Ok(Scanned { salt, frames, broken: Some(at) }),
+            Err(Stop::Io(error)) => return Err(io(&name, &error)),
+        }
+    }
+}
+
+/// Reads segments on every core and hands them on in their order; never more than a few are in memory.
+fn scan_all<T>(
+    disk: &dyn Disk,
+    firsts: &[Revision],
+    take: impl FnOnce(&mut dyn Iterator<Item = Result<Scanned, StoreError>>) -> T,
+) -> T {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let start = |core| {
+            let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+            let work = move || {
+                let mut share = firsts.iter().skip(core).step_by(cores);
+                // ends when nobody takes what it finds
+                let _ = share.all(|first| sender.send(scan(disk, *first)).is_ok());
+            };
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            receiver
+        };
+        let found: Vec<_> = (0..cores.min(firsts.len())).map(start).collect();
+        // without a thread this one reads
+        let one = |(i, first): (usize, &Revision)| found[i % cores].recv().unwrap_or_else(|_| scan(disk, *first));
+        take(&mut firsts.iter().enumerate().map(one))
+    })
+}
+
+/// The segments, as they are taken one after the other.
 struct Segments<'a> {
     disk: &'a dyn Disk,
     state: State,
@@ -128,9 +183,13 @@ struct Segments<'a> {
 }
 
 impl Segments<'_> {
-    fn read_all(&mut self, firsts: &[Revision]) -> Result<(), StoreError> {
+    fn take_all(
+        &mut self,
+        firsts: &[Revision],
+        scanned: &mut dyn Iterator<Item = Result<Scanned, StoreError>>,
+    ) -> Result<(), StoreError> {
         self.raw = firsts.first().map_or(0, |first| first - 1);
-        for (i, first) in firsts.iter().enumerate() {
+        for (i, (first, scanned)) in firsts.iter().zip(scanned).enumerate() {
             let later = &firsts[i + 1..];
             if i > 0 && self.rolled != Some(*first) {
                 // the file before does not say that the log goes on here: the file was being made
@@ -138,7 +197,7 @@ impl Segments<'_> {
                 return Ok(());
             }
             self.rolled = None;
-            let whole = self.read_one(*first, later)?;
+            let whole = self.read_one(*first, scanned?, later)?;
             if !whole {
                 self.stale.extend(later.iter().map(|first| segment_name(*first)));
                 break;
@@ -165,33 +224,22 @@ impl Segments<'_> {
         Ok(())
     }
 
-    /// Reads a segment; false if it ends in a write that was under way.
-    fn read_one(&mut self, first: Revision, later: &[Revision]) -> Result<bool, StoreError> {
-        let name = segment_name(first);
-        let header = frame::header(self.disk, &name)?.filter(|header| header.first == first);
-        let header = header.ok_or_else(|| damaged(&name, 0))?;
-        let mut segment = Segment::new(first, header.salt);
-        let disk = self.disk;
-        let mut reader = Reader::new(disk, &name, header.salt, FILE_HEADER as u64);
-        let torn = loop {
-            match reader.next() {
-                Ok(Some(frame)) => {
-                    self.take(frame, &mut segment)?;
-                    segment.length = reader.offset();
-                }
-                Ok(None) => break false,
-                Err(Stop::Broken(at)) => {
-                    if self.was_synced(&mut reader, at, later).map_err(|error| io(&name, &error))? {
-                        return Err(damaged(&name, at));
-                    }
-                    break true;
-                }
-                Err(Stop::Io(error)) => return Err(io(&name, &error)),
+    /// Takes a segment; false if it ends in a write that was under way.
+    fn read_one(&mut self, first: Revision, scanned: Scanned, later: &[Revision]) -> Result<bool, StoreError> {
+        let mut segment = Segment::new(first, scanned.salt);
+        for frame in scanned.frames {
+            segment.length = frame.end;
+            self.take(frame, &mut segment)?;
+        }
+        if let Some(at) = scanned.broken {
+            let mut reader = Reader::new(self.disk, &segment.name, scanned.salt, at);
+            if self.was_synced(&mut reader, at, later).map_err(|error| io(&segment.name, &error))? {
+                return Err(damaged(&segment.name, at));
             }
-        };
-        self.torn = torn;
+        }
+        self.torn = scanned.broken.is_some();
         self.listed.segments.push(segment);
-        Ok(!torn)
+        Ok(!self.torn)
     }
 
     fn take(&mut self, frame: Whole, segment: &mut Segment) -> Result<(), StoreError> {
@@ -214,7 +262,7 @@ impl Segments<'_> {
             }
             self.raw = next;
             if next > self.state.compacted {
-                self.state.apply(Change { revision: next, key: record.key, value });
+                self.state.replay(&Change { revision: next, key: record.key, value });
             }
         }
         Ok(())
@@ -248,6 +296,10 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
     if found.torn {
         file.truncate(last.length)?;
     }
+    for segment in unproven(found) {
+        write_anew(disk, segment, found.proven)?;
+        disk.open(&segment.name)?.sync()?;
+    }
     file.sync()?;
     if !found.stale.is_empty() {
         // what stays must be there for good before anything goes
@@ -256,6 +308,31 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
         disk.sync()?;
     }
     Ok(file)
+}
+
+/// The segments with an end of which nothing proves that it is on disk: the last one, and the one before while that is
+/// empty, since it is written to only when the file before is complete.
+fn unproven(found: &Found) -> &[Segment] {
+    let segments = &found.listed.segments;
+    let count = if segments.last().is_some_and(|last| last.frames.is_empty()) { 2 } else { 1 };
+    &segments[segments.len().saturating_sub(count)..]
+}
+
+/// Writes the end of a segment as it is, from the last frame of which it is known that it had been synced. Where a sync
+/// has failed before this start, what it was for may be in the memory of the system only, which takes it for written.
+fn write_anew(disk: &dyn Disk, segment: &Segment, proven: Revision) -> std::io::Result<()> {
+    let known = segment.frames.iter().rfind(|(first, _)| *first <= proven);
+    let mut at = known.map_or(0, |(_, offset)| *offset);
+    while at < segment.length {
+        let most = usize::try_from(segment.length - at).unwrap_or(usize::MAX).min(WRITTEN_ANEW_BYTES);
+        let bytes = disk.read_at(&segment.name, at, most)?;
+        if bytes.is_empty() {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        disk.write_anew(&segment.name, at, &bytes)?;
+        at += bytes.len() as u64;
+    }
+    Ok(())
 }
 
 /// The files of a log that holds nothing yet.

@@ -34,8 +34,6 @@ pub struct State {
     pub compacted: Revision,
     /// Records that no longer count: `(revision that overwrote it, revision of the record)`, rising.
     pub superseded: VecDeque<(Revision, Revision)>,
-    /// The live keys at `compacted` when the store was opened, for the first snapshot.
-    pub base: Option<Vec<Entry>>,
     /// Why writes are refused for good, once they are.
     pub poisoned: Option<String>,
     /// Why the last write could not be made; a later one may.
@@ -63,9 +61,11 @@ impl State {
     /// key the value goes before the deletion, so that no crash between the two brings it back.
     fn index_change(&mut self, change: &Change, at: Revision) {
         let revision = change.revision;
-        let old = match &change.value {
-            Some(value) => self.index.insert(change.key.clone(), Live { revision, value: value.clone() }),
-            None => self.index.remove(&change.key),
+        let live = change.value.clone().map(|value| Live { revision, value });
+        let old = match (live, self.index.get_mut(&change.key)) {
+            (Some(live), Some(known)) => Some(std::mem::replace(known, live)),
+            (Some(live), None) => self.index.insert(Bytes::copy_from_slice(&change.key), live),
+            (None, _) => self.index.remove(&change.key),
         };
         self.superseded.extend(old.map(|old| (at, old.revision)));
         if change.value.is_none() {
@@ -73,10 +73,16 @@ impl State {
         }
     }
 
-    /// Takes a record from before the compacted revision: part of the base, or what a compaction left over.
-    pub fn replay(&mut self, change: Change) {
-        let at = self.compacted;
-        self.index_change(&change, at);
+    /// Takes a change that was read from the log; what is forgotten may be part of a checkpoint. See [`State::settle`].
+    pub fn replay(&mut self, change: &Change) {
+        self.index_change(change, change.revision.max(self.compacted));
+        self.head = self.head.max(change.revision);
+    }
+
+    /// Ends the replay: values get memory of their own, in place of parts of what was read at once.
+    pub fn settle(&mut self) {
+        self.index.values_mut().for_each(|live| live.value = Bytes::copy_from_slice(&live.value));
+        self.tail_after = self.head;
     }
 
     /// The live keys, in no order.
@@ -122,7 +128,6 @@ impl State {
         let before = before.min(self.head).max(self.compacted);
         if before > self.compacted {
             self.compacted = before;
-            self.base = None;
         }
         while self.tail.front().is_some_and(|change| change.revision <= before) {
             self.drop_oldest();
@@ -164,13 +169,10 @@ impl Shared {
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        let mut state = self.lock();
-        let (revision, mut entries) = match state.base.take() {
-            Some(base) => (state.compacted, base),
-            None => (state.head, state.live()),
-        };
+        let state = self.lock();
+        let (revision, mut entries) = (state.head, state.live());
         drop(state);
-        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Snapshot { revision, entries }
     }
 }

@@ -50,7 +50,7 @@ fn read(store: &Path) -> Result<Content, StoreError> {
         let (key, record) = guard.into_inner().map_err(failed)?;
         let change = decode(revision_of(&key)?, &record)?;
         if change.revision <= compacted {
-            at_compacted.replay(change);
+            at_compacted.replay(&change);
             continue;
         }
         let last = tail.last().map_or(compacted, |last| last.revision);
@@ -111,6 +111,7 @@ fn decode(revision: Revision, record: &[u8]) -> Result<Change, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::files::Files;
     use crate::embedded::{format, recovery};
 
     fn encode(change: &Change) -> Vec<u8> {
@@ -155,9 +156,9 @@ mod tests {
         assert!(!directory.path().join(STORE_1).exists());
         let found = recovery::read(&log).unwrap();
         assert_eq!((found.state.compacted, found.state.head, found.torn), (3, 6, false));
-        let tail: Vec<&Change> = found.state.tail.iter().collect();
-        assert_eq!(tail, [&change(4, "b", Some("3")), &old[2], &old[3]]);
-        let mut base = found.state.base.unwrap();
+        let files = Files::new(std::sync::Arc::new(log), found.listed, None);
+        assert_eq!(files.read_after(3, 10).unwrap(), [change(4, "b", Some("3")), old[2].clone(), old[3].clone()]);
+        let mut base = files.entries_at(3, |_| true).unwrap();
         base.sort_by_key(|entry| entry.revision);
         let base: Vec<_> = base.iter().map(|entry| (entry.revision, &entry.key[..], &entry.value[..])).collect();
         assert_eq!(base, [(2, &b"a"[..], &b"1"[..]), (3, &b"b"[..], &b"2"[..])]);

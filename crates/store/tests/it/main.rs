@@ -56,9 +56,10 @@ async fn a_directory_opens_with_everything_in_it() {
     }
     let store = reopen(directory.path());
     assert_eq!(store.head().await.unwrap(), 53);
-    let base = store.snapshot().await.unwrap();
-    assert_eq!((base.revision, base.entries.len()), (51, 50));
-    assert_eq!((&base.entries[0].value[..], base.entries[0].revision), (&b"new"[..], 51));
+    let old = store.history(100).await.unwrap();
+    let keys: Vec<_> = old.entries.iter().map(|entry| (&entry.key[..], entry.revision)).collect();
+    assert_eq!((old.revision, keys), (51, vec![(&b"k01"[..], 2), (&b"k02"[..], 3)]));
+    assert_eq!(store.history(1).await.unwrap().revision, 52);
     let changes = store.follow(51).await.unwrap().next().await.unwrap().changes;
     assert_eq!(changes.iter().map(|c| c.revision).collect::<Vec<_>>(), [52, 53]);
     let latest = store.snapshot().await.unwrap();
@@ -99,8 +100,8 @@ async fn the_disk_stays_flat() {
     assert!(bytes < 300_000, "{bytes} bytes for 35,000 of live values, 70,000 of history, and 3,500,000 written");
     drop(store);
     let store = reopen(directory.path());
-    let oldest = store.snapshot().await.unwrap();
-    assert_eq!((oldest.entries.len(), store.head().await.unwrap()), (100, 10_000));
+    let (latest, oldest) = (store.snapshot().await.unwrap(), store.history(10_000).await.unwrap());
+    assert_eq!((latest.entries.len(), latest.revision), (100, 10_000));
     assert!(oldest.revision > 9_000, "{}", oldest.revision);
 }
 

@@ -151,6 +151,15 @@ pub fn status(i: usize) -> String {
     )
 }
 
+/// A ConfigMap as it is stored.
+pub fn stored_config_map(object: usize, turn: usize, size: usize) -> String {
+    let fields = r#"{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:text":{}}},"manager":"bench","operation":"Update","time":"2026-01-01T00:00:00Z"}"#;
+    let metadata = format!(
+        r#"{{"creationTimestamp":"2026-01-01T00:00:00Z","managedFields":[{fields}],"name":"map-{object}","namespace":"default","uid":"00000000-0000-4000-8000-{object:012}"}}"#
+    );
+    format!(r#"{{"apiVersion":"v1","data":{{"text":"{turn:0>size$}"}},"kind":"ConfigMap","metadata":{metadata}}}"#)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

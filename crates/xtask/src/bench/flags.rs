@@ -11,6 +11,8 @@ pub enum Measure {
     Ready,
     /// From a directory of many objects to the ready line
     Restart,
+    /// The same after many changes of those objects, all of which watches may go back to
+    RestartHistory,
     /// Memory of a server that was never asked
     Idle,
     /// A re-apply in the library, against an update in it
@@ -70,6 +72,7 @@ impl Measure {
             self,
             Measure::Ready
                 | Measure::Restart
+                | Measure::RestartHistory
                 | Measure::RestartCrds
                 | Measure::Idle
                 | Measure::Ownership
@@ -122,6 +125,10 @@ pub struct Flags {
     /// Measure pintle over etcd too, one member on the same disk; PATH is the binary of etcd.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     pub etcd: Option<PathBuf>,
+
+    /// And kube-apiserver over the same member, in the same run; the first time it is built from `tests/upstream`.
+    #[arg(long, requires = "etcd")]
+    pub upstream: bool,
 
     /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]

@@ -17,6 +17,7 @@ mod report;
 mod row;
 mod sizes;
 mod subject;
+mod upstream;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -89,14 +90,23 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned(), etcd: None };
     let sync = machine::sync_time(directory.path())?;
     let ours = measure_ours(flags, &launch, &measures, &sizes).await?;
-    let (theirs, named) = match (&flags.against, &flags.etcd) {
-        (Some(url), _) => (measure_theirs(flags, url, &measures, &sizes).await?, Some(url.as_str())),
-        (None, Some(binary)) => {
-            (measure_on_etcd(flags, binary, launch, &measures, &sizes).await?, Some("pintle on etcd"))
+    let mut text = match (&flags.against, &flags.etcd) {
+        (Some(url), _) => {
+            report::render(&ours, &measure_theirs(flags, url, &measures, &sizes).await?, Some(url.as_str()))
         }
-        (None, None) => (vec![], None),
+        (None, Some(binary)) => {
+            let upstream = if flags.upstream { Some(upstream::build(root)?) } else { None };
+            let OnEtcd { pintle, theirs } =
+                measure_on_etcd(flags, (binary, upstream.as_deref()), launch, &measures, &sizes).await?;
+            let mut text = report::render(&ours, &pintle, Some("pintle on etcd"));
+            if let Some(theirs) = theirs {
+                let named = Some("kube-apiserver on the same etcd");
+                text = format!("{text}\n\nOn etcd:\n\n{}", report::render(&pintle, &theirs, named));
+            }
+            text
+        }
+        (None, None) => report::render(&ours, &[], None),
     };
-    let mut text = report::render(&ours, &theirs, named);
     if rules.is_some() && !flags.quick {
         text = format!("{text}\n\n{}", cel::run(root)?);
     }
@@ -136,23 +146,34 @@ async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -
     Ok(rows)
 }
 
-/// The same over etcd.
+/// The same over etcd: of pintle, and of kube-apiserver.
+struct OnEtcd {
+    pintle: Vec<Row>,
+    theirs: Option<Vec<Row>>,
+}
+
+/// One member of etcd for both, one after the other; `binaries` are etcd's and kube-apiserver's.
 async fn measure_on_etcd(
     flags: &Flags,
-    binary: &Path,
+    (binary, upstream): (&Path, Option<&Path>),
     launch: Launch,
     measures: &[Measure],
     sizes: &Sizes,
-) -> Result<Vec<Row>, String> {
+) -> Result<OnEtcd, String> {
     let etcd = etcd::Etcd::start(binary, &launch.directory).await?;
     let launch = Launch { etcd: Some(etcd.url.clone()), ..launch };
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
     eprintln!("on etcd");
     let server = launch.start("on-etcd")?;
     let subject = Subject::new(server.access()?, Some(server.id()), flags.http2)?;
-    let rows = measure_loads(&subject, &loads, sizes).await?;
+    let pintle = measure_loads(&subject, &loads, sizes).await?;
     server.stop()?;
-    Ok(rows)
+    let Some(binary) = upstream else { return Ok(OnEtcd { pintle, theirs: None }) };
+    eprintln!("kube-apiserver on the same etcd");
+    let server = upstream::Upstream::start(binary, &etcd.url, &launch.directory).await?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
+    let theirs = Some(measure_loads(&subject, &loads, sizes).await?);
+    Ok(OnEtcd { pintle, theirs })
 }
 
 /// The same on another server, which is left as it was found.

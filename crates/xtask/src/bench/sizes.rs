@@ -6,6 +6,7 @@ use super::Flags;
 pub struct Sizes {
     pub starts: usize,
     pub restart_objects: usize,
+    pub history: usize,
     pub first_runs: usize,
     pub ownerships: usize,
     pub commits: usize,
@@ -41,6 +42,7 @@ impl Sizes {
         Sizes {
             starts: 5,
             restart_objects: 10_000,
+            history: 75_000,
             first_runs: 20,
             ownerships: 5_000,
             commits: 200_000,
@@ -68,6 +70,7 @@ impl Sizes {
         Sizes {
             starts: 2,
             restart_objects: 300,
+            history: 2_000,
             first_runs: 3,
             ownerships: 200,
             commits: 2_000,

@@ -11,11 +11,13 @@ const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 const CLOCK: &str = "crates/server/src/clock.rs";
 const TASK: &str = "crates/server/src/task.rs";
 const SERVE: &str = "crates/cli/src/serve.rs";
+/// Knows how long what etcd has given lasts.
+const LEASE: &str = "crates/store-etcd/src/lease.rs";
 
 /// Calls, and the files that may make them.
 const PLACES: [(&str, &[&str]); 8] = [
     ("SystemTime::now", &[CLOCK]),
-    ("Instant::now", &[CLOCK, SERVE]),
+    ("Instant::now", &[CLOCK, SERVE, LEASE]),
     ("tokio::spawn", &[TASK]),
     ("task::spawn_blocking", &[TASK]),
     ("env::set_var", &[]),

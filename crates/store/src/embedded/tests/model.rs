@@ -63,9 +63,10 @@ impl Run {
         let all = &self.acknowledged;
         assert_eq!(state.revisions(), live(all), "the live keys");
         let compacted = state.compacted as usize;
-        let base: BTreeMap<_, _> = state.base.iter().flatten().map(|e| (e.key.clone(), e.revision)).collect();
-        assert_eq!(base, live(&all[..compacted]), "the keys that were live at {compacted}");
         drop(state);
+        let base = self.writer.files.entries_at(compacted as Revision, |_| true).unwrap();
+        let base: BTreeMap<_, _> = base.into_iter().map(|entry| (entry.key, entry.revision)).collect();
+        assert_eq!(base, live(&all[..compacted]), "the keys that were live at {compacted}");
         let mut read: Vec<Change> = vec![];
         while read.len() < all.len() - compacted {
             let after = (compacted + read.len()) as Revision;

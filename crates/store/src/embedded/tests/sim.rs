@@ -1,6 +1,6 @@
 //! A disk that loses, tears and reorders what was not synced, all by a seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -32,6 +32,34 @@ impl Chance {
 struct File {
     now: Vec<u8>,
     durable: Vec<u8>,
+    /// Sectors that a failed sync has left behind: the system takes them for written, until they are written again.
+    left_behind: BTreeSet<usize>,
+}
+
+impl File {
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        self.now.resize(self.now.len().max(end), 0);
+        self.now[at..end].copy_from_slice(bytes);
+        self.left_behind.retain(|sector| !(at / SECTOR..end.div_ceil(SECTOR)).contains(sector));
+    }
+
+    fn sync(&mut self) {
+        let before = std::mem::replace(&mut self.durable, self.now.clone());
+        for sector in &self.left_behind {
+            for at in (sector * SECTOR..(sector + 1) * SECTOR).take_while(|at| *at < self.now.len()) {
+                self.durable[at] = before.get(at).copied().unwrap_or(0);
+            }
+        }
+    }
+
+    fn fail_to_sync(&mut self) {
+        for (sector, bytes) in self.now.chunks(SECTOR).enumerate() {
+            if self.durable.get(sector * SECTOR..).is_none_or(|durable| !durable.starts_with(bytes)) {
+                self.left_behind.insert(sector);
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -90,8 +118,8 @@ impl Sim {
         self.lock().room = room;
     }
 
-    pub fn fail_sync(&self) {
-        self.lock().fail_sync = true;
+    pub fn fail_sync(&self, fail: bool) {
+        self.lock().fail_sync = fail;
     }
 
     /// What the disk may hold when the machine starts again.
@@ -111,7 +139,9 @@ impl Sim {
     }
 
     pub fn holding(contents: &[(String, Vec<u8>)]) -> Sim {
-        let files = contents.iter().map(|(_, bytes)| File { now: bytes.clone(), durable: bytes.clone() }).collect();
+        let files =
+            contents.iter().map(|(_, bytes)| File { now: bytes.clone(), durable: bytes.clone(), ..File::default() });
+        let files = files.collect();
         let names: BTreeMap<String, usize> =
             contents.iter().enumerate().map(|(id, (name, _))| (name.clone(), id)).collect();
         Sim(Arc::new(Mutex::new(World { files, durable_names: names.clone(), names, ..World::default() })))
@@ -135,7 +165,7 @@ fn survivor(file: &File, chance: &mut Chance) -> File {
             bytes[start..end].copy_from_slice(&file.now[start..end]);
         }
     }
-    File { now: bytes.clone(), durable: bytes }
+    File { now: bytes.clone(), durable: bytes, ..File::default() }
 }
 
 impl World {
@@ -190,6 +220,14 @@ impl Disk for Sim {
         Ok(Box::new(Handle { sim: self.clone(), id }))
     }
 
+    fn write_anew(&self, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut world = self.lock();
+        world.step()?;
+        let id = world.id(name)?;
+        world.files[id].write(offset as usize, bytes);
+        Ok(())
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.lock().rename(Naming::Rename(from.to_owned(), to.to_owned()))
     }
@@ -229,7 +267,8 @@ impl Appending for Handle {
             }
         }
         let id = self.id;
-        world.files[id].now.extend(&bytes[..part]);
+        let file = &mut world.files[id];
+        file.write(file.now.len(), &bytes[..part]);
         result
     }
 
@@ -237,10 +276,10 @@ impl Appending for Handle {
         let mut world = self.sim.lock();
         world.step()?;
         if world.fail_sync {
+            world.files[self.id].fail_to_sync();
             return Err(Error::other("the disk is gone"));
         }
-        let file = &mut world.files[self.id];
-        file.durable = file.now.clone();
+        world.files[self.id].sync();
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use super::subject::Subject;
 pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         Measure::Restart => starts::restart(launch, http2, sizes).await,
+        Measure::RestartHistory => starts::restart_with_history(launch, sizes).await,
         Measure::RestartCrds => starts::restart_definitions(launch, http2, sizes).await,
         Measure::Idle => starts::idle(launch).await,
         Measure::Rights => gates::rights(launch, http2, sizes).await,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use store::{Durability, Embedded, Expected, Options, Store as _, Write};
+
 use super::super::load::{Samples, drive};
 use super::super::process::{Launch, memory};
 use super::super::row::{Goal, Row};
@@ -50,6 +52,36 @@ pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row,
         server.stop()?;
     }
     let what = format!("restart with {} objects of 1 KB to ready", sizes.restart_objects);
+    let mut row = Row::new(what, of_times(times), Goal::Median(Duration::from_millis(150)));
+    row.memory = memory_now;
+    Ok(row)
+}
+
+/// The same when the objects have been changed again and again: as much history as a server keeps, and what comes between
+/// two compactions. The changes are written at the store, as a server writes them.
+pub async fn restart_with_history(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
+    const NAME: &str = "restart-history";
+    launch.start(NAME)?.stop()?;
+    let options = Options { durability: Durability::None, ..Options::default() };
+    let store =
+        Embedded::open(&launch.directory.join(NAME), "the bench", options).map_err(|error| error.to_string())?;
+    let mut at: Vec<Expected> = vec![Expected::Absent; sizes.restart_objects];
+    for number in 0..sizes.restart_objects + sizes.history {
+        let object = number % at.len();
+        let value = Some(fixtures::stored_config_map(object, number, SIZE).into());
+        let key = format!("/registry/core/configmaps/default/map-{object}").into();
+        let done = store.commit(Write { key, expected: at[object], value }).await;
+        at[object] = Expected::At(done.map_err(|refused| format!("{refused:?}"))?);
+    }
+    drop(store);
+    let (mut times, mut memory_now) = (vec![], None);
+    for _ in 0..sizes.starts {
+        let server = launch.start(NAME)?;
+        times.push(server.took);
+        memory_now = memory(server.id());
+        server.stop()?;
+    }
+    let what = format!("restart with {} objects after {} changes to ready", sizes.restart_objects, sizes.history);
     let mut row = Row::new(what, of_times(times), Goal::Median(Duration::from_millis(150)));
     row.memory = memory_now;
     Ok(row)

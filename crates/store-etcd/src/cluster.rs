@@ -1,0 +1,100 @@
+//! Which cluster is spoken to: that of the first answer, or of an earlier start, or the one that is meant.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::options::Options;
+
+/// The cluster whose members are spoken to.
+pub struct Cluster {
+    id: OnceLock<u64>,
+    /// Why it is this one, as errors tell it.
+    since: String,
+    /// Where the id is to be remembered.
+    file: Option<PathBuf>,
+}
+
+impl Cluster {
+    /// The error is one line.
+    pub fn new(options: &Options) -> Result<Cluster, String> {
+        if let Some(id) = options.cluster {
+            return Ok(Cluster { id: id.into(), since: "which is the one that is meant".to_owned(), file: None });
+        }
+        let before = "which it had before".to_owned();
+        let Some(path) = &options.cluster_file else {
+            return Ok(Cluster { id: OnceLock::new(), since: before, file: None });
+        };
+        match remembered(path)? {
+            Some(id) => {
+                let since =
+                    format!("{before} and {} remembers; remove that file if another cluster is meant", path.display());
+                Ok(Cluster { id: id.into(), since, file: None })
+            }
+            None => Ok(Cluster { id: OnceLock::new(), since: before, file: Some(path.clone()) }),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn id(&self) -> &OnceLock<u64> {
+        &self.id
+    }
+
+    /// The id of the first answer is that of all others. The error says what is wrong with this one.
+    pub fn check(&self, found: u64) -> Result<(), String> {
+        let known = *self.id.get_or_init(|| {
+            if let Some(path) = &self.file {
+                remember(path, found);
+            }
+            found
+        });
+        if found == known { Ok(()) } else { Err(format!("has cluster id {found:x} and not {known:x}, {}", self.since)) }
+    }
+}
+
+/// A cluster id as etcd's log has it. The error is one line.
+pub fn parse_id(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text.trim(), 16)
+        .map_err(|_| format!("{:?} is no cluster id, which is up to 16 hexadecimal digits", text.trim()))
+}
+
+fn remembered(path: &Path) -> Result<Option<u64>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse_id(&text).map(Some).map_err(|why| format!("{}: {why}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+fn remember(path: &Path, id: u64) {
+    let mut unfinished = path.as_os_str().to_owned();
+    let _ = write!(unfinished, ".{}", std::process::id());
+    let written = std::fs::write(&unfinished, format!("{id:x}\n")).and_then(|()| std::fs::rename(&unfinished, path));
+    if let Err(error) = written {
+        let path = path.display();
+        tracing::warn!(%path, %error, "which cluster etcd is cannot be remembered: the next start believes the one that it is given");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_remembered_from_start_to_start() {
+        let place = std::env::temp_dir().join(format!("pintle-cluster-{}", std::process::id()));
+        let options = Options { cluster_file: Some(place.clone()), ..Options::default() };
+        for (answers, good) in [(&[7, 7, 8][..], 2), (&[8], 0), (&[7], 1)] {
+            let cluster = Cluster::new(&options).unwrap();
+            let checked: Vec<_> = answers.iter().map(|id| cluster.check(*id)).collect();
+            assert_eq!(checked.iter().filter(|checked| checked.is_ok()).count(), good, "{checked:?}");
+        }
+        let meant = Cluster::new(&Options { cluster: Some(8), ..options.clone() }).unwrap();
+        assert_eq!(meant.check(8), Ok(()));
+        assert_eq!(meant.check(0xab).unwrap_err(), "has cluster id ab and not 8, which is the one that is meant");
+        std::fs::write(&place, "seven").unwrap();
+        let wrong = Cluster::new(&options).err().unwrap();
+        assert!(wrong.contains("\"seven\" is no cluster id"), "{wrong}");
+        std::fs::remove_file(&place).unwrap();
+    }
+}

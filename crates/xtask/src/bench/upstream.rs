@@ -1,0 +1,110 @@
+//! kube-apiserver as a child process, over the etcd that pintle is measured on: built once from its Go module.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::access::Access;
+use super::client::{Call, Client};
+
+/// The module, and the line that names the version.
+const MODULE: &str = "tests/upstream";
+const REQUIRED: &str = "k8s.io/kubernetes ";
+const TOKEN: &str = "bench";
+/// How long it may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Builds kube-apiserver unless that has been done, which takes some ten minutes; answers the binary's path.
+pub fn build(root: &Path) -> Result<PathBuf, String> {
+    let module = root.join(MODULE);
+    let text = std::fs::read_to_string(module.join("go.mod")).map_err(|error| format!("{MODULE}/go.mod: {error}"))?;
+    let version = text.lines().find_map(|line| line.trim().strip_prefix(REQUIRED));
+    let version = version.ok_or("tests/upstream/go.mod names no version of Kubernetes")?;
+    let binary = root.join("target/upstream").join(version).join("kube-apiserver");
+    if binary.exists() {
+        return Ok(binary);
+    }
+    eprintln!("building kube-apiserver {version}, which takes some ten minutes");
+    let unfinished = binary.with_extension(std::process::id().to_string());
+    let built = Command::new("go")
+        .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
+        .arg(&unfinished)
+        .arg(".")
+        .current_dir(module)
+        .status()
+        .map_err(|error| format!("cannot run go: {error}"))?;
+    if !built.success() {
+        return Err("kube-apiserver does not build".to_owned());
+    }
+    std::fs::rename(&unfinished, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+    Ok(binary)
+}
+
+/// A running kube-apiserver. It is killed when this is dropped.
+pub struct Upstream {
+    child: Child,
+    pub access: Access,
+}
+
+impl Upstream {
+    /// Starts it on a part of etcd of its own and waits until it is ready.
+    pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Upstream, String> {
+        let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
+        let place = directory.join("upstream");
+        std::fs::create_dir_all(&place).map_err(|error| failed("make a directory", error))?;
+        let tokens = format!("{TOKEN},bench,bench,\"system:masters\"\n");
+        std::fs::write(place.join("tokens.csv"), tokens).map_err(|error| failed("write tokens", error))?;
+        let key = Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]).current_dir(&place).output();
+        key.map_err(|error| failed("run openssl", error))?;
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = port.map_err(|error| failed("find a port", error))?.port().to_string();
+        let log = std::fs::File::create(place.join("log")).map_err(|error| failed("write a log", error))?;
+        let child = Command::new(binary)
+            .current_dir(&place)
+            .args(["--etcd-servers", etcd, "--etcd-prefix", "/upstream", "--bind-address", "127.0.0.1"])
+            .args(["--secure-port", &port, "--cert-dir", "certs", "--token-auth-file", "tokens.csv"])
+            .args(["--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24"])
+            .args(["--service-account-issuer", "https://kubernetes.default.svc"])
+            .args(["--service-account-key-file", "accounts.key", "--service-account-signing-key-file", "accounts.key"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        let server = format!("https://127.0.0.1:{port}");
+        let access = Access { server, token: Some(TOKEN.to_owned()), ..Access::default() };
+        let mut upstream = Upstream { child, access };
+        let deadline = Instant::now() + PATIENCE;
+        while !upstream.is_ready(&place).await {
+            if upstream.child.try_wait().is_ok_and(|ended| ended.is_some()) || Instant::now() > deadline {
+                let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+                let last = log.lines().last().unwrap_or_default();
+                return Err(format!("kube-apiserver did not become ready: {last}"));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(upstream)
+    }
+
+    /// It makes a certificate when it starts, and then answers for a while that it is not ready.
+    async fn is_ready(&mut self, place: &Path) -> bool {
+        let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
+        self.access.authority = authority;
+        let Ok(client) = Client::new(&self.access, false).map(Arc::new) else { return false };
+        let Ok(mut connection) = client.connect().await else { return false };
+        connection.send(Call::get("/readyz")).await.is_ok_and(|answer| answer.status == 200)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,36 @@
+"""A disk that can be made slow, or to fail: a library that is preloaded into the server takes the place of fdatasync."""
+import pathlib
+import subprocess
+import tempfile
+
+
+class Disk:
+    """`with Disk() as disk:` gives an environment for a server whose disk does as it is told from then on."""
+
+    def __enter__(self):
+        self.place = tempfile.TemporaryDirectory(prefix="pintle-test-")
+        place = pathlib.Path(self.place.name)
+        library, self.says = place / "disk.so", place / "says"
+        source = pathlib.Path(__file__).with_name("disk.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+        self.environment = {"LD_PRELOAD": str(library), "TEST_DISK": str(self.says)}
+        self.is_well()
+        return self
+
+    def __exit__(self, *_):
+        self.place.cleanup()
+
+    def say(self, what):
+        # replaced as a whole, so that nobody reads half of it
+        told = self.says.with_suffix(".new")
+        told.write_text(what)
+        told.rename(self.says)
+
+    def is_well(self):
+        self.say("well")
+
+    def is_slow(self, milliseconds):
+        self.say(f"slow {milliseconds}")
+
+    def fails(self):
+        self.say("fail")
