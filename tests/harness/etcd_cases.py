@@ -415,7 +415,7 @@ def servers_start_at_once(args):
             [thread.join(30) for thread in threads]
             uids = [{item["metadata"]["name"]: item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
                     for server in servers for path in ("/api/v1/namespaces",)]
-            assert uids[0] == uids[1] == uids[2] and len(uids[0]) == 3, uids
+            assert uids[0] == uids[1] == uids[2] and len(uids[0]) == 4, uids
             roles = [server.ok("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"] for server in servers]
             assert roles[0] == roles[1] == roles[2]
         finally:
