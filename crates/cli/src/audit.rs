@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use server::{Audit, AuditMode, AuditPolicy, BatchOptions, LogOptions, Remote};
 
-use crate::flags::duration;
 use crate::kubeconfig;
+use crate::values::duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

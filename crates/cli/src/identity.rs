@@ -11,8 +11,8 @@ use server::{
     ProxyHeaders, Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
 };
 
-use crate::flags::duration;
 use crate::kubeconfig;
+use crate::values::duration;
 
 /// Who is asked whether somebody may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

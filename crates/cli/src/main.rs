@@ -17,6 +17,7 @@ mod storage;
 mod store_tasks;
 mod traces;
 mod transfer;
+mod values;
 
 use std::process::ExitCode;
 

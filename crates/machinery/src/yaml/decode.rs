@@ -5,7 +5,7 @@
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::words;
+use super::words::{self, fail};
 use crate::value::{Decoded, JsonError, Map, Text, Value, quote};
 
 /// Collections may nest this deep.
@@ -46,10 +46,6 @@ fn first_document(text: &str, cut: bool) -> Result<Decoded, JsonError> {
         }
     }
     Ok(Decoded { value: builder.root.unwrap_or_default(), duplicates: builder.duplicates })
-}
-
-pub(super) fn fail(message: impl Into<String>) -> JsonError {
-    JsonError { message: message.into() }
 }
 
 /// A collection that is still open.

@@ -4,7 +4,6 @@
 
 use saphyr_parser::{Marker, ScanError};
 
-use super::decode::fail;
 use crate::value::JsonError;
 
 /// What libyaml's scanner and parser say, by a part of what ours says.
@@ -36,6 +35,10 @@ const PARSER: [(&str, &str); 7] = [
     ("wrongly indented", "did not find expected key"),
     ("trailing content", "did not find expected key"),
 ];
+
+pub fn fail(message: impl Into<String>) -> JsonError {
+    JsonError { message: message.into() }
+}
 
 fn at(line: usize, words: &str) -> JsonError {
     fail(if line > 1 { format!("yaml: line {line}: {words}") } else { format!("yaml: {words}") })
