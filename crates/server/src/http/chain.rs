@@ -444,6 +444,8 @@ async fn survive(panics: &AtomicU64, audit_id: &str, request: impl Future<Output
 fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> Reply {
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
+    let accept = accept.join(",");
+    let accepted = negotiate::negotiate(served, &accept, true);
     let agent = text(USER_AGENT);
     let by_agent = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
     let pretty = match info.query.get("pretty") {
@@ -453,10 +455,10 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
     };
     Reply {
         served,
-        accepted: negotiate::negotiate(served, &accept.join(","), true),
-        named: negotiate::names(served, &accept.join(",")),
-        plain: negotiate::negotiate(served, &accept.join(","), false),
-        aggregated: negotiate::aggregated(&accept.join(",")),
+        named: !accepted.is_empty() || negotiate::names(served, &accept),
+        accepted,
+        plain: negotiate::negotiate(served, &accept, false),
+        aggregated: negotiate::aggregated(&accept),
         pretty,
         trail: None,
         place: None,

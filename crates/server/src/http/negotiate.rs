@@ -207,8 +207,8 @@ pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> 
 
 /// Whether a media type that is served is asked for, whatever its parameters say.
 pub fn names(served: &[Media], accept: &str) -> bool {
-    let name = |clause: &str| clause.split(';').next().unwrap_or_default().trim().to_owned();
-    accept.split(',').map(name).any(|name| name == "*/*" || served.iter().any(|media| media.as_str() == name))
+    let mut names = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
+    names.any(|name| name == "*/*" || served.iter().any(|media| media.as_str() == name))
 }
 
 /// The form of aggregated discovery, where the best form that can be had is one (api-machinery 16.2). It is never CBOR.
