@@ -1,6 +1,6 @@
 //! All objects of one resource: a persistent ordered map, and a ring of the newest events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use machinery::Text;
@@ -8,6 +8,7 @@ use store::Revision;
 use tokio::sync::Notify;
 
 use super::event::{Event, EventKind};
+use super::ring::Ring;
 use super::stored::Stored;
 use crate::limits;
 
@@ -49,10 +50,7 @@ struct Inner {
     root: Root,
     /// The newest change of this collection.
     revision: Revision,
-    ring: VecDeque<Arc<Event>>,
-    ring_bytes: usize,
-    /// Every change after this revision is in the ring.
-    ring_after: Revision,
+    ring: Ring,
     wakers: HashMap<Scope, Arc<Notify>>,
 }
 
@@ -64,14 +62,7 @@ pub struct Collection {
 impl Collection {
     /// An empty collection whose history is known from `since` on.
     pub fn new(since: Revision) -> Collection {
-        let inner = Inner {
-            root: Root::new(),
-            revision: since,
-            ring: VecDeque::new(),
-            ring_bytes: 0,
-            ring_after: since,
-            wakers: HashMap::new(),
-        };
+        let inner = Inner { root: Root::new(), revision: since, ring: Ring::new(since), wakers: HashMap::new() };
         Collection { inner: Mutex::new(inner) }
     }
 
@@ -100,12 +91,9 @@ impl Collection {
     /// The objects as they were at `revision`: the newest ones with the later events undone.
     pub fn at(&self, revision: Revision) -> Result<Root, Expired> {
         let inner = self.lock();
-        if revision < inner.ring_after {
-            return Err(Expired { oldest: inner.ring_after });
-        }
+        inner.reaches(revision)?;
         let mut root = inner.root.clone();
-        let later: Vec<Arc<Event>> =
-            inner.ring.iter().rev().take_while(|event| event.revision > revision).cloned().collect();
+        let later: Vec<Arc<Event>> = inner.ring.later_than(revision).rev().cloned().collect();
         drop(inner);
         for event in later {
             match &event.previous {
@@ -125,19 +113,13 @@ impl Collection {
         }
     }
 
-    /// Puts the events between `since` and `start` before those that it has seen since the start. They are of no use any
-    /// more if it has forgotten some of these.
-    pub fn put_before(&self, since: Revision, start: Revision, events: Vec<Arc<Event>>) {
+    /// Puts the events up to `start` before those that it has seen since the start. They are of no use any more if it has
+    /// forgotten some of these.
+    pub(super) fn put_before(&self, start: Revision, earlier: Ring) {
         let mut inner = self.lock();
-        if inner.ring_after != start {
-            return;
+        if inner.ring.after() == start {
+            inner.ring.put_before(earlier);
         }
-        inner.ring_after = since;
-        for event in events.into_iter().rev() {
-            inner.ring_bytes += event.object.body.bytes.len();
-            inner.ring.push_front(event);
-        }
-        inner.trim();
     }
 
     /// Applies changes that were made together and answers their events; no object stands for a deletion. Deleting what
@@ -147,7 +129,7 @@ impl Collection {
         let events: Vec<Arc<Event>> =
             changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
         inner.revision = revision;
-        events.iter().for_each(|event| inner.push(event.clone()));
+        events.iter().for_each(|event| inner.ring.push(event.clone()));
         let scopes = events.iter().flat_map(|event| Scope::of(&event.path)).flatten();
         let wakers: Vec<Arc<Notify>> = scopes.filter_map(|scope| inner.wakers.get(&scope).cloned()).collect();
         drop(inner);
@@ -167,9 +149,8 @@ impl Collection {
             }
         }
         let events = changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
-        (inner.revision, inner.ring_after) = (revision, revision);
-        inner.ring.clear();
-        inner.ring_bytes = 0;
+        inner.revision = revision;
+        inner.ring = Ring::new(revision);
         inner.wakers.values().for_each(|waker| waker.notify_waiters());
         events
     }
@@ -177,9 +158,7 @@ impl Collection {
     /// A cursor behind `after`. 410 if that is older than the ring.
     pub fn subscribe(self: &Arc<Self>, scope: Scope, after: Revision) -> Result<Cursor, Expired> {
         let mut inner = self.lock();
-        if after < inner.ring_after {
-            return Err(Expired { oldest: inner.ring_after });
-        }
+        inner.reaches(after)?;
         if inner.wakers.len() > limits::WAKERS_SWEEP {
             inner.wakers.retain(|_, waker| Arc::strong_count(waker) > 1);
         }
@@ -191,12 +170,9 @@ impl Collection {
     /// Events after `after` within `scope`, and the revision up to which that is all there is.
     fn events(&self, scope: &Scope, after: Revision) -> Result<(Vec<Arc<Event>>, Revision), Expired> {
         let inner = self.lock();
-        if after < inner.ring_after {
-            return Err(Expired { oldest: inner.ring_after });
-        }
-        let start = inner.ring.partition_point(|event| event.revision <= after);
+        inner.reaches(after)?;
         let mut events = vec![];
-        for event in inner.ring.range(start..) {
+        for event in inner.ring.later_than(after) {
             // changes that were made together are told together
             let full = events.len() >= limits::EVENTS_PER_BATCH;
             if let Some(last) = events.last().filter(|last: &&Arc<Event>| full && last.revision != event.revision) {
@@ -227,21 +203,9 @@ impl Inner {
         Some(Arc::new(Event { revision, kind, path, object, previous }))
     }
 
-    fn push(&mut self, event: Arc<Event>) {
-        self.ring_bytes += event.object.body.bytes.len();
-        self.ring.push_back(event);
-        self.trim();
-    }
-
-    fn trim(&mut self) {
-        while self.ring.len() > limits::RING_EVENTS_MAX
-            || (self.ring_bytes > limits::RING_BYTES_MAX && self.ring.len() > limits::RING_EVENTS_MIN)
-        {
-            if let Some(old) = self.ring.pop_front() {
-                self.ring_bytes -= old.object.body.bytes.len();
-                self.ring_after = old.revision;
-            }
-        }
+    fn reaches(&self, revision: Revision) -> Result<(), Expired> {
+        let oldest = self.ring.after();
+        if revision < oldest { Err(Expired { oldest }) } else { Ok(()) }
     }
 }
 
@@ -341,19 +305,23 @@ mod tests {
             let (path, object) = (Text::from("a"), object("a", revision));
             Arc::new(Event { revision, kind: EventKind::Modified, path, object, previous: Some(previous) })
         };
-        let before = || vec![event(4, object("a", 3)), event(7, object("a", 4))];
+        let before = || {
+            let mut ring = Ring::new(3);
+            [event(4, object("a", 3)), event(7, object("a", 4))].into_iter().for_each(|event| ring.push(event));
+            ring
+        };
         let collection = Arc::new(Collection::new(8));
         collection.load(vec![("a".into(), object("a", 7))]);
         collection.apply(9, vec![("a".into(), Some(object("a", 9)))]);
         assert_eq!(collection.subscribe(Scope::All, 7).err(), Some(Expired { oldest: 8 }));
-        collection.put_before(3, 8, before());
+        collection.put_before(8, before());
         let mut cursor = collection.subscribe(Scope::All, 4).unwrap();
         assert_eq!(cursor.take().unwrap().iter().map(|event| event.revision).collect::<Vec<_>>(), [7, 9]);
         assert_eq!([3, 5, 8].map(|at| collection.at(at).unwrap()["a"].revision), [3, 4, 7]);
         assert_eq!(collection.subscribe(Scope::All, 2).err(), Some(Expired { oldest: 3 }));
         let replaced = Collection::new(8);
         replaced.replace(9, vec![]);
-        replaced.put_before(3, 8, before());
+        replaced.put_before(8, before());
         assert_eq!(replaced.at(8).err(), Some(Expired { oldest: 9 }));
     }
 

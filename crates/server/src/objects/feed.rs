@@ -12,6 +12,7 @@ use super::collection::Collection;
 use super::event::Event;
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
+use super::ring::Ring;
 use super::stored::{Body, Meta, Stored};
 use crate::clock;
 use crate::limits;
@@ -94,13 +95,13 @@ impl Objects {
     }
 
     /// Everything is known since `since`, where it was so since `start`.
-    pub(super) fn put_before(&self, since: Revision, start: Revision, mut events: HashMap<Id, Vec<Arc<Event>>>) {
+    pub(super) fn put_before(&self, since: Revision, start: Revision, mut rings: HashMap<Id, Ring>) {
         let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
         let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
         if *base == start {
             *base = since;
             for (id, collection) in collections.iter() {
-                collection.put_before(since, start, events.remove(id).unwrap_or_default());
+                collection.put_before(start, rings.remove(id).unwrap_or_else(|| Ring::new(since)));
             }
         }
     }

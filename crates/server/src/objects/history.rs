@@ -10,23 +10,25 @@ use store::{Change, Revision, Snapshot, StoreError};
 use super::event::{Event, EventKind};
 use super::feed::{Id, Objects};
 use super::key::Key;
+use super::ring::Ring;
 use super::stored::Stored;
 use crate::limits;
 
 /// How often history is read that is compacted meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// Events in the order of their revisions, and what is there after the last of them.
+/// Events as far as collections keep them, and what is there after the last of them.
 struct Past<'a> {
     objects: &'a Objects,
+    since: Revision,
     /// By key in the store, as far as it is of interest.
     there: HashMap<Bytes, Arc<Stored>>,
-    events: HashMap<Id, Vec<Arc<Event>>>,
+    rings: HashMap<Id, Ring>,
 }
 
 impl Past<'_> {
     fn begin(objects: &Objects, snapshot: Snapshot) -> Result<Past<'_>, StoreError> {
-        let mut there = HashMap::new();
+        let (since, mut there) = (snapshot.revision, HashMap::new());
         for entry in snapshot.entries {
             let Some(place) = objects.layout.find(&entry.key) else { continue };
             // what has not changed since replaces nothing and is not replaced
@@ -35,7 +37,7 @@ impl Past<'_> {
                 there.insert(entry.key, Arc::new(stored));
             }
         }
-        Ok(Past { objects, there, events: HashMap::new() })
+        Ok(Past { objects, since, there, rings: HashMap::new() })
     }
 
     fn take(&mut self, change: &Change) -> Result<(), StoreError> {
@@ -56,7 +58,7 @@ impl Past<'_> {
         };
         let Key { group, plural, path } = place.key;
         let event = Event { revision, kind, path, object, previous };
-        self.events.entry((group, plural)).or_default().push(Arc::new(event));
+        self.rings.entry((group, plural)).or_insert_with(|| Ring::new(self.since)).push(Arc::new(event));
         Ok(())
     }
 }
@@ -97,8 +99,8 @@ impl Objects {
             // requests go first
             tokio::task::yield_now().await;
         }
-        let events = past.events;
-        self.put_before(since, start, events);
+        let rings = past.rings;
+        self.put_before(since, start, rings);
         Ok(())
     }
 

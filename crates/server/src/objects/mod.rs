@@ -11,6 +11,7 @@ mod feed;
 mod history;
 mod key;
 mod layout;
+mod ring;
 mod stored;
 
 pub use collection::{Collection, Cursor, Expired, Root, Scope};

@@ -52,24 +52,24 @@ enum Rest {
 }
 
 impl Outline {
-    /// From the stored form, as far as it decides what is served. Schemas are copied out of it, so that they don't hold all
-    /// of it.
+    /// From the stored form, as far as it decides what is served.
     fn of(stored: &Bytes) -> Outline {
-        Outline::read(stored, Rest::Untracked, Bytes::copy_from_slice)
+        Outline::read(stored, Rest::Untracked)
     }
 
     /// From the stored form, to be changed.
     pub fn editable(stored: &Bytes) -> Outline {
-        Outline::read(stored, Rest::Kept, |schema| stored.slice_ref(schema))
+        Outline::read(stored, Rest::Kept)
     }
 
-    fn read<'a>(stored: &'a Bytes, rest: Rest, keep: impl Fn(&'a [u8]) -> Bytes) -> Outline {
+    /// Schemas are parts of the stored bytes, which are in memory for as long as the definition is.
+    fn read(stored: &Bytes, rest: Rest) -> Outline {
         let dropped = match rest {
             Rest::Kept => "",
             Rest::Untracked => "managedFields",
         };
         if let Some((definition, places)) = skim::outline(stored, skim::Omitted { placed: SCHEMA, dropped }) {
-            return Outline { definition, schemas: places.into_iter().map(|place| keep(&stored[place])).collect() };
+            return Outline { definition, schemas: places.into_iter().map(|place| stored.slice(place)).collect() };
         }
         let mut definition = machinery::value::decode(stored).unwrap_or_default();
         let versions =

@@ -7,6 +7,7 @@ pub mod builtin;
 mod conversion;
 mod definition;
 mod names;
+mod program;
 mod read;
 mod registry;
 mod storage;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use machinery::Text;
 
-use super::Resource;
 use super::definition::Defined;
 use super::names::Names;
+use super::{Resource, Version};
 
 /// Resources by group and plural.
 pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
@@ -58,7 +58,11 @@ impl Registry {
         let resource = resource.map(|mut resource| {
             if let Some(old) = unchanged(&resource) {
                 // the same to its users: programs and watches go on
-                resource.versions = old.versions.clone();
+                let pairs = resource.versions.into_iter().zip(&old.versions);
+                let continuing = |(new, old)| {
+                    Arc::into_inner(new).map_or_else(|| Arc::clone(old), |new| Arc::new(Version::continuing(new, old)))
+                };
+                resource.versions = pairs.map(continuing).collect();
                 resource.retired = old.retired.clone();
             }
             Arc::new(resource)

@@ -1,14 +1,14 @@
 //! One version of a resource and its programs.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use machinery::{Text, Value};
-use schema::apply::TypeSchema;
-use schema::{CompileOptions, Schema};
+use schema::CompileOptions;
 
 use super::builtin::Shipped;
+use super::program::Program;
 
 pub use schema::ScalePaths;
 
@@ -21,12 +21,6 @@ pub struct Column {
     pub description: Text,
     pub priority: i64,
     pub json_path: Text,
-}
-
-/// What is compiled from the schema of a version.
-pub struct Program {
-    pub schema: Schema,
-    pub types: TypeSchema,
 }
 
 /// A version of a resource.
@@ -47,7 +41,7 @@ pub struct Version {
     pub scale: Option<ScalePaths>,
     /// The rules of this version of a shipped kind.
     pub shipped: Option<&'static Shipped>,
-    program: OnceLock<Program>,
+    program: Arc<OnceLock<Arc<Program>>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -71,7 +65,7 @@ impl Version {
             status: false,
             scale: None,
             shipped: None,
-            program: OnceLock::new(),
+            program: Arc::default(),
         }
     }
 
@@ -80,16 +74,18 @@ impl Version {
         machinery::value::decode(&self.encoded).unwrap_or_default()
     }
 
+    /// This version in the place of the one that was the same to its users: programs and what they made go on.
+    pub fn continuing(mut self, before: &Version) -> Version {
+        self.id = before.id;
+        self.program = before.program.clone();
+        self
+    }
+
     /// The compiled schema, made when it is first needed.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
-            let openapi = self.openapi();
-            let options =
-                CompileOptions { preserve_unknown_fields: self.preserve_unknown_fields, scale: self.scale.clone() };
-            let schema = Schema::compile(&openapi, &options);
-            let deduced = self.preserve_unknown_fields || !schema.is_structural() || openapi.is_null();
-            let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(&openapi) };
-            Program { schema, types }
+            let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
+            Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale })
         })
     }
 }

@@ -1,0 +1,61 @@
+//! The newest events of a collection, as many as the limits allow.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use store::Revision;
+
+use super::event::Event;
+use crate::limits;
+
+/// Events in the order of their revisions, without a gap.
+pub(super) struct Ring {
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    after: Revision,
+}
+
+impl Ring {
+    /// An empty ring; what happens after `after` goes into it.
+    pub fn new(after: Revision) -> Ring {
+        Ring { events: VecDeque::new(), bytes: 0, after }
+    }
+
+    /// Every change after this revision is in the ring.
+    pub fn after(&self) -> Revision {
+        self.after
+    }
+
+    pub fn push(&mut self, event: Arc<Event>) {
+        self.bytes += size(&event);
+        self.events.push_back(event);
+        while self.is_over_full() {
+            if let Some(old) = self.events.pop_front() {
+                self.bytes -= size(&old);
+                self.after = old.revision;
+            }
+        }
+    }
+
+    fn is_over_full(&self) -> bool {
+        let many = self.bytes > limits::RING_BYTES_MAX && self.events.len() > limits::RING_EVENTS_MIN;
+        many || self.events.len() > limits::RING_EVENTS_MAX
+    }
+
+    /// Puts what came before this ring in front of it. `earlier` ends where this one begins.
+    pub fn put_before(&mut self, earlier: Ring) {
+        let later = std::mem::replace(self, earlier);
+        later.events.into_iter().for_each(|event| self.push(event));
+    }
+
+    /// The events after a revision, in their order.
+    pub fn later_than(&self, revision: Revision) -> impl DoubleEndedIterator<Item = &Arc<Event>> {
+        let start = self.events.partition_point(|event| event.revision <= revision);
+        self.events.range(start..)
+    }
+}
+
+/// What an event holds in memory, in bytes.
+fn size(event: &Event) -> usize {
+    event.object.body.bytes.len()
+}

@@ -1,0 +1,89 @@
+//! What is compiled from the schemas of versions: equal ones share it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use machinery::Value;
+use schema::apply::TypeSchema;
+use schema::{CompileOptions, Schema};
+
+use crate::digest;
+
+/// What is compiled from the schema of a version.
+pub struct Program {
+    pub schema: Schema,
+    pub types: TypeSchema,
+}
+
+impl Program {
+    fn compile(openapi: &Value, options: &CompileOptions) -> Program {
+        let schema = Schema::compile(openapi, options);
+        let deduced = options.preserve_unknown_fields || !schema.is_structural() || openapi.is_null();
+        let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(openapi) };
+        Program { schema, types }
+    }
+
+    /// The program of a schema in JSON, or of null: that of an equal one, if any version has one.
+    pub fn of(encoded: &[u8], options: &CompileOptions) -> Arc<Program> {
+        static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+        let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = digest::short(&[encoded, format!("{options:?}").as_bytes()].concat());
+        if let Some(known) = lock().get(&name) {
+            return known;
+        }
+        let openapi = machinery::value::decode(encoded).unwrap_or_default();
+        let program = Arc::new(Program::compile(&openapi, options));
+        lock().put(name, &program);
+        program
+    }
+}
+
+/// The programs that versions hold, by the digest of what they are made of.
+#[derive(Default)]
+struct Known {
+    programs: HashMap<String, Weak<Program>>,
+    /// How many names there may be before those without a program are dropped.
+    sweep_at: usize,
+}
+
+impl Known {
+    fn get(&self, name: &str) -> Option<Arc<Program>> {
+        self.programs.get(name)?.upgrade()
+    }
+
+    fn put(&mut self, name: String, program: &Arc<Program>) {
+        if self.programs.len() >= self.sweep_at {
+            self.programs.retain(|_, program| program.strong_count() > 0);
+            self.sweep_at = (self.programs.len() * 2).max(64);
+        }
+        self.programs.insert(name, Arc::downgrade(program));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_schemas_have_one_program() {
+        let pruned = CompileOptions::default();
+        let preserved = CompileOptions { preserve_unknown_fields: true, ..CompileOptions::default() };
+        let text = br#"{"type":"object","description":"equal schemas have one program"}"#;
+        let first = Program::of(text, &pruned);
+        assert!(Arc::ptr_eq(&first, &Program::of(text, &pruned)));
+        assert!(!Arc::ptr_eq(&first, &Program::of(text, &preserved)));
+        assert!(!Arc::ptr_eq(&first, &Program::of(br#"{"type":"object"}"#, &pruned)));
+    }
+
+    #[test]
+    fn what_nobody_holds_is_forgotten() {
+        let mut known = Known::default();
+        let held = Arc::new(Program::compile(&Value::Null, &CompileOptions::default()));
+        known.put("held".into(), &held);
+        for i in 0..1000 {
+            known.put(i.to_string(), &Arc::new(Program::compile(&Value::Null, &CompileOptions::default())));
+        }
+        assert!(known.get("held").is_some() && known.get("999").is_none());
+        assert!(known.programs.len() <= 64);
+    }
+}
