@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cel::regex::Regex;
-use machinery::{Text, Value};
+use machinery::{Map, Text, Value};
 
 use crate::format::Format;
 
@@ -205,25 +205,20 @@ impl Schema {
     }
 }
 
-fn flag(schema: &Value, key: &str) -> bool {
-    schema.get(key).and_then(Value::as_bool).unwrap_or_default()
+fn flag(value: &Value) -> bool {
+    value.as_bool().unwrap_or_default()
 }
 
-fn integer(schema: &Value, key: &str) -> Option<i64> {
-    schema.get(key).and_then(Value::as_int)
+fn texts(value: &Value) -> Vec<Text> {
+    value.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-fn number(schema: &Value, key: &str) -> Option<f64> {
-    schema.get(key).and_then(Value::as_float)
+fn nodes(value: &Value, formats: Formats) -> Vec<Node> {
+    value.as_array().unwrap_or_default().iter().map(|n| node(n, formats)).collect()
 }
 
-fn texts(schema: &Value, key: &str) -> Vec<Text> {
-    let items = schema.get(key).and_then(Value::as_array).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).map(Text::from).collect()
-}
-
-fn nodes(schema: &Value, key: &str, formats: Formats) -> Vec<Node> {
-    schema.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(|n| node(n, formats)).collect()
+fn boxed(value: &Value, formats: Formats) -> Option<Box<Node>> {
+    value.as_object().map(|_| Box::new(node(value, formats)))
 }
 
 /// Which formats a program knows. Those that are not enforced still count for the types of defaults.
@@ -235,47 +230,100 @@ pub(crate) enum Formats {
 
 /// Compiles one node and all below it.
 pub(crate) fn node(schema: &Value, formats: Formats) -> Node {
-    let mut node = Node {
-        types: types(schema, formats),
-        nullable: flag(schema, "nullable"),
-        preserve: flag(schema, "x-kubernetes-preserve-unknown-fields"),
-        embedded: flag(schema, "x-kubernetes-embedded-resource"),
-        list: match schema.str_at(&["x-kubernetes-list-type"]) {
-            "set" => ListKind::Set,
-            "map" => ListKind::Map,
-            _ => ListKind::Atomic,
-        },
-        list_keys: texts(schema, "x-kubernetes-list-map-keys"),
-        fields: fields(schema, formats),
-        additional: match schema.get("additionalProperties") {
-            Some(Value::Bool(true)) => Additional::Any,
-            Some(Value::Bool(false)) => Additional::Forbidden,
-            Some(inner @ Value::Object(_)) => Additional::Schema(Box::new(self::node(inner, formats))),
-            _ => Additional::Absent,
-        },
-        items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| Box::new(self::node(i, formats))),
-        default: schema.get("default").filter(|d| !d.is_null()).cloned(),
-        checks: checks(schema, formats),
-        below: Below::default(),
-    };
+    let mut node = Node::default();
+    let mut int_or_string = false;
+    for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
+        match key.as_str() {
+            "x-kubernetes-int-or-string" => int_or_string = flag(value),
+            key => node.keyword(key, value, formats),
+        }
+    }
+    // upstream forgets about integers and strings when it validates defaults, for which all formats count
+    if int_or_string && formats == Formats::Enforced {
+        node.types = Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
+    }
     node.below = below(&node);
     node
 }
 
-/// Upstream forgets about integers and strings when it validates defaults, for which all formats count.
-fn types(schema: &Value, formats: Formats) -> Types {
-    if flag(schema, "x-kubernetes-int-or-string") && formats == Formats::Enforced {
-        return Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
+impl Node {
+    fn keyword(&mut self, key: &str, value: &Value, formats: Formats) {
+        match key {
+            "type" => self.types = types(value),
+            "nullable" => self.nullable = flag(value),
+            "x-kubernetes-preserve-unknown-fields" => self.preserve = flag(value),
+            "x-kubernetes-embedded-resource" => self.embedded = flag(value),
+            "x-kubernetes-list-type" => {
+                self.list = match value.as_str() {
+                    Some("set") => ListKind::Set,
+                    Some("map") => ListKind::Map,
+                    _ => ListKind::Atomic,
+                }
+            }
+            "x-kubernetes-list-map-keys" => self.list_keys = texts(value),
+            "properties" => {
+                let properties = value.as_object().into_iter().flat_map(Map::iter);
+                self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, formats))).collect();
+            }
+            "additionalProperties" => self.additional = additional(value, formats),
+            "items" => self.items = boxed(value, formats),
+            "default" => self.default = Some(value).filter(|default| !default.is_null()).cloned(),
+            "allOf" | "anyOf" | "enum" | "exclusiveMaximum" | "exclusiveMinimum" | "format" | "maxItems" | "maxLength"
+            | "maxProperties" | "maximum" | "minItems" | "minLength" | "minProperties" | "minimum" | "multipleOf"
+            | "not" | "oneOf" | "pattern" | "required" | "uniqueItems" => {
+                self.checks.get_or_insert_default().keyword(key, value, formats);
+            }
+            _ => {}
+        }
     }
-    match schema.str_at(&["type"]) {
+}
+
+impl Checks {
+    fn keyword(&mut self, key: &str, value: &Value, formats: Formats) {
+        match key {
+            "allOf" => self.all_of = nodes(value, formats),
+            "anyOf" => self.any_of = nodes(value, formats),
+            "enum" => self.enumeration = value.as_array().unwrap_or_default().to_vec(),
+            "exclusiveMaximum" => self.exclusive_maximum = flag(value),
+            "exclusiveMinimum" => self.exclusive_minimum = flag(value),
+            "format" => self.format = format(value.as_str().unwrap_or_default(), formats),
+            "maxItems" => self.max_items = value.as_int(),
+            "maxLength" => self.max_length = value.as_int(),
+            "maxProperties" => self.max_properties = value.as_int(),
+            "maximum" => self.maximum = value.as_float(),
+            "minItems" => self.min_items = value.as_int(),
+            "minLength" => self.min_length = value.as_int(),
+            "minProperties" => self.min_properties = value.as_int(),
+            "minimum" => self.minimum = value.as_float(),
+            "multipleOf" => self.multiple_of = value.as_float(),
+            "not" => self.not = boxed(value, formats),
+            "oneOf" => self.one_of = nodes(value, formats),
+            "pattern" => self.pattern = value.as_str().filter(|pattern| !pattern.is_empty()).map(pattern),
+            "required" => self.required = texts(value),
+            "uniqueItems" => self.unique_items = flag(value),
+            _ => {}
+        }
+    }
+}
+
+fn types(value: &Value) -> Types {
+    match value.as_str().unwrap_or_default() {
         "" => Types::default(),
         name => Types { bits: Types::bit(name), text: name.into() },
     }
 }
 
-fn fields(schema: &Value, formats: Formats) -> Vec<(Text, Node)> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return vec![] };
-    properties.iter().map(|(name, inner)| (name.clone(), node(inner, formats))).collect()
+fn additional(value: &Value, formats: Formats) -> Additional {
+    match value {
+        Value::Bool(true) => Additional::Any,
+        Value::Bool(false) => Additional::Forbidden,
+        Value::Object(_) => Additional::Schema(Box::new(node(value, formats))),
+        _ => Additional::Absent,
+    }
+}
+
+fn pattern(pattern: &str) -> (Text, Result<Regex, String>) {
+    (Text::from(pattern), Regex::new(pattern).map_err(|error| error.to_string()))
 }
 
 fn below(node: &Node) -> Below {
@@ -290,59 +338,8 @@ fn below(node: &Node) -> Below {
     below
 }
 
-fn checks(schema: &Value, formats: Formats) -> Option<Box<Checks>> {
-    const KEYS: &[&str] = &[
-        "allOf",
-        "anyOf",
-        "enum",
-        "format",
-        "maxItems",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "multipleOf",
-        "not",
-        "oneOf",
-        "pattern",
-        "required",
-        "uniqueItems",
-    ];
-    if !KEYS.iter().any(|key| schema.get(key).is_some()) {
-        return None;
-    }
-    let pattern = schema.str_at(&["pattern"]);
-    Some(Box::new(Checks {
-        format: format(schema, formats),
-        enumeration: schema.get("enum").and_then(Value::as_array).unwrap_or_default().to_vec(),
-        maximum: number(schema, "maximum"),
-        minimum: number(schema, "minimum"),
-        exclusive_maximum: flag(schema, "exclusiveMaximum"),
-        exclusive_minimum: flag(schema, "exclusiveMinimum"),
-        multiple_of: number(schema, "multipleOf"),
-        max_length: integer(schema, "maxLength"),
-        min_length: integer(schema, "minLength"),
-        pattern: (!pattern.is_empty())
-            .then(|| (Text::from(pattern), Regex::new(pattern).map_err(|error| error.to_string()))),
-        max_items: integer(schema, "maxItems"),
-        min_items: integer(schema, "minItems"),
-        unique_items: flag(schema, "uniqueItems"),
-        max_properties: integer(schema, "maxProperties"),
-        min_properties: integer(schema, "minProperties"),
-        required: texts(schema, "required"),
-        any_of: nodes(schema, "anyOf", formats),
-        one_of: nodes(schema, "oneOf", formats),
-        all_of: nodes(schema, "allOf", formats),
-        not: schema.get("not").filter(|n| n.as_object().is_some()).map(|n| Box::new(node(n, formats))),
-    }))
-}
-
 /// Formats that are not enforced are as if absent.
-fn format(schema: &Value, formats: Formats) -> Option<(Text, Format)> {
-    let name = schema.str_at(&["format"]);
+fn format(name: &str, formats: Formats) -> Option<(Text, Format)> {
     let free = (formats == Formats::All && !name.is_empty()).then_some(Format::FREE);
     Format::named(name).or(free).map(|format| (Text::from(name), format))
 }

@@ -3,6 +3,7 @@
 
 use machinery::Value;
 
+use super::openapi::is_leaf;
 use crate::shape;
 
 /// A v1 spec, looked at with hoisting. Nothing is copied.
@@ -82,13 +83,11 @@ pub(super) fn schema_has(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool
     if schema.as_object().is_none() {
         return false;
     }
-    if holds(schema) {
-        return true;
-    }
-    children(schema).any(|child| schema_has(child, holds))
+    holds(schema) || children(schema).any(|child| schema_has(child, holds))
 }
 
 pub(super) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
+    let schema = if is_leaf(schema) { &Value::Null } else { schema };
     let single = ["not", "additionalProperties", "additionalItems"];
     let lists = ["allOf", "anyOf", "oneOf"];
     let maps = ["properties", "patternProperties", "definitions", "dependencies"];

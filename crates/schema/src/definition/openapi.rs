@@ -6,6 +6,12 @@ pub(super) fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
+/// Whether nothing stands below a node: most are such, and need no look for what does.
+pub(super) fn is_leaf(schema: &Value) -> bool {
+    let inner = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
+    !schema.as_object().is_some_and(|members| members.values().any(inner))
+}
+
 pub(super) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }

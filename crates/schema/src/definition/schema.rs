@@ -4,7 +4,7 @@ use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Value};
 
 use super::fieldpath::{self, Notation};
-use super::openapi::{entries, flag, has_properties, items, list, property, text};
+use super::openapi::{entries, flag, has_properties, is_leaf, items, list, property, text};
 use super::ratchet::{self, Options};
 use super::{defaults, internal, structural};
 
@@ -136,7 +136,9 @@ impl Walk<'_> {
             return;
         }
         self.keywords(schema, &scope, path);
-        self.children(schema, &scope, path);
+        if !is_leaf(schema) {
+            self.children(schema, &scope, path);
+        }
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let place = path.child("x-kubernetes-preserve-unknown-fields");
             self.invalid(place, &Value::Bool(false), "must be true or undefined");

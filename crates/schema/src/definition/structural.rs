@@ -3,7 +3,7 @@
 use cel::regex::Regex;
 use machinery::{FieldError, FieldPath, Value};
 
-use super::openapi::{additional, entries, flag, has_properties, items, list, text};
+use super::openapi::{additional, entries, flag, has_properties, is_leaf, items, list, text};
 
 /// Whether a schema can be made structural and breaks no rule.
 pub fn is_structural(schema: &Value) -> bool {
@@ -36,6 +36,9 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
     }
     if !list(schema, "items").is_empty() {
         return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
+    }
+    if is_leaf(schema) {
+        return None;
     }
     let properties = entries(schema, "properties").map(|(_, p)| p);
     items(schema).into_iter().chain(properties).chain(additional(schema)).find_map(unsupported)
@@ -126,19 +129,19 @@ impl Walk {
 
     fn types(&mut self, schema: &Value, level: Level, path: &FieldPath) {
         let kind = text(schema, "type");
-        let place = path.child("type");
+        let place = || path.child("type");
         let embedded = flag(schema, "x-kubernetes-embedded-resource");
         let free = flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
         if embedded && kind != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
             if kind.is_empty() {
-                self.require(&place, detail);
+                self.require(&place(), detail);
             } else {
-                self.invalid(&place, kind, detail);
+                self.invalid(&place(), kind, detail);
             }
         } else if kind.is_empty() && !free {
             self.require(
-                &place,
+                &place(),
                 match level {
                     Level::Root => "must not be empty at the root",
                     Level::Item => "must not be empty for specified array items",
@@ -151,7 +154,7 @@ impl Walk {
             self.forbid(&path.child("additionalProperties"), detail);
         }
         if level == Level::Root && !kind.is_empty() && kind != "object" {
-            self.invalid(&place, kind, "must be object at the root");
+            self.invalid(&place(), kind, "must be object at the root");
         }
     }
 
@@ -179,6 +182,19 @@ impl Walk {
     }
 
     fn validations(&mut self, schema: &Value, pattern: Pattern, path: &FieldPath) {
+        if !is_leaf(schema) {
+            self.branches(schema, pattern, path);
+        }
+        let pattern = text(schema, "pattern");
+        if !pattern.is_empty()
+            && let Err(error) = Regex::new(pattern)
+        {
+            let detail = format!("must be a valid regular expression, but isn't: {error}");
+            self.invalid(&path.child("pattern"), pattern, &detail);
+        }
+    }
+
+    fn branches(&mut self, schema: &Value, pattern: Pattern, path: &FieldPath) {
         if !pattern.any_of {
             for (i, branch) in list(schema, "anyOf").iter().enumerate() {
                 self.nested(branch, false, &path.child("anyOf").index(i));
@@ -192,13 +208,6 @@ impl Walk {
         }
         if let Some(not) = schema.get("not") {
             self.nested(not, false, &path.child("not"));
-        }
-        let pattern = text(schema, "pattern");
-        if !pattern.is_empty()
-            && let Err(error) = Regex::new(pattern)
-        {
-            let detail = format!("must be a valid regular expression, but isn't: {error}");
-            self.invalid(&path.child("pattern"), pattern, &detail);
         }
     }
 

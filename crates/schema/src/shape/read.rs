@@ -90,6 +90,12 @@ fn zero(shape: &Struct) -> Value {
     Value::Object(shape.fields.iter().filter_map(member).collect())
 }
 
+/// Members that are not given, as far as they are printed all the same.
+fn absent(fields: &[Field], out: &mut Vec<(Text, Value)>) {
+    let always = fields.iter().filter(|field| field.print == Print::Always);
+    out.extend(always.map(|field| (Text::new_static(field.name), zero_value(&field.shape))));
+}
+
 fn zero_value(shape: &Shape) -> Value {
     match shape {
         Shape::Text(_) => Value::from(""),
@@ -186,25 +192,24 @@ impl Reader {
             }
         };
         self.structs.push(shape.name);
-        // both are sorted by name
-        let mut given = map.iter().peekable();
-        let mut out = Vec::with_capacity(shape.fields.len().min(map.len() + 4));
-        for field in shape.fields {
-            while let Some((key, _)) = given.next_if(|(key, _)| key.as_str() < field.name) {
+        // both are sorted by name; most members of a large struct are not given
+        let mut left = shape.fields;
+        let mut out = Vec::with_capacity(map.len() + 4);
+        for (key, inner) in map.iter() {
+            let before = left.partition_point(|field| field.name < key.as_str());
+            absent(&left[..before], &mut out);
+            left = &left[before..];
+            let Some((field, rest)) = left.split_first().filter(|(field, _)| field.name == key.as_str()) else {
                 self.unknown(key);
-            }
-            let Some((key, inner)) = given.next_if(|(key, _)| *key == field.name) else {
-                if field.print == Print::Always {
-                    out.push((Text::new_static(field.name), zero_value(&field.shape)));
-                }
                 continue;
             };
+            left = rest;
             let read = if inner.is_null() { None } else { self.member(field, inner) };
             if let Some(value) = printed(field, read, self.empty) {
                 out.push((key.clone(), value));
             }
         }
-        given.for_each(|(key, _)| self.unknown(key));
+        absent(left, &mut out);
         self.structs.pop();
         Some(Value::Object(Map::from_entries(out, |_| {})))
     }
