@@ -65,10 +65,12 @@ pub fn definition(kind: &Kind) -> String {
     definition_of(kind, SPEC)
 }
 
-/// A definition of about 13 KB: sixty described members, some nested.
+/// A definition of about 13 KB: sixty described members, some nested. No two kinds have the same schema, which the server
+/// would keep and compile but once.
 pub fn large_definition(kind: &Kind) -> String {
+    let plural = &kind.plural;
     let member = |i: usize| {
-        let description = "What this member is about, said in a sentence or two as generated schemas do it.";
+        let description = format!("What this member of {plural} is about, said in a sentence as generated schemas do it.");
         format!(
             r#""member{i:02}":{{"type":"object","description":"{description}","properties":{{"name":{{"type":"string","maxLength":63}},"value":{{"type":"integer","minimum":0}}}}}}"#
         )
