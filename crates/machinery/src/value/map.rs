@@ -2,6 +2,14 @@
 
 use super::{Text, Value};
 
+/// So many entries are compared each with each faster than in order.
+const FEW: usize = 8;
+
+fn has_duplicates(entries: &[(Text, Value)]) -> bool {
+    let same = |a: &str, b: &str| a.len() == b.len() && a == b;
+    entries.iter().enumerate().any(|(i, (key, _))| entries[..i].iter().any(|(other, _)| same(key, other)))
+}
+
 /// The members of an object: a vector sorted by key (bytewise), without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
@@ -28,7 +36,7 @@ impl Map {
 
     /// Where a key stands. Most are sought in vain: few are compared faster than sorted, by their lengths first.
     fn find(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= 8 {
+        if self.entries.len() <= FEW {
             return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
         }
         self.position(key).ok()
@@ -109,6 +117,10 @@ impl Map {
     /// came again, in the order in which it did.
     pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
         if entries.is_sorted_by(|a, b| a.0 < b.0) {
+            return Map { entries };
+        }
+        if entries.len() <= FEW && !has_duplicates(&entries) {
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
             return Map { entries };
         }
         let mut order: Vec<usize> = (0..entries.len()).collect();

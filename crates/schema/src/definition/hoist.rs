@@ -33,7 +33,7 @@ impl<'a> Hoisted<'a> {
         let first = versions.first();
         let shared = KEYS.map(|key| {
             let want = first.and_then(|v| v.get(key));
-            !versions.is_empty() && versions.iter().all(|v| same(key, v.get(key), want))
+            !versions.is_empty() && versions[1..].iter().all(|v| same(key, v.get(key), want))
         });
         Hoisted { spec, versions, shared }
     }

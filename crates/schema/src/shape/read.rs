@@ -194,7 +194,7 @@ impl Reader {
         self.structs.push(shape.name);
         // both are sorted by name; most members of a large struct are not given
         let mut left = shape.fields;
-        let mut out = Vec::with_capacity(map.len() + 4);
+        let mut out = Vec::with_capacity(map.len());
         for (key, inner) in map.iter() {
             let before = left.partition_point(|field| field.name < key.as_str());
             absent(&left[..before], &mut out);
