@@ -1,5 +1,6 @@
 """etcd for tests: built from its Go module, run as a cluster of one or more members, read through its JSON gateway."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -14,19 +15,32 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULE = ROOT / "tests" / "etcd"
+NEWEST = ROOT / "tests" / "etcd"
+OLDER = sorted((NEWEST / "older").iterdir())
 SECONDS = 60
+module = NEWEST
+
+
+@contextlib.contextmanager
+def of_module(folder):
+    """Clusters are of the etcd that this folder builds."""
+    global module
+    module = folder
+    try:
+        yield
+    finally:
+        module = NEWEST
 
 
 def build():
     """Builds etcd unless that has been done; answers the binary's path."""
-    version = re.search(r"go\.etcd\.io/etcd/server/v3 (\S+)", (MODULE / "go.mod").read_text()).group(1)
+    version = re.search(r"go\.etcd\.io/etcd(?:/server/v3)? (\S+)", (module / "go.mod").read_text()).group(1)
     binary = ROOT / "target" / "etcd" / version / "etcd"
     if not binary.exists():
         print(f"building etcd {version}, which takes a minute", flush=True)
         binary.parent.mkdir(parents=True, exist_ok=True)
         unfinished = binary.with_suffix(f".{os.getpid()}")
-        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=MODULE, check=True)
+        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=module, check=True)
         unfinished.rename(binary)
     return binary
 

@@ -13,7 +13,7 @@ import crash_cases
 import encryption_cases
 import transcripts
 from crash_cases import Client, Watch, Writer
-from etcd import Etcd, Member, free_port
+from etcd import OLDER, Etcd, Member, free_port, of_module
 from pintle import Pintle, eventually
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -634,3 +634,8 @@ def run(args, report):
     for case in CASES:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))
+    for folder in OLDER if args.slow else []:
+        with of_module(folder):
+            for case in CASES:
+                if args.filter in case.__name__:
+                    report.case(f"{case.__name__} with etcd {folder.name}", lambda: case(args))
