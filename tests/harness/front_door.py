@@ -133,7 +133,7 @@ def metrics(args):
         for name in ("tls_handshake_errors", "audit_event", "audit_requests_rejected"):
             assert value(samples, f"apiserver_{name}_total") == 0, name
         assert value(samples, "apiserver_storage_objects", resource="secrets") == 1
-        assert value(samples, "apiserver_resource_objects", group="rbac.authorization.k8s.io", resource="roles") == 0
+        assert value(samples, "apiserver_resource_objects", group="rbac.authorization.k8s.io", resource="roles") == 7
         assert value(samples, "etcd_requests_total", operation="create", group="", resource="configmaps") >= 3
         assert value(samples, "etcd_request_duration_seconds_count", operation="create", resource="configmaps") >= 3
         assert value(samples, "authentication_attempts", result="failure") == 1

@@ -107,7 +107,7 @@ def files_that_may_not_grow(args):
     """No room, as a limit of the process makes it: writes are refused and tell why, all else goes on, until there is room."""
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
 
     with Pintle(args.binary, storage="embedded", before=limited) as server:
         watch, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []

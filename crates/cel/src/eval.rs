@@ -8,6 +8,7 @@ use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
+use crate::program::Supply;
 use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal};
 use crate::work;
@@ -24,6 +25,8 @@ pub(crate) enum Slot<'a> {
     Lazy(&'a Node),
     /// A variable whose value another program makes when it is first asked for, and its name.
     Composed(&'a Program, &'a str),
+    /// A variable whose value somebody else makes when it is first asked for.
+    Supplied(&'a dyn Supply),
 }
 
 #[derive(Debug)]
@@ -104,6 +107,11 @@ impl<'a> Frame<'a> {
                 let result = self.composed(program, name);
                 self.set(slot, result.clone());
                 result
+            }
+            Some(Slot::Supplied(supply)) => {
+                let value = supply.value();
+                self.set(slot, Ok(value.clone()));
+                Ok(value)
             }
             Some(Slot::Empty) | None => Err(Error::new("no such attribute(s)")),
         }

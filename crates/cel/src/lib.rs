@@ -37,7 +37,7 @@ pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};
 pub use macros::Known;
 pub use node::Program;
-pub use program::{Activation, Outcome};
+pub use program::{Activation, Outcome, Supply};
 
 /// The example of the README.
 #[cfg(doctest)]

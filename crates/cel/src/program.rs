@@ -61,6 +61,11 @@ impl Program {
     }
 }
 
+/// Makes the value of a variable; it is asked once per activation, and only if an expression needs it.
+pub trait Supply: std::fmt::Debug {
+    fn value(&self) -> Val<'_>;
+}
+
 /// The values of an environment's variables, in its order.
 #[derive(Debug)]
 pub struct Activation<'a>(Vec<Slot<'a>>);
@@ -69,6 +74,21 @@ impl<'a> Activation<'a> {
     /// Values for the first variables; `None` for absent ones.
     pub fn new(values: impl IntoIterator<Item = Option<Val<'a>>>) -> Activation<'a> {
         Activation(values.into_iter().map(|value| value.map_or(Slot::Empty, Slot::Value)).collect())
+    }
+
+    /// No values yet, and room for so many.
+    pub fn with_capacity(slots: usize) -> Activation<'a> {
+        Activation(Vec::with_capacity(slots))
+    }
+
+    /// Gives the next variable a value that is made when it is first asked for.
+    pub fn supply(&mut self, supply: &'a dyn Supply) {
+        self.0.push(Slot::Supplied(supply));
+    }
+
+    /// Gives the next variable a value.
+    pub fn push(&mut self, value: Val<'a>) {
+        self.0.push(Slot::Value(value));
     }
 
     /// Leaves the next variable without a value.

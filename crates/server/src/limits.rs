@@ -65,6 +65,8 @@ pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_s
 pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// What passes between the change of a ClusterRole and the writes that follow from it.
 pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+/// What passes between the change of a definition and the look at the APIServices that follow from it.
+pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_millis(100);
 /// Seconds until an object that could not be put into its namespace is tried again.
 pub const KEEPER_RETRY_SECONDS: u64 = 5;
 /// What passes between a change and the look at the usage of quotas.

@@ -24,7 +24,7 @@ impl<'a> Authorizer<'a> {
     }
 
     /// The values of `authorizer` and `authorizer.requestResource`.
-    pub fn variables(&self, attributes: &Attributes<'_>) -> [Option<cel::value::Val<'_>>; 2] {
+    pub fn variables(&self, attributes: &Attributes<'_>) -> [cel::value::Val<'_>; 2] {
         let check = Check {
             group: attributes.group().clone(),
             resource: attributes.plural().clone(),
@@ -33,7 +33,7 @@ impl<'a> Authorizer<'a> {
             name: Text::from(attributes.name),
             ..Check::default()
         };
-        [Some(Authorization::of(self)), Some(Authorization::of_resource(self, check))]
+        [Authorization::of(self), Authorization::of_resource(self, check)]
     }
 }
 

@@ -1,13 +1,17 @@
 //! Expressions about a write: how they are compiled, what they see, what they may cost (api-machinery 26.1).
 
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
 use cel::types::Type;
 use cel::value::{Val, from_json};
-use cel::{Activation, Environment, Program, decl};
+use cel::{Activation, Environment, Program, Supply, decl};
 use machinery::{Status, Text, Value};
 
 use super::authorizer::Authorizer;
 use super::{Attributes, World};
 use crate::limits;
+use crate::objects::Stored;
 use crate::resource::Version;
 
 /// A compiled expression, or what is wrong with it: texts are checked when their object is written.
@@ -74,16 +78,17 @@ pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p
 }
 
 /// The objects of a write in one version: what expressions and webhooks are shown.
-pub struct Shown {
+#[derive(Clone)]
+pub struct Shown<'a> {
     /// Null for a deletion.
-    pub object: Value,
+    pub object: Cow<'a, Value>,
     /// Null for a creation.
-    pub old: Value,
+    pub old: Cow<'a, Value>,
 }
 
-impl Shown {
+impl<'a> Shown<'a> {
     /// The objects in a version of their resource.
-    pub async fn new(attributes: &Attributes<'_>, version: &Version) -> Result<Shown, Status> {
+    pub async fn new(attributes: &Attributes<'a>, version: &Version) -> Result<Shown<'a>, Status> {
         Ok(Shown {
             object: shown(attributes, attributes.object, version).await?,
             old: shown(attributes, attributes.old, version).await?,
@@ -92,65 +97,108 @@ impl Shown {
 }
 
 /// An object in a version; null if there is none.
-async fn shown(attributes: &Attributes<'_>, object: Option<&Value>, version: &Version) -> Result<Value, Status> {
-    match object {
-        None => Ok(Value::Null),
-        Some(object) if !attributes.is_versioned() => Ok(object.clone()),
-        Some(object) => attributes.resource.convert(object.clone(), attributes.version, version).await,
+async fn shown<'a>(
+    attributes: &Attributes<'a>,
+    object: Option<&'a Value>,
+    version: &Version,
+) -> Result<Cow<'a, Value>, Status> {
+    let Some(object) = object else { return Ok(Cow::Owned(Value::Null)) };
+    let (resource, own) = (attributes.resource, attributes.version);
+    if !attributes.is_versioned() || resource.is_same_form(own, version) {
+        return Ok(Cow::Borrowed(object));
+    }
+    resource.convert(object.clone(), own, version).await.map(Cow::Owned)
+}
+
+/// A part of a write that is put together when an expression first asks for it.
+struct Lazy<'a> {
+    made: OnceLock<Value>,
+    make: Box<dyn Fn() -> Value + Send + Sync + 'a>,
+}
+
+impl<'a> Lazy<'a> {
+    fn new(make: impl Fn() -> Value + Send + Sync + 'a) -> Lazy<'a> {
+        Lazy { made: OnceLock::new(), make: Box::new(make) }
     }
 }
+
+impl std::fmt::Debug for Lazy<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+impl Supply for Lazy<'_> {
+    fn value(&self) -> Val<'_> {
+        value(self.made.get_or_init(&self.make))
+    }
+}
+
+/// Room for the variables of a policy and the loops of its expressions, in most cases.
+const SLOTS: usize = 16;
 
 /// A write as expressions see it.
 pub struct Subject<'a> {
     attributes: &'a Attributes<'a>,
     authorizer: Authorizer<'a>,
-    shown: &'a Shown,
-    namespace: Value,
-    request: Value,
+    shown: &'a Shown<'a>,
+    namespace: Lazy<'a>,
+    request: Lazy<'a>,
 }
 
 impl<'a> Subject<'a> {
     pub fn new(
         world: &World<'a>,
         attributes: &'a Attributes<'a>,
-        version: &Version,
-        shown: &'a Shown,
+        version: &'a Version,
+        shown: &'a Shown<'a>,
     ) -> Result<Subject<'a>, Status> {
+        let namespace = namespace_of(world, attributes)?;
         Ok(Subject {
             attributes,
             authorizer: Authorizer::new(world.authorizer, attributes),
             shown,
-            namespace: namespace_object(world, attributes)?,
-            request: attributes.request(version),
+            namespace: Lazy::new(move || namespace.as_deref().map(namespace_object).unwrap_or_default()),
+            request: Lazy::new(|| attributes.request(version)),
         })
     }
 
     /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then what is given, then those of
     /// `authorizer` and `authorizer.requestResource`, which messages don't have.
-    pub fn values<'p>(&'p self, more: Option<Val<'p>>, authorizer: bool) -> Vec<Option<Val<'p>>> {
-        let known = [&self.shown.object, &self.shown.old, &self.namespace, &self.request];
-        let mut values: Vec<Option<Val<'p>>> = known.into_iter().map(value).collect();
-        values.extend(more.map(Some));
-        values.extend(if authorizer { self.authorizer.variables(self.attributes) } else { [None, None] });
-        values
+    pub fn activation<'p>(&'p self, more: Option<Val<'p>>, authorizer: bool) -> Activation<'p> {
+        let mut activation = Activation::with_capacity(SLOTS);
+        activation.push(value(&self.shown.object));
+        activation.push(value(&self.shown.old));
+        activation.supply(&self.namespace);
+        activation.supply(&self.request);
+        more.into_iter().for_each(|value| activation.push(value));
+        match authorizer {
+            true => self.authorizer.variables(self.attributes).into_iter().for_each(|value| activation.push(value)),
+            false => (0..2).for_each(|_| activation.absent()),
+        }
+        activation
     }
 }
 
 /// JSON as expressions have it.
-pub fn value(json: &Value) -> Option<Val<'_>> {
-    from_json(json, decl::json()).ok()
+pub fn value(json: &Value) -> Val<'_> {
+    from_json(json, decl::json()).unwrap_or(Val::Null)
 }
 
-/// `namespaceObject`: the parts of the namespace that expressions may see; null for what is in none.
-fn namespace_object(world: &World<'_>, attributes: &Attributes<'_>) -> Result<Value, Status> {
+/// The namespace of a write; none for what is in none.
+fn namespace_of(world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<Arc<Stored>>, Status> {
     if attributes.namespace.is_empty() || attributes.is_namespace() {
-        return Ok(Value::Null);
+        return Ok(None);
     }
     let found = world.namespace(attributes.namespace);
-    let found = found.ok_or_else(|| Status::not_found("", "namespaces", attributes.namespace))?;
-    let mut object = found.body.to_value(found.revision);
+    found.map(Some).ok_or_else(|| Status::not_found("", "namespaces", attributes.namespace))
+}
+
+/// `namespaceObject`: the parts of the namespace that expressions may see.
+fn namespace_object(stored: &Stored) -> Value {
+    let mut object = stored.body.to_value(stored.revision);
     for hidden in ["managedFields", "ownerReferences"] {
         object.remove_at(&["metadata", hidden]);
     }
-    Ok(object)
+    object
 }

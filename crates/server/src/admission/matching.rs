@@ -104,6 +104,17 @@ impl Matching {
         Matching { rules: Rule::all(webhook, "rules"), excluded: vec![], all_without_rules: false, ..matching }
     }
 
+    /// Whether a write is meant, in whichever version.
+    pub fn is_meant(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
+        self.is_everything() || self.version(world, attributes).is_some()
+    }
+
+    /// Whether nothing is left out, as by most bindings.
+    fn is_everything(&self) -> bool {
+        let rules = self.rules.is_empty() && self.all_without_rules && self.excluded.is_empty();
+        rules && self.namespaces.is_empty() && self.objects.is_empty()
+    }
+
     /// The version in which a write is meant; none if it isn't.
     pub fn version(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Option<Arc<Version>> {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {

@@ -77,7 +77,7 @@ impl Authentication {
             None => {}
         }
         for issuer in self.issuers.load_full().iter().filter(|_| !own.is_empty()) {
-            match issuer.authenticate(token).await {
+            match Box::pin(issuer.authenticate(token)).await {
                 Some(Ok(user)) => return Ok(of_own(user)),
                 Some(Err(why)) => refusals.push(why),
                 None => {}
@@ -85,7 +85,7 @@ impl Authentication {
         }
         if let Some(reviewer) = &self.reviewer {
             let wanted = if audiences.is_empty() { self.accounts.audiences() } else { audiences };
-            match reviewer.review(token, wanted).await {
+            match Box::pin(reviewer.review(token, wanted)).await {
                 Ok(Some(identity)) => return Ok(identity),
                 Ok(None) => {}
                 Err(why) => refusals.push(why),

@@ -115,7 +115,7 @@ impl Authorizer {
                 Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
                 Mode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
                 Mode::Rbac => self.rbac.decide(user, asked),
-                Mode::Webhook(reviewer) => reviewer.decide(user, asked).await,
+                Mode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
             };
             match decision {
                 Decision::NoOpinion(said) => {

@@ -2,211 +2,189 @@
 
 use machinery::{Value, json};
 
-/// Verbs, group and resources, each separated by blanks; the empty group is the core.
-type Allowance = (&'static str, &'static str, &'static str);
+use super::GROUP;
 
-const READ: &str = "get list watch";
-const WRITE: &str = "create delete deletecollection patch update";
-const ALL: &str = "create delete deletecollection get list patch update watch";
+/// The table: who may what, and how it is written stands at its beginning.
+const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// A ClusterRole. The texts `admin`, `edit` and `view` stand for the labels that bring rules into these roles.
-struct Role {
-    name: &'static str,
+/// The objects of the table by kind.
+#[derive(Default)]
+pub struct Defaults {
+    pub cluster_roles: Vec<Value>,
+    pub cluster_role_bindings: Vec<Value>,
+    pub roles: Vec<Value>,
+    pub role_bindings: Vec<Value>,
+}
+
+impl Defaults {
+    pub fn new() -> Defaults {
+        let mut defaults = Defaults::default();
+        let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+        while let Some(head) = lines.next() {
+            let mut entry = Entry::new(head);
+            while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
+                entry.add(line.trim_start());
+            }
+            let binding = entry.binding();
+            let role = entry.role();
+            let (roles, bindings) = match entry.namespace {
+                "" => (&mut defaults.cluster_roles, &mut defaults.cluster_role_bindings),
+                _ => (&mut defaults.roles, &mut defaults.role_bindings),
+            };
+            roles.push(role);
+            bindings.extend(binding);
+        }
+        defaults
+    }
+}
+
+/// A role of the table as it is read.
+struct Entry<'a> {
+    /// Empty for a ClusterRole.
+    namespace: &'a str,
+    name: &'a str,
     /// Of which label it gathers the rules.
-    gathers: &'static str,
+    gathers: &'a str,
     /// Which role gathers its rules.
-    goes_into: &'static str,
-    allowances: &'static [Allowance],
-    /// Paths that may be read.
-    urls: &'static str,
+    goes_into: &'a str,
+    bound_as: &'a str,
+    /// To whom it is bound, if it is.
+    bound_to: Option<&'a str>,
+    rules: Vec<Value>,
 }
 
-const ROLE: Role = Role { name: "", gathers: "", goes_into: "", allowances: &[], urls: "" };
+impl<'a> Entry<'a> {
+    fn new(head: &'a str) -> Entry<'a> {
+        let (namespace, name) = head.split_once('/').unwrap_or(("", head));
+        Entry { namespace, name, gathers: "", goes_into: "", bound_as: name, bound_to: None, rules: vec![] }
+    }
 
-static ROLES: [Role; 12] = [
-    Role { name: "admin", gathers: "admin", ..ROLE },
-    Role { name: "edit", gathers: "edit", goes_into: "admin", ..ROLE },
-    Role { name: "view", gathers: "view", goes_into: "edit", ..ROLE },
-    Role {
-        name: "system:aggregate-to-admin",
-        goes_into: "admin",
-        allowances: &[
-            ("create", "authorization.k8s.io", "localsubjectaccessreviews"),
-            (ALL, "rbac.authorization.k8s.io", "rolebindings roles"),
-        ],
-        ..ROLE
-    },
-    Role { name: "system:aggregate-to-edit", goes_into: "edit", allowances: EDIT, ..ROLE },
-    Role { name: "system:aggregate-to-view", goes_into: "view", allowances: VIEW, ..ROLE },
-    Role {
-        name: "system:auth-delegator",
-        allowances: &[
-            ("create", "authentication.k8s.io", "tokenreviews"),
-            ("create", "authorization.k8s.io", "subjectaccessreviews"),
-        ],
-        ..ROLE
-    },
-    Role {
-        name: "system:basic-user",
-        allowances: &[
-            ("create", "authorization.k8s.io", "selfsubjectaccessreviews selfsubjectrulesreviews"),
-            ("create", "authentication.k8s.io", "selfsubjectreviews"),
-        ],
-        ..ROLE
-    },
-    Role {
-        name: "system:discovery",
-        urls: "/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/",
-        ..ROLE
-    },
-    Role {
-        name: "system:monitoring",
-        allowances: &[("get", "", "nodes/metrics")],
-        urls: "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*",
-        ..ROLE
-    },
-    Role { name: "system:public-info-viewer", urls: "/healthz /livez /readyz /version /version/", ..ROLE },
-    Role {
-        name: "system:service-account-issuer-discovery",
-        urls: "/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
-        ..ROLE
-    },
-];
+    fn add(&mut self, line: &'a str) {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("@gathers", label) => self.gathers = label,
+            ("@goes-into", role) => self.goes_into = role,
+            ("@bound-as", name) => self.bound_as = name,
+            ("@bound-to", subjects) => self.bound_to = Some(subjects),
+            _ => self.rules.push(rule(line)),
+        }
+    }
 
-const EDIT: &[Allowance] = &[
-    (READ, "", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
-    ("impersonate", "", "serviceaccounts"),
-    (WRITE, "", "pods pods/attach pods/exec pods/portforward pods/proxy"),
-    ("create", "", "pods/eviction"),
-    (
-        WRITE,
-        "",
-        "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets \
-         serviceaccounts services services/proxy",
-    ),
-    ("create", "", "serviceaccounts/token"),
-    (
-        WRITE,
-        "apps",
-        "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets \
-         statefulsets/scale",
-    ),
-    (WRITE, "autoscaling", "horizontalpodautoscalers"),
-    (WRITE, "batch", "cronjobs jobs"),
-    (
-        WRITE,
-        "extensions",
-        "daemonsets deployments deployments/rollback deployments/scale ingresses networkpolicies replicasets \
-         replicasets/scale replicationcontrollers/scale",
-    ),
-    (WRITE, "policy", "poddisruptionbudgets"),
-    (WRITE, "networking.k8s.io", "ingresses networkpolicies"),
-    (ALL, "coordination.k8s.io", "leases"),
-];
+    fn metadata(&self, name: &str) -> Value {
+        let mut metadata = json!({
+            "name": name,
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+        });
+        if !self.namespace.is_empty() {
+            metadata.set_at(&["namespace"], Value::from(self.namespace));
+        }
+        metadata
+    }
 
-const VIEW: &[Allowance] = &[
-    (
-        READ,
-        "",
-        "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers \
-         replicationcontrollers/scale serviceaccounts services services/status",
-    ),
-    (
-        READ,
-        "",
-        "bindings events limitranges namespaces/status pods/log pods/status replicationcontrollers/status \
-         resourcequotas resourcequotas/status",
-    ),
-    (READ, "", "namespaces"),
-    (READ, "discovery.k8s.io", "endpointslices"),
-    (
-        READ,
-        "apps",
-        "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status \
-         replicasets replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status",
-    ),
-    (READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
-    (READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
-    (
-        READ,
-        "extensions",
-        "daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses ingresses/status \
-         networkpolicies replicasets replicasets/scale replicasets/status replicationcontrollers/scale",
-    ),
-    (READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
-    (READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
-];
+    fn role(&self) -> Value {
+        let mut metadata = self.metadata(self.name);
+        if !self.goes_into.is_empty() {
+            metadata.set_at(&["labels", &gathered_label(self.goes_into)], Value::from("true"));
+        }
+        if self.gathers.is_empty() {
+            return json!({"metadata": metadata, "rules": (Value::Array(self.rules.clone()))});
+        }
+        let labels: Value = [(gathered_label(self.gathers).as_str(), Value::from("true"))].into();
+        let rule = json!({"clusterRoleSelectors": [{"matchLabels": labels}]});
+        json!({"metadata": metadata, "aggregationRule": rule, "rules": (Value::Null)})
+    }
 
-/// ClusterRoleBindings: a role under its own name, and its groups.
-const BINDINGS: [(&str, &[&str]); 6] = [
-    ("cluster-admin", &["system:masters"]),
-    ("system:basic-user", &["system:authenticated"]),
-    ("system:discovery", &["system:authenticated"]),
-    ("system:monitoring", &["system:monitoring"]),
-    ("system:public-info-viewer", &["system:authenticated", "system:unauthenticated"]),
-    ("system:service-account-issuer-discovery", &["system:serviceaccounts"]),
-];
-
-fn words(text: &str) -> Value {
-    text.split_whitespace().map(Value::from).collect()
-}
-
-fn metadata(name: &str) -> Value {
-    json!({
-        "name": name,
-        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}
-    })
+    fn binding(&self) -> Option<Value> {
+        let subjects: Vec<Value> = self.bound_to?.split_whitespace().map(subject).collect();
+        let kind = if self.namespace.is_empty() { "ClusterRole" } else { "Role" };
+        let mut binding = json!({
+            "metadata": (self.metadata(self.bound_as)),
+            "roleRef": {"apiGroup": GROUP, "kind": kind, "name": (self.name)}
+        });
+        if !subjects.is_empty() {
+            binding.set_at(&["subjects"], Value::Array(subjects));
+        }
+        Some(binding)
+    }
 }
 
 fn gathered_label(role: &str) -> String {
     format!("rbac.authorization.k8s.io/aggregate-to-{role}")
 }
 
-impl Role {
-    fn to_value(&self) -> Value {
-        let mut metadata = metadata(self.name);
-        if !self.goes_into.is_empty() {
-            metadata.set_at(&["labels", &gathered_label(self.goes_into)], Value::from("true"));
+fn words(text: &str) -> Value {
+    text.split_whitespace().map(|word| Value::from(if word == "core" { "" } else { word })).collect()
+}
+
+fn rule(line: &str) -> Value {
+    let columns: Vec<Value> = line.split('|').map(words).collect();
+    let keys: &[&str] = match columns.len() {
+        2 => &["verbs", "nonResourceURLs"],
+        _ => &["verbs", "apiGroups", "resources", "resourceNames"],
+    };
+    let mut rule = Value::object();
+    for (key, column) in keys.iter().zip(columns) {
+        rule.set_at(&[key], column);
+    }
+    rule
+}
+
+/// A subject written as `user=NAME`, `group=NAME` or `account=NAMESPACE/NAME`.
+fn subject(text: &str) -> Value {
+    match text.split_once('=').unwrap_or_default() {
+        ("account", account) => {
+            let (namespace, name) = account.split_once('/').unwrap_or_default();
+            json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
         }
-        if !self.gathers.is_empty() {
-            let labels: Value = [(gathered_label(self.gathers).as_str(), Value::from("true"))].into();
-            let rule = json!({"clusterRoleSelectors": [{"matchLabels": labels}]});
-            return json!({"metadata": metadata, "aggregationRule": rule, "rules": (Value::Null)});
-        }
-        let resources = |(verbs, group, resources): &Allowance| -> Value {
-            json!({"apiGroups": [(*group)], "resources": (words(resources)), "verbs": (words(verbs))})
-        };
-        let mut rules: Vec<Value> = vec![];
-        if !self.urls.is_empty() {
-            rules.push(json!({"nonResourceURLs": (words(self.urls)), "verbs": ["get"]}));
-        }
-        rules.extend(self.allowances.iter().map(resources));
-        json!({"metadata": metadata, "rules": (Value::Array(rules))})
+        ("group", name) => json!({"apiGroup": GROUP, "kind": "Group", "name": name}),
+        (_, name) => json!({"apiGroup": GROUP, "kind": "User", "name": name}),
     }
 }
 
-/// The ClusterRoles.
-pub fn cluster_roles() -> Vec<Value> {
-    let everything = json!([
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["*"]}
-    ]);
-    let mut roles = vec![json!({"metadata": (metadata("cluster-admin")), "rules": everything})];
-    roles.extend(ROLES.iter().map(Role::to_value));
-    roles
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The ClusterRoleBindings.
-pub fn cluster_role_bindings() -> Vec<Value> {
-    let group = |name: &&str| -> Value { json!({"apiGroup": (super::GROUP), "kind": "Group", "name": (*name)}) };
-    let binding = |(role, groups): &(&str, &[&str])| {
-        let subjects: Vec<Value> = groups.iter().map(group).collect();
-        json!({
-            "metadata": (metadata(role)),
-            "roleRef": {"apiGroup": (super::GROUP), "kind": "ClusterRole", "name": (*role)},
-            "subjects": (Value::Array(subjects))
-        })
-    };
-    BINDINGS.iter().map(binding).collect()
+    #[test]
+    fn the_table_is_well_formed() {
+        let all = Defaults::new();
+        let counts = [&all.cluster_roles, &all.cluster_role_bindings, &all.roles, &all.role_bindings].map(Vec::len);
+        assert_eq!(counts, [68, 49, 7, 7]);
+        let rules = |role: &Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
+        for rule in all.cluster_roles.iter().chain(&all.roles).flat_map(rules) {
+            let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+            let resources = full("apiGroups") && full("resources");
+            assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
+        }
+        for binding in all.cluster_role_bindings.iter().chain(&all.role_bindings) {
+            let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
+            assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
+        }
+    }
+
+    #[test]
+    fn roles_are_what_their_lines_say() {
+        let all = Defaults::new();
+        let named = |list: &[Value], name: &str| {
+            list.iter().find(|object| object.str_at(&["metadata", "name"]) == name).cloned().unwrap_or_default()
+        };
+        let reader = named(&all.role_bindings, "system::extension-apiserver-authentication-reader");
+        assert_eq!(reader.str_at(&["metadata", "namespace"]), "kube-system");
+        assert_eq!(
+            reader.get("roleRef"),
+            Some(&json!({"apiGroup": GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"}))
+        );
+        assert!(named(&all.cluster_role_bindings, "system:node").get("subjects").is_none());
+        let edit = named(&all.cluster_roles, "edit");
+        assert_eq!(edit.at(&["metadata", "labels", &gathered_label("admin")]), Some(&Value::from("true")));
+        let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
+        assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
+        assert_eq!(
+            named(&all.cluster_roles, "system:controller:root-ca-cert-publisher").get("rules"),
+            Some(&json!([
+                {"verbs": ["create", "update"], "apiGroups": [""], "resources": ["configmaps"]},
+                {"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]}
+            ]))
+        );
+    }
 }

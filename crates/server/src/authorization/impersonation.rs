@@ -31,7 +31,7 @@ pub async fn impersonate(authorizer: &Authorizer, user: User, headers: &HeaderMa
         let message = format!("requested [{}] without impersonating a user", wanted.shown().join(" "));
         return Err(Status::bad_request(message));
     }
-    wanted.check(authorizer, &user).await?;
+    Box::pin(wanted.check(authorizer, &user)).await?;
     Ok(wanted.into_user())
 }
 

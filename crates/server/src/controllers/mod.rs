@@ -10,6 +10,7 @@ mod keeper;
 mod leader;
 mod namespaces;
 mod quotas;
+mod registrations;
 mod switch;
 mod type_check;
 
@@ -37,6 +38,7 @@ pub struct Derived {
     aggregation: Option<Arc<aggregation::Aggregation>>,
     quotas: Option<Arc<quotas::Quotas>>,
     flow: Option<Arc<flow::FlowKeeper>>,
+    registrations: Arc<registrations::Registrations>,
     types: Option<Arc<type_check::TypeChecker>>,
     keepers: Vec<Arc<keeper::Keeper>>,
 }
@@ -56,6 +58,7 @@ impl Derived {
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
             quotas: controllers.run(switch::QUOTAS).then(Default::default),
             flow: fairness.then(Default::default),
+            registrations: Default::default(),
             types: controllers.run(switch::POLICY_STATUS).then(Default::default),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
@@ -71,6 +74,7 @@ impl Derived {
         self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
         self.quotas.iter().for_each(|quotas| quotas.observe(key, event));
         self.flow.iter().for_each(|flow| flow.observe(key));
+        self.registrations.observe(key);
         self.types.iter().for_each(|types| types.observe(key));
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
     }
@@ -110,6 +114,7 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     if let Some(flow) = &derived.flow {
         crate::task::spawn("flow control", flow.clone().run(context(), stop()));
     }
+    crate::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
     if let Some(types) = &derived.types {
         crate::task::spawn("policy status", types.clone().run(context(), stop()));
     }

@@ -85,7 +85,7 @@ impl Flow {
     fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<Level>)> {
         let configuration = self.configuration.load();
         let fits =
-            |schema: &&Arc<Schema>| configuration.levels.contains_key(&schema.level) && schema.matches(user, info);
+            |schema: &&Arc<Schema>| schema.matches(user, info) && configuration.levels.contains_key(&schema.level);
         let schema = configuration.schemas.iter().find(fits)?;
         let level = configuration.levels.get(&schema.level)?;
         Some((schema.clone(), level.clone()))

@@ -107,7 +107,7 @@ impl Edge {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let left = if watching { std::time::Duration::MAX } else { entry.left() };
-                let handled = self.clone().handle(entry.authorized, &parts.headers, body, &reply);
+                let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
                 match tokio::time::timeout(left, trace::at(reply.place, handled)).await {
                     Ok(answer) if watching => self.upgraded(answer, &mut parts),
                     Ok(answer) => answer,

@@ -19,7 +19,7 @@ use super::route::{check_accept, not_allowed, verb_of};
 use super::watch::Stream;
 use crate::limits;
 use crate::request::Verb;
-use crate::verbs::{self, Document, Format, PatchKind, Request, Subresource, Write};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource, Write};
 
 impl Edge {
     pub(super) async fn perform(
@@ -43,33 +43,33 @@ impl Edge {
             Verb::Get if request.subresource == Subresource::Scale => verbs::scale::get(context, &request).await?,
             Verb::Get => verbs::get(context, &request).await?,
             Verb::List => verbs::list(context, &request).await?,
-            Verb::Watch => return self.watch(request, reply).await,
+            Verb::Watch => return Box::pin(self.watch(request, reply)).await,
             Verb::Create => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 record(&request, &document);
-                verbs::write_current(context, &request, &Write::Create(document)).await?
+                write(context, &request, Write::Create(document)).await?
             }
             Verb::Update => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 record(&request, &document);
-                verbs::write_current(context, &request, &Write::Update(document)).await?
+                write(context, &request, Write::Update(document)).await?
             }
             Verb::Patch => {
                 let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
                 record(&request, &document);
-                verbs::write_current(context, &request, &Write::Patch(kind, document)).await?
+                write(context, &request, Write::Patch(kind, document)).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
                 let document = delete_document(self.served, headers, body).await?;
                 document.iter().for_each(|document| record(&request, document));
                 if verb == Verb::Delete {
-                    verbs::write_current(context, &request, &Write::Delete(document)).await?
+                    write(context, &request, Write::Delete(document)).await?
                 } else {
                     verbs::catch_up(context).await?;
-                    verbs::delete_collection(context, &request, document.as_ref()).await?
+                    Box::pin(verbs::delete_collection(context, &request, document.as_ref())).await?
                 }
             }
             Verb::Proxy | Verb::None => return Err(not_allowed(&request, verb)),
@@ -113,6 +113,11 @@ impl Edge {
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
         Ok(response)
     }
+}
+
+/// Writes; in a box, as what a write keeps while it waits would make every request as large.
+async fn write(context: &Context, request: &Request, write: Write) -> Result<verbs::Outcome, Status> {
+    Box::pin(verbs::write_current(context, request, &write)).await
 }
 
 /// Records a body, where that is wanted: what does not decode is refused soon enough.

@@ -43,7 +43,7 @@ impl Resource {
             }
         }
         for (stored, objects) in pending.into_values() {
-            let converted = webhook.convert(self, objects, version).await?;
+            let converted = Box::pin(webhook.convert(self, objects, version)).await?;
             for (stored, mut object) in stored.into_iter().zip(converted) {
                 version.program().schema.prune(&mut object, &mut vec![]);
                 stored.remember(version.id, Some(Arc::new(Body::encode(&object))));
@@ -102,16 +102,21 @@ impl Resource {
         })
     }
 
+    /// Whether objects of one version are those of the other as they are.
+    pub fn is_same_form(&self, from: &Version, to: &Version) -> bool {
+        from.name == to.name && !self.third_party
+    }
+
     /// An object of version `from` as one of version `to`.
     pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
-        if from.name == to.name && !self.third_party {
+        if self.is_same_form(from, to) {
             return Ok(object);
         }
         if to.shipped.is_some() {
             return self.convert_only(object, to);
         }
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(self.renamed(object, to)) };
-        let converted = webhook.convert(self, vec![object], to).await?;
+        let converted = Box::pin(webhook.convert(self, vec![object], to)).await?;
         let mut object = converted.into_iter().next().unwrap_or_default();
         to.program().schema.prune(&mut object, &mut vec![]);
         Ok(object)

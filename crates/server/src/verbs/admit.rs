@@ -68,7 +68,8 @@ impl Write<'_> {
         let warn = |warning: String| self.request.warn(warning);
         let given = object.clone();
         let attributes = self.attributes(None, old, &warn);
-        let changed = self.context.admission.mutate(&self.context.world(), &attributes, object).await?;
+        let world = self.context.world();
+        let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => self.settled(given.as_ref(), object).map(Some),
             unchanged => Ok(unchanged),
@@ -138,7 +139,8 @@ impl Write<'_> {
         }
         let warn = |warning: String| self.request.warn(warning);
         let attributes = self.attributes(object, old, &warn);
-        self.context.admission.validate(&self.context.world(), &attributes).await
+        let world = self.context.world();
+        Box::pin(self.context.admission.validate(&world, &attributes)).await
     }
 }
 

@@ -9,12 +9,12 @@ use machinery::{Status, Value};
 use super::body::{Document, Format};
 use super::reconcile::{self, Change};
 use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
-use crate::authorization::{Authorized, GROUP, defaults};
+use crate::authorization::{Authorized, Defaults, GROUP};
 use crate::flow;
 use crate::limits;
 use crate::objects::Stored;
 use crate::resource::Resource;
-use crate::resource::builtin::FLOW_GROUP;
+use crate::resource::builtin::{self, API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP};
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
@@ -63,12 +63,22 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named).collect();
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
+    let rbac = Defaults::new();
+    let services = builtin::api_services(&context.registry.snapshot(), false);
+    let inside_namespaces = async {
+        create_of(context, "", "namespaces", namespaces).await?;
+        tokio::try_join!(
+            create_of(context, GROUP, "roles", rbac.roles),
+            create_of(context, GROUP, "rolebindings", rbac.role_bindings),
+        )
+    };
     tokio::try_join!(
-        create_missing(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
-        create_missing(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
-        create_missing(context, "", "namespaces", namespaces),
-        create_missing(context, GROUP, "clusterroles", defaults::cluster_roles()),
-        create_missing(context, GROUP, "clusterrolebindings", defaults::cluster_role_bindings()),
+        create_of(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
+        create_of(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
+        create_of(context, REGISTRATION_GROUP, API_SERVICES, services.into_values().collect()),
+        create_of(context, GROUP, "clusterroles", rbac.cluster_roles),
+        create_of(context, GROUP, "clusterrolebindings", rbac.cluster_role_bindings),
+        inside_namespaces,
     )?;
     Ok(())
 }
@@ -80,13 +90,18 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
         objects.into_iter().filter(is).collect()
     };
     let levels = mandatory(flow::defaults::levels());
-    create_missing(context, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
-    create_missing(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
+    create_of(context, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
+    create_of(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
 }
 
-async fn create_missing(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
+async fn create_of(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
-    let settle = objects.iter().map(|object| settle_in_turn(context, &resource, object));
+    create_missing(context, &resource, objects).await
+}
+
+/// Creates those of some objects that are not there.
+pub async fn create_missing(context: &Context, resource: &Arc<Resource>, objects: Vec<Value>) -> Result<(), Status> {
+    let settle = objects.iter().map(|object| settle_in_turn(context, resource, object));
     try_join_all(settle).await.map(drop)
 }
 
@@ -94,7 +109,8 @@ async fn create_missing(context: &Context, group: &str, plural: &str, objects: V
 async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let mut result = Ok(());
     for _ in 0..limits::WRITE_RETRIES {
-        let existing = resource.collection.get(wanted.str_at(&["metadata", "name"]));
+        let place = |key: &str| wanted.str_at(&["metadata", key]);
+        let existing = resource.collection.get(&resource.key(place("namespace"), place("name")).path);
         result = settle_one(context, resource, wanted, existing).await;
         match &result {
             Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
@@ -113,8 +129,9 @@ async fn settle_one(
     wanted: &Value,
     existing: Option<Arc<Stored>>,
 ) -> Result<(), Status> {
+    let namespace = wanted.str_at(&["metadata", "namespace"]);
     let request = |method: http::Method, name: &str| {
-        server_request(resource, &method, &path_of(resource, "", name), Subresource::None)
+        server_request(resource, &method, &path_of(resource, namespace, name), Subresource::None)
     };
     let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
     let name = wanted.str_at(&["metadata", "name"]);
@@ -146,11 +163,8 @@ pub async fn empty_namespace(
         let from = machinery::Text::from(prefix.as_str());
         root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
     };
-    for stored in inside().into_iter().filter(|stored| !(stored.meta.deleting && stored.meta.finalizers)) {
-        let path = path_of(resource, namespace, &stored.meta.name);
-        let request = server_request(resource, &http::Method::DELETE, &path, Subresource::None);
-        delete::delete_until_gone(context, &request, &Default::default(), stored).await?;
-    }
+    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
+    delete::delete_as_server(context, resource, inside().into_iter().filter(|stored| !held(stored)).collect()).await?;
     Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Map, Status, Value};
 use store::Refused;
 
@@ -12,6 +13,7 @@ use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, bootstra
 use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions};
+use crate::resource::Resource;
 use crate::{clock, limits};
 
 /// Reads the options of a delete: from the body if there is one, else from the query.
@@ -257,18 +259,13 @@ pub async fn delete_collection(
     let options = options(request, document)?;
     let page = selection.page(context, request, &list_options).await?;
     let items: Vec<Shown> = page.shown(request)?;
-    let mut running = vec![];
-    for stored in page.items.iter().cloned() {
-        running.push(delete_until_gone(context, request, &options, stored));
-    }
     // where a deletion may be refused they come one after the other: what stands behind the refused one stays
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
     let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
-    for group in chunked(running, at_once) {
-        join_all(group).await?;
-    }
+    let deletions = page.items.iter().map(|stored| delete_until_gone(context, request, &options, stored.clone()));
+    side_by_side(deletions.collect::<Vec<_>>(), at_once).await?;
     Ok(Outcome::List(ListOutcome {
         items,
         revision: page.revision,
@@ -277,7 +274,7 @@ pub async fn delete_collection(
     }))
 }
 
-pub async fn delete_until_gone(
+async fn delete_until_gone(
     context: &Context,
     request: &Request,
     options: &DeleteOptions,
@@ -296,47 +293,34 @@ pub async fn delete_until_gone(
     Ok(())
 }
 
-fn chunked<T>(items: Vec<T>, size: usize) -> Vec<Vec<T>> {
-    let mut out = vec![];
-    let mut items = items.into_iter();
-    loop {
-        let part: Vec<T> = items.by_ref().take(size).collect();
-        if part.is_empty() {
-            return out;
-        }
-        out.push(part);
-    }
-}
-
-/// Runs futures side by side in this task; the first error ends them.
-async fn join_all<F: Future<Output = Result<(), Status>>>(futures: Vec<F>) -> Result<(), Status> {
-    let mut running: Vec<std::pin::Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
-    std::future::poll_fn(move |context| {
-        let mut failed = None;
-        running.retain_mut(|future| match future.as_mut().poll(context) {
-            std::task::Poll::Pending => true,
-            std::task::Poll::Ready(result) => {
-                failed = failed.take().or(result.err());
-                false
-            }
-        });
-        match failed {
-            Some(status) => std::task::Poll::Ready(Err(status)),
-            None if running.is_empty() => std::task::Poll::Ready(Ok(())),
-            None => std::task::Poll::Pending,
-        }
-    })
-    .await
+/// Runs deletions, some at once; the first error ends them.
+async fn side_by_side<F>(deletions: impl IntoIterator<Item = F>, at_once: usize) -> Result<(), Status>
+where
+    F: Future<Output = Result<(), Status>>,
+{
+    stream::iter(deletions).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
 /// Deletes every instance of a custom resource, for the deletion of its definition. Those with finalizers stay marked.
 pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     let (root, _) = resource.collection.latest();
-    for stored in root.values().filter(|stored| !(stored.meta.deleting && stored.meta.finalizers)) {
-        let path = bootstrap::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
-        let request = bootstrap::server_request(&resource, &http::Method::DELETE, &path, Subresource::None);
-        delete_until_gone(context, &request, &DeleteOptions::default(), stored.clone()).await?;
-    }
-    Ok(())
+    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
+    let all: Vec<_> = root.values().filter(|stored| !held(stored)).cloned().collect();
+    delete_as_server(context, &resource, all).await
+}
+
+/// Deletes objects of a resource in the server's name.
+pub async fn delete_as_server(
+    context: &Context,
+    resource: &Arc<Resource>,
+    objects: Vec<Arc<Stored>>,
+) -> Result<(), Status> {
+    let options = &DeleteOptions::default();
+    let delete = async |stored: Arc<Stored>| {
+        let path = bootstrap::path_of(resource, &stored.meta.namespace, &stored.meta.name);
+        let request = bootstrap::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        delete_until_gone(context, &request, options, stored).await
+    };
+    side_by_side(objects.into_iter().map(delete), limits::DELETE_COLLECTION_PARALLEL).await
 }

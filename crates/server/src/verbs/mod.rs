@@ -40,11 +40,12 @@ use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use body::{Document, Format};
 pub use bootstrap::{
-    bootstrap, change_as_server, controller_request, create_mandatory_flows, empty_namespace, path_of,
+    bootstrap, change_as_server, controller_request, create_mandatory_flows, create_missing, empty_namespace, path_of,
+    server_request,
 };
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
-pub use delete::{delete, delete_collection};
+pub use delete::{delete, delete_as_server, delete_collection};
 pub use list::{catch_up, get, list};
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};

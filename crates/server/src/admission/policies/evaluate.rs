@@ -15,10 +15,9 @@ pub fn activation<'p>(
     params: Option<&'p Value>,
     authorizer: bool,
 ) -> Activation<'p> {
-    let params = programs.takes_params.then(|| params.and_then(value).unwrap_or(Val::Null));
-    let mut values = subject.values(params, authorizer);
-    values.push(value(&programs.variable_names));
-    let mut activation = Activation::new(values);
+    let params = programs.takes_params.then(|| params.map_or(Val::Null, value));
+    let mut activation = subject.activation(params, authorizer);
+    activation.push(value(&programs.variable_names));
     for (name, expression) in &programs.variables {
         expression.compose(&mut activation, name);
     }
@@ -35,10 +34,12 @@ pub fn run(
     annotate: &mut dyn FnMut(&Text, String),
 ) -> Vec<Denial> {
     let gone_wrong = |why: String| if fails { vec![Denial::new(why)] } else { vec![] };
-    match all_hold(&programs.conditions, &mut activation(subject, programs, params, true)) {
-        Ok(true) => {}
-        Ok(false) => return vec![],
-        Err(why) => return gone_wrong(why),
+    if !programs.conditions.is_empty() {
+        match all_hold(&programs.conditions, &mut activation(subject, programs, params, true)) {
+            Ok(true) => {}
+            Ok(false) => return vec![],
+            Err(why) => return gone_wrong(why),
+        }
     }
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params, true);

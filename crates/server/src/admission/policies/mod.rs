@@ -48,10 +48,12 @@ pub struct Binding {
     recorded: Option<Value>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Snapshot {
     policies: OrdMap<Text, Arc<Policy>>,
     bindings: OrdMap<Text, Arc<Binding>>,
+    /// The policies that are bound, by name.
+    bound: Vec<BoundPolicy>,
 }
 
 /// The policies there are: follows their objects.
@@ -63,6 +65,7 @@ pub struct Policies {
 }
 
 /// A policy with what it is applied to.
+#[derive(Clone)]
 pub struct BoundPolicy {
     pub policy: Arc<Policy>,
     bindings: Vec<Arc<Binding>>,
@@ -76,18 +79,13 @@ impl BoundPolicy {
 }
 
 impl Snapshot {
-    fn is_empty(&self) -> bool {
-        self.policies.is_empty() || self.bindings.is_empty()
-    }
-
-    /// The policies that are bound, by name.
-    fn bound(&self) -> Vec<BoundPolicy> {
-        let bindings = |name: &Text| self.bindings.values().filter(|b| b.policy == *name).cloned().collect::<Vec<_>>();
-        let bound = self.policies.values().map(|policy| {
-            let bindings = bindings(&policy.name);
-            BoundPolicy { policy: policy.clone(), bindings }
+    fn new(policies: OrdMap<Text, Arc<Policy>>, bindings: OrdMap<Text, Arc<Binding>>) -> Snapshot {
+        let bound = policies.values().map(|policy| {
+            let of_policy = bindings.values().filter(|binding| binding.policy == policy.name);
+            BoundPolicy { policy: policy.clone(), bindings: of_policy.cloned().collect() }
         });
-        bound.filter(|bound| !bound.bindings.is_empty()).collect()
+        let bound = bound.filter(|bound| !bound.bindings.is_empty()).collect();
+        Snapshot { policies, bindings, bound }
     }
 }
 
@@ -196,38 +194,39 @@ impl Policies {
             _ => return,
         };
         let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
-        let mut next = Snapshot::clone(&all.load());
+        let before = all.load();
+        let (mut policies, mut bindings) = (before.policies.clone(), before.bindings.clone());
         let name = key.path.clone();
         match (is_policy, live) {
-            (true, Some(object)) => drop(next.policies.insert(name, Arc::new(Policy::parse(&object)))),
-            (true, None) => drop(next.policies.remove(&name)),
-            (false, Some(object)) => drop(next.bindings.insert(name, Arc::new(Binding::parse(&object)))),
-            (false, None) => drop(next.bindings.remove(&name)),
+            (true, Some(object)) => drop(policies.insert(name, Arc::new(Policy::parse(&object)))),
+            (true, None) => drop(policies.remove(&name)),
+            (false, Some(object)) => drop(bindings.insert(name, Arc::new(Binding::parse(&object)))),
+            (false, None) => drop(bindings.remove(&name)),
         }
-        all.store(Arc::new(next));
+        all.store(Arc::new(Snapshot::new(policies, bindings)));
     }
 
     /// Whether no policy is bound that may refuse.
     pub fn none_validate(&self) -> bool {
-        self.snapshot.load().is_empty()
+        self.snapshot.load().bound.is_empty()
     }
 
     /// Whether no policy is bound that may change anything.
     pub fn none_mutate(&self) -> bool {
-        self.mutating.load().is_empty()
+        self.mutating.load().bound.is_empty()
     }
 
     /// The policies that may change writes, by name.
     pub fn mutating(&self) -> Vec<BoundPolicy> {
-        self.mutating.load().bound()
+        self.mutating.load().bound.clone()
     }
 
     /// Refuses a write, or warns about it.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let snapshot = self.snapshot.load_full();
         let mut findings = Findings::default();
-        for bound in snapshot.bound() {
-            apply(world, attributes, &bound, &mut findings).await?;
+        for bound in &snapshot.bound {
+            apply(world, attributes, bound, &mut findings).await?;
         }
         for (key, values) in findings.annotations {
             attributes.annotate(&key, || values.into_iter().collect::<Vec<_>>().join(", "));
@@ -269,7 +268,7 @@ async fn apply(
     let shown = Shown::new(attributes, &version).await?;
     let subject = Subject::new(world, attributes, &version, &shown)?;
     for binding in bindings {
-        if binding.matching.version(world, attributes).is_none() {
+        if !binding.matching.is_meant(world, attributes) {
             continue;
         }
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {

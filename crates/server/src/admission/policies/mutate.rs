@@ -1,5 +1,6 @@
 //! MutatingAdmissionPolicy: expressions that change writes (KEP-3962; api-machinery 26.2).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use cel::Activation;
@@ -32,7 +33,7 @@ pub async fn apply(
     };
     let mut shown = Shown::new(attributes, &version).await?;
     let before = shown.object.clone();
-    for binding in bindings.iter().filter(|binding| binding.matching.version(world, attributes).is_some()) {
+    for binding in bindings.iter().filter(|binding| binding.matching.is_meant(world, attributes)) {
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
             Ok(params) => params,
             Err(why) => {
@@ -50,9 +51,10 @@ pub async fn apply(
     if shown.object == before {
         return Ok(None);
     }
+    let object = shown.object.into_owned();
     match attributes.is_versioned() {
-        true => attributes.resource.convert(shown.object, &version, attributes.version).await.map(Some),
-        false => Ok(Some(shown.object)),
+        true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
+        false => Ok(Some(object)),
     }
 }
 
@@ -63,23 +65,24 @@ fn denial(policy: &Policy, binding: Option<&Binding>, why: &str) -> Denial {
 
 /// The object after all mutations of a policy, each of which sees what the one before made. The inner error is what is
 /// wrong with the policy.
-fn mutated(
+fn mutated<'a>(
     world: &World<'_>,
     attributes: &Attributes<'_>,
     version: &Version,
-    shown: &Shown,
+    shown: &Shown<'a>,
     programs: &Programs,
     params: Option<&Value>,
-) -> Result<Result<Value, String>, Status> {
-    let mut current = Shown { object: shown.object.clone(), old: shown.old.clone() };
+) -> Result<Result<Cow<'a, Value>, String>, Status> {
+    let mut current = shown.clone();
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
-    {
+    let held = {
         let subject = Subject::new(world, attributes, version, &current)?;
-        match all_hold(&programs.conditions, &mut activation(&subject, programs, params, true)) {
-            Ok(true) => {}
-            Ok(false) => return Ok(Ok(current.object)),
-            Err(why) => return Ok(Err(why)),
-        }
+        all_hold(&programs.conditions, &mut activation(&subject, programs, params, true))
+    };
+    match held {
+        Ok(true) => {}
+        Ok(false) => return Ok(Ok(current.object)),
+        Err(why) => return Ok(Err(why)),
     }
     for mutation in &programs.mutations {
         let object = {
@@ -88,7 +91,7 @@ fn mutated(
             patched(mutation, &mut variables, &mut budget, version, &current.object)
         };
         match object {
-            Ok(object) => current.object = object,
+            Ok(object) => current.object = Cow::Owned(object),
             Err(why) => return Ok(Err(why)),
         }
     }

@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use cel::Activation;
 use futures_util::future::join_all;
 use imbl::OrdMap;
 use machinery::{Status, Text, Value, json};
@@ -90,18 +89,21 @@ impl Hook {
     }
 
     /// The version in which the webhook wants to see a write, and its objects in that version; none if it isn't asked.
-    async fn wants(
+    async fn wants<'a>(
         &self,
         world: &World<'_>,
-        attributes: &Attributes<'_>,
-    ) -> Result<Option<(Arc<Version>, Shown)>, Status> {
+        attributes: &Attributes<'a>,
+    ) -> Result<Option<(Arc<Version>, Shown<'a>)>, Status> {
         let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
         let shown = Shown::new(attributes, &version).await?;
         if self.conditions.is_empty() {
             return Ok(Some((version, shown)));
         }
-        let subject = Subject::new(world, attributes, &version, &shown)?;
-        match all_hold(self.conditions(), &mut Activation::new(subject.values(None, true))) {
+        let held = {
+            let subject = Subject::new(world, attributes, &version, &shown)?;
+            all_hold(self.conditions(), &mut subject.activation(None, true))
+        };
+        match held {
             Ok(true) => Ok(Some((version, shown))),
             Ok(false) => Ok(None),
             Err(why) if self.fails => {
@@ -117,7 +119,7 @@ impl Hook {
         client: &Client,
         attributes: &Attributes<'_>,
         version: &Version,
-        shown: &Shown,
+        shown: &Shown<'_>,
     ) -> Result<Option<Value>, Failure> {
         let began = clock::instant();
         let result = self.ask(client, attributes, version, shown).await;
@@ -130,7 +132,7 @@ impl Hook {
         client: &Client,
         attributes: &Attributes<'_>,
         version: &Version,
-        shown: &Shown,
+        shown: &Shown<'_>,
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
@@ -247,11 +249,11 @@ impl Webhooks {
             }
         };
         attributes.annotate(&annotation("mutation.webhook", place), || {
-            let mutated = patched.as_ref().is_some_and(|object| *object != shown.object);
+            let mutated = patched.as_ref().is_some_and(|object| *object != *shown.object);
             json!({"configuration": (hook.configuration.clone()), "webhook": (hook.name.clone()), "mutated": mutated})
                 .to_json()
         });
-        let Some(object) = patched.filter(|object| *object != shown.object) else { return Ok(None) };
+        let Some(object) = patched.filter(|object| *object != *shown.object) else { return Ok(None) };
         match attributes.is_versioned() {
             true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
             false => Ok(Some(object)),

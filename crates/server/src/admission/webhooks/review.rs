@@ -38,13 +38,13 @@ pub fn request(
     version: ReviewVersion,
     attributes: &Attributes<'_>,
     matched: &Version,
-    shown: &Shown,
+    shown: &Shown<'_>,
 ) -> (String, Value) {
     let uid = clock::uuid();
     let mut request = attributes.request(matched);
     request.set_at(&["uid"], Value::from(uid.as_str()));
-    request.set_at(&["object"], shown.object.clone());
-    request.set_at(&["oldObject"], shown.old.clone());
+    request.set_at(&["object"], shown.object.clone().into_owned());
+    request.set_at(&["oldObject"], shown.old.clone().into_owned());
     let review = [
         ("kind", Value::from("AdmissionReview")),
         ("apiVersion", Value::from(version.api_version())),

@@ -339,6 +339,25 @@ pub const QUEUE_LENGTH: ShippedColumn = column(
     |object, _| of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"]),
 );
 
+pub const API_SERVICE: ShippedColumn =
+    column("Service", "The reference to the service that hosts this API endpoint.", |object, _| {
+        let part = |name: &str| object.str_at(&["spec", "service", name]).to_owned();
+        match object.at(&["spec", "service"]) {
+            None => Value::from("Local"),
+            Some(_) => Value::from(format!("{}/{}", part("namespace"), part("name"))),
+        }
+    });
+
+pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service is available.", |object, _| {
+    let all = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let found = all.iter().find(|condition| condition.str_at(&["type"]) == "Available");
+    let said = |condition: &Value| match (condition.str_at(&["status"]), condition.str_at(&["reason"])) {
+        ("True", _) | (_, "") => condition.str_at(&["status"]).to_owned(),
+        (status, reason) => format!("{status} ({reason})"),
+    };
+    Value::from(found.map_or("Unknown".to_owned(), said))
+});
+
 /// The columns of services.
 pub const SERVICE: &[ShippedColumn] = &[
     column("Type", SERVICE_TYPE_DESCRIPTION, |service, _| Value::from(service.str_at(&["spec", "type"]))),

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admission;
+mod apiservices;
 mod checks;
 mod columns;
 mod config;
@@ -22,6 +23,7 @@ mod services;
 mod third_party;
 mod webhooks;
 
+pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here};
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
@@ -291,7 +293,7 @@ const SELF_SUBJECT_REVIEW: Shipped = Shipped {
 };
 
 /// Every shipped kind.
-pub static SHIPPED: [Shipped; 26] = [
+pub static SHIPPED: [Shipped; 27] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,
@@ -318,6 +320,7 @@ pub static SHIPPED: [Shipped; 26] = [
     reviews::SELF_RULES,
     reviews::TOKEN,
     definition::DEFINITION,
+    apiservices::API_SERVICE,
 ];
 
 /// The shipped kinds that are stored, each in its own form.

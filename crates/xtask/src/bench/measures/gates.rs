@@ -60,11 +60,13 @@ async fn added(
     Ok(row)
 }
 
-/// Gets of a user who may by one of many bindings, against those of a master.
+/// Gets of a user who may by one of many bindings, against those of a master. Without flow control, which lets masters
+/// pass as well.
 pub async fn rights(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     let tokens = launch.directory.join("tokens.csv");
     std::fs::write(&tokens, TOKENS).map_err(|error| format!("cannot write tokens: {error}"))?;
-    let server = launch.start_with("rights", &["--token-auth-file".as_ref(), tokens.as_os_str()])?;
+    let flags = ["--enable-priority-and-fairness=false".as_ref(), "--token-auth-file".as_ref(), tokens.as_os_str()];
+    let server = launch.start_with("rights", &flags)?;
     let subject = Subject::new(server.access()?, Some(server.id()), http2)?;
     let kind = subject.filled("rights", sizes.targets, 0).await?;
     let role = format!(

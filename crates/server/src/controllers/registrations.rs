@@ -1,0 +1,113 @@
+//! APIServices (api-machinery 27.6): those of definitions come and go with what is served, and each says whether it is
+//! available. What other servers would have to answer is not: nothing is passed on to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::{Status, Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::objects::{Key, Stored};
+use crate::resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
+use crate::resource::{Resource, defined_by};
+use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::{clock, limits};
+
+/// Wakes with every change of a definition or an APIService.
+#[derive(Default)]
+pub struct Registrations {
+    changed: Notify,
+}
+
+impl Registrations {
+    /// Hears of every change of an object, after the registry has.
+    pub fn observe(&self, key: &Key) {
+        if defined_by(key).is_some() || key.group == REGISTRATION_GROUP {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Keeps them until `stop` becomes true; a moment after a change, so that many are one.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        let mut seen = 0;
+        loop {
+            let (mut pause, mut again) = (limits::REGISTRATION_GRACE, false);
+            match settle(&context, seen).await {
+                Ok(revision) => seen = revision,
+                Err(status) => {
+                    tracing::warn!(error = %status, "an APIService cannot be settled yet");
+                    (pause, again) = (Duration::from_secs(limits::KEEPER_RETRY_SECONDS), true);
+                }
+            }
+            let change = async {
+                if !again {
+                    self.changed.notified().await;
+                }
+                tokio::time::sleep(pause).await;
+            };
+            tokio::select! {
+                () = change => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+}
+
+/// Makes what is missing, restores what has changed since a revision, and lets go of what is served no more. Answers the
+/// revision up to which everything has been looked at.
+async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
+    let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
+    let mut wanted = builtin::api_services(&context.registry.snapshot(), true);
+    let (root, revision) = resource.collection.latest();
+    let mut gone = vec![];
+    for stored in root.values() {
+        let wanted = wanted.remove(&stored.meta.name);
+        let managed = stored.meta.label(MANAGED) == Some(MANAGED_ALWAYS);
+        if managed && wanted.is_none() {
+            gone.push(stored.clone());
+        } else if stored.revision > seen {
+            let object = stored.body.to_value(stored.revision);
+            if let Some(wanted) = wanted.filter(|_| managed) {
+                restore(context, &resource, &object, &wanted).await?;
+            }
+            tell(context, &resource, stored, &object).await?;
+        }
+    }
+    verbs::delete_as_server(context, &resource, gone).await?;
+    verbs::create_missing(context, &resource, wanted.into_values().collect()).await?;
+    Ok(revision)
+}
+
+async fn restore(context: &Context, resource: &Arc<Resource>, object: &Value, wanted: &Value) -> Result<(), Status> {
+    if object.get("spec") == wanted.get("spec") {
+        return Ok(());
+    }
+    let path = verbs::path_of(resource, "", object.str_at(&["metadata", "name"]));
+    let request = verbs::server_request(resource, &http::Method::PATCH, &path, verbs::Subresource::None);
+    let spec = wanted.get("spec").cloned().unwrap_or_default();
+    let replace = json!([{"op": "replace", "path": "/spec", "value": spec}]);
+    let document = Document { bytes: replace.to_json().into(), format: Format::Json };
+    verbs::patch(context, &request, PatchKind::Json, &document).await.map(drop)
+}
+
+/// Sets the condition of an APIService that does not say yet how it is.
+async fn tell(context: &Context, resource: &Arc<Resource>, stored: &Stored, object: &Value) -> Result<(), Status> {
+    let now = clock::now_rfc3339();
+    let wanted = match object.at(&["spec", "service"]) {
+        None => builtin::served_here(&now),
+        Some(_) => json!({
+            "type": "Available", "status": "False", "lastTransitionTime": (now.clone()), "reason": "NotAggregated",
+            "message": "requests are not passed on to other servers"
+        }),
+    };
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let same =
+        |said: &Value| ["type", "status", "reason", "message"].iter().all(|key| said.get(key) == wanted.get(key));
+    if conditions.iter().any(same) {
+        return Ok(());
+    }
+    verbs::change_as_server(context, resource, &stored.meta.name, "status", |object| {
+        object.set_at(&["status", "conditions"], json!([(wanted.clone())]));
+    })
+    .await
+}
