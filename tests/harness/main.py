@@ -25,6 +25,7 @@ import generation_cases
 import identity_cases
 import kubectl_cases
 import linear_cases
+import move_cases
 import mutation_cases
 import soak_cases
 import trace_cases
@@ -35,7 +36,7 @@ from report import Report
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
             "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run, "traces": trace_cases.run, "control": control_cases.run,
             "linear": linear_cases.run, "soak": soak_cases.run, "encryption": encryption_cases.run,
-            "etcd": etcd_cases.run,
+            "etcd": etcd_cases.run, "move": move_cases.run,
             "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}
 
 

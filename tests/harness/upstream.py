@@ -1,0 +1,55 @@
+"""A real kube-apiserver over an etcd, for what only that can show: built from its Go module, which takes some ten minutes."""
+import os
+import pathlib
+import re
+import subprocess
+import urllib.error
+
+from etcd import ROOT, free_port
+from pintle import TOKEN, Pintle, eventually
+
+MODULE = ROOT / "tests" / "upstream"
+SECONDS = 120
+
+
+def build():
+    """Builds kube-apiserver unless that has been done; answers the binary's path."""
+    version = re.search(r"k8s\.io/kubernetes (\S+)", (MODULE / "go.mod").read_text()).group(1)
+    binary = ROOT / "target" / "upstream" / version / "kube-apiserver"
+    if not binary.exists():
+        print(f"building kube-apiserver {version}, which takes some ten minutes", flush=True)
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = binary.with_suffix(f".{os.getpid()}")
+        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=MODULE, check=True)
+        unfinished.rename(binary)
+    return binary
+
+
+class Upstream(Pintle):
+    """`with Upstream(etcd) as server:` gives a kube-apiserver that is asked as a pintle is."""
+
+    def __init__(self, etcd):
+        super().__init__(build())
+        self.etcd = etcd
+
+    def start(self):
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\n')
+        key, port = self.dir / "accounts.key", free_port()
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        command = [self.binary, "--etcd-servers", self.etcd.urls, "--bind-address", "127.0.0.1", "--secure-port", port,
+                   "--cert-dir", self.dir / "certificates", "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
+                   "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
+                   "--service-account-key-file", key, "--service-account-signing-key-file", key]
+        self.errors = open(self.dir / "stderr.log", "a+")
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.url = f"https://127.0.0.1:{port}"
+        eventually(self.is_ready, SECONDS)
+        return self
+
+    def is_ready(self):
+        assert self.process.poll() is None, pathlib.Path(self.errors.name).read_text()
+        try:
+            return self.request("GET", "/readyz")[0] == 200
+        except (OSError, urllib.error.URLError):
+            return False
