@@ -1,10 +1,15 @@
 """Bad input of the control plane: webhooks that never end, costly policies, odd owners, namespaces that cannot end. Each is
 bounded, and everything else goes on."""
 import base64
+import socket
 import threading
+from urllib.parse import urlparse
 
+from cli_cases import Watch
+from definition_cases import memory
+from front_door import Half
 from hooks import Hooks, patch
-from pintle import Pintle, eventually
+from pintle import TOKEN, Pintle, eventually, insecure
 
 CORE = "/api/v1/namespaces"
 MAPS = CORE + "/default/configmaps"
@@ -214,8 +219,42 @@ def a_namespace_that_cannot_end(args):
         eventually(lambda: server.request("GET", stuck)[0] == 404, seconds=60)
 
 
+def slow_ones_cost_nobody_else(args):
+    """Connections that say nothing, requests that never end, watchers and readers that never read: others go on, and what
+    is kept for such a client is bounded by what its connection holds."""
+    with Pintle(args.binary) as server:
+        url, text = urlparse(server.url), "x" * 50_000
+        address = (url.hostname, url.port)
+        server.ok("POST", MAPS, {"metadata": {"name": "big"}, "data": {"text": text}})
+
+        def asking(path):
+            plain = socket.socket()
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.connect(address)
+            secure = insecure().wrap_socket(plain)
+            secure.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            return secure
+
+        silent = [socket.create_connection(address) for _ in range(50)]
+        halves = [insecure().wrap_socket(socket.create_connection(address)) for _ in range(10)]
+        for half in halves:
+            half.sendall(b"GET /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nX-More: ")
+        bodies = [Half(server, TOKEN) for _ in range(5)]
+        watchers = [asking(MAPS + "?watch=1") for _ in range(20)] + [asking(MAPS) for _ in range(5)]
+        watch = Watch(server, MAPS + "?watch=1&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+        before = memory(server)
+        for turn in range(200):
+            server.ok("PATCH", MAPS + "/big", {"data": {"text": f"{turn}{text}"}})
+        eventually(lambda: len(watch.lines) == 200)
+        grown = memory(server) - before
+        assert grown < 150, f"{grown} MiB for 10 MB of history, and 200 MB that twenty watchers do not read"
+        for one in [*silent, *halves, *bodies, *watchers]:
+            one.close()
+        server.ok("DELETE", MAPS + "/big")
+
+
 CASES = [what_hangs_holds_up_nobody_else, what_loops_is_asked_twice, broken_patches_change_nothing, lies_are_told_apart, costly_policies_are_cut_short,
-         odd_owners, a_namespace_that_cannot_end]
+         odd_owners, a_namespace_that_cannot_end, slow_ones_cost_nobody_else]
 
 
 def run(args, report):

@@ -678,12 +678,59 @@ def secrets_are_not_told(args):
                 assert hidden not in text, (place, hidden)
 
 
+def tokens_that_lie_in_secrets(args):
+    """A Secret of its type is given a token, which is good for as long as the Secret holds it and the account is there."""
+    core = "/api/v1/namespaces/default"
+    with Pintle(args.binary) as server:
+        def secret(name, account):
+            about = {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}
+            server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+            return f"{core}/secrets/{name}"
+
+        def data(path):
+            return server.ok("GET", path).get("data", {})
+
+        def gone(path):
+            return server.request("GET", path)[0] == 404
+
+        uid = server.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})["metadata"]["uid"]
+        path, other = secret("first", "bot"), secret("second", "bot")
+        token = base64.b64decode(eventually(lambda: data(path).get("token"))).decode()
+        about = server.ok("GET", path)["metadata"]
+        assert about["annotations"]["kubernetes.io/service-account.uid"] == uid, about
+        assert about["managedFields"][-1]["manager"] == "kube-controller-manager", about
+        assert base64.b64decode(data(path)["namespace"]) == b"default"
+        assert base64.b64decode(data(path)["ca.crt"]).decode() == (server.dir / "ca.crt").read_text()
+        status, user = who(server, token=token)
+        assert (status, user["username"], user["uid"]) == (201, "system:serviceaccount:default:bot", uid), user
+        assert user["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"], user
+
+        def review(token):
+            return server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": token}})["status"]
+
+        assert review(token)["authenticated"]
+        server.ok("PATCH", other, {"data": {"token": base64.b64encode(token.encode()).decode()}})
+        kept = data(path)["token"]
+        server.ok("PATCH", path, {"data": {"token": "eA=="}})
+        assert "Token does not match server's copy" in review(token)["error"]
+        assert who(server, token=token)[0] == 401
+        server.ok("PATCH", path, {"data": {"token": kept}})
+        assert who(server, token=token)[0] == 201
+        server.ok("DELETE", path)
+        assert "Token has been invalidated" in review(token)["error"]
+        stray = secret("stray", "nobody")
+        eventually(lambda: gone(stray))
+        server.ok("DELETE", core + "/serviceaccounts/bot")
+        eventually(lambda: gone(other))
+        assert who(server, token=token)[0] == 401
+
+
 CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, a_file_says_who_decides,
          a_wrong_file_is_named, issuers_change_with_their_file, proxies_say_who_asks,
          who_may_not_is_told_so_before_the_body_is_read, bodies_of_who_may_not_are_not_looked_at,
          tokens_are_what_their_signature_says, certificates_are_believed_if_they_are_good, acting_as_others_needs_the_right,
          paths_are_what_they_are, a_token_that_is_not_where_it_belongs,
-         secrets_are_not_told]
+         tokens_that_lie_in_secrets, secrets_are_not_told]
 
 
 def run(args, report):

@@ -3,6 +3,7 @@ import socket
 import threading
 
 from cli_cases import Watch
+from front_door import metrics_of, value
 from hooks import Hooks, patch
 from pintle import Pintle, eventually
 
@@ -112,6 +113,29 @@ def failing(server, hooks):
     refused(server, "failed", 500, calling("text", why))
     configure(server, "Validating", hook("absent", {**client, "url": client["url"].replace("/trust", "/absent")}))
     refused(server, "failed", 500, calling("absent", "failed to call webhook: the server could not find the requested resource"))
+
+
+def counting(server, hooks):
+    """Every webhook has its own calls, refusals, failures that are passed over, and times."""
+    def counted(metric, name, **labels):
+        samples, _, _ = metrics_of(server)
+        return value(samples, "apiserver_admission_webhook_" + metric, name=name + ".hooks.example.com", **labels)
+
+    configure(server, "Validating", hook("fair", hooks.on("/fair", lambda _: {"allowed": True})),
+              hook("strict", hooks.on("/strict", lambda review: {"allowed": review["object"]["metadata"]["name"] != "not-this"})),
+              hook("deaf", {"url": "https://127.0.0.1:1/x"}, failurePolicy="Ignore"))
+    assert create(server, "this")[0] == 201
+    refused(server, "not-this", 400, 'admission webhook "strict.hooks.example.com" denied the request without explanation')
+    validating = {"type": "validating", "operation": "CREATE"}
+    assert counted("request_total", "fair", rejected="false", **validating) == 2
+    assert counted("request_total", "strict", rejected="false", **validating) == 1
+    assert counted("request_total", "strict", rejected="true", **validating) == 1
+    assert counted("rejection_count", "strict", error_type="no_error", rejection_code="400", **validating) == 1
+    assert counted("fail_open_count", "deaf", type="validating") == 2
+    assert counted("admission_duration_seconds_count", "fair", **validating) == 2
+    configure(server, "Validating", hook("lost", {"url": "https://127.0.0.1:1/x"}))
+    assert create(server, "lost")[0] == 500
+    assert counted("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="0", **validating) == 1
 
 
 def choosing(server, hooks):
@@ -306,7 +330,7 @@ def converting_late_or_never(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
-CASES = [validating, mutating, failing, choosing, by_service, converting, converting_lists, converting_badly,
+CASES = [validating, mutating, failing, counting, choosing, by_service, converting, converting_lists, converting_badly,
          converting_late_or_never]
 
 

@@ -108,6 +108,22 @@ def token_keys(kubectl):
     has(with_token(kubectl, "plain-token", "get", "--raw", "/openid/v1/jwks", code=1).errors, "Forbidden")
 
 
+def list_rights(kubectl):
+    """`auth can-i --list` shows the rules of the bindings that count here, those of every cluster as well."""
+    kubectl("create", "role", "steward", "--verb=get,list", "--resource=boats.harbor.example.com", "--resource-name=nina")
+    kubectl("create", "rolebinding", "steward", "--role=steward", "--user=plain")
+    out = with_token(kubectl, "plain-token", "auth", "can-i", "--list")
+    rows = [row.split() for row in out.splitlines()]
+    assert rows[0][:2] == ["Resources", "Non-Resource"], rows[0]
+    assert ["boats.harbor.example.com", "[]", "[nina]", "[get", "list]"] in rows, out
+    assert ["selfsubjectaccessreviews.authorization.k8s.io", "[]", "[]", "[create]"] in rows, out
+    assert ["[/version]", "[]", "[get]"] in rows, out
+    same(with_token(kubectl, "plain-token", "auth", "can-i", "get", "boats/nina").strip(), "yes")
+    same(with_token(kubectl, "plain-token", "auth", "can-i", "delete", "boats/nina", code=1).strip(), "no")
+    everywhere = with_token(kubectl, "plain-token", "auth", "can-i", "--list", "-n", "kube-public")
+    assert "boats" not in everywhere, everywhere
+
+
 def get_events(kubectl):
     with kubectl.lines("get", "events", "-w", "-o", "custom-columns=REASON:.reason,OBJECT:.involvedObject.name", "--no-headers") as watch:
         kubectl("create", "-f", "-", input=EVENT % kubectl.namespace)
@@ -116,4 +132,4 @@ def get_events(kubectl):
     has(kubectl("events", "--for=boat/nina"), "water in the hold")
 
 
-CASES = [cascade_background, cascade_foreground, cascade_orphan, create_token, token_keys, get_events]
+CASES = [cascade_background, cascade_foreground, cascade_orphan, create_token, list_rights, token_keys, get_events]

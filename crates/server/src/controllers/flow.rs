@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
+use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use tokio::sync::{Notify, watch};
 
 use crate::clock;
 use crate::objects::Key;
+use crate::resource::Resource;
 use crate::resource::builtin::FLOW_GROUP;
-use crate::verbs::{self, Context};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";
+/// The field manager of the conditions.
+const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// Wakes with every change of flow control.
 #[derive(Default)]
@@ -61,14 +65,26 @@ async fn tell_dangling(context: &Context) -> Result<(), Status> {
         if says(&schema, &wanted) {
             continue;
         }
-        verbs::change_as_server(context, &schemas, &stored.meta.name, "status", |object| {
-            let mut wanted = wanted.clone();
-            wanted.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
-            object.set_at(&["status", "conditions"], json!([wanted]));
-        })
-        .await?;
+        tell(context, &schemas, &stored.meta.name, wanted).await?;
     }
     Ok(())
+}
+
+/// Applies a condition to the status of a schema.
+async fn tell(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<(), Status> {
+    condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
+    let applied = json!({
+        "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),
+        "metadata": {"name": name}, "status": {"conditions": [condition]}
+    });
+    let path = format!("{}/status?fieldManager={CONSUMER}&force=true", verbs::path_of(schemas, "", name));
+    let request = verbs::server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
+    let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
+        // nobody else creates a schema by its status
+        Err(status) if status.reason == Reason::NotFound => Ok(()),
+        result => result.map(drop),
+    }
 }
 
 /// The condition of a schema with a level of this name, but for its time.

@@ -12,6 +12,7 @@ mod namespaces;
 mod quotas;
 mod registrations;
 mod switch;
+mod token_secrets;
 mod type_check;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub struct Derived {
     registrations: Arc<registrations::Registrations>,
     types: Option<Arc<type_check::TypeChecker>>,
     keepers: Vec<Arc<keeper::Keeper>>,
+    tokens: Option<Arc<token_secrets::TokenSecrets>>,
 }
 
 impl Derived {
@@ -49,6 +51,7 @@ impl Derived {
         let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
         let authority = controllers.run(switch::ROOT_AUTHORITY);
         let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
+        let tokens = || Arc::new(token_secrets::TokenSecrets::new(&controllers.root_authority));
         let expires = !controllers.event_ttl.is_zero();
         Derived {
             namespaces: controllers.run(switch::NAMESPACE),
@@ -60,6 +63,7 @@ impl Derived {
             flow: fairness.then(Default::default),
             registrations: Default::default(),
             types: controllers.run(switch::POLICY_STATUS).then(Default::default),
+            tokens: controllers.run(switch::TOKEN_SECRETS).then(tokens),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
@@ -77,6 +81,7 @@ impl Derived {
         self.registrations.observe(key);
         self.types.iter().for_each(|types| types.observe(key));
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
+        self.tokens.iter().for_each(|tokens| tokens.observe(key, event));
     }
 }
 
@@ -117,6 +122,9 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     crate::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
     if let Some(types) = &derived.types {
         crate::task::spawn("policy status", types.clone().run(context(), stop()));
+    }
+    if let Some(tokens) = &derived.tokens {
+        crate::task::spawn("token secrets", tokens.clone().run(context(), stop()));
     }
     for keeper in &derived.keepers {
         crate::task::spawn("keeper", keeper.clone().run(context(), stop()));

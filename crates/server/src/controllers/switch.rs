@@ -14,12 +14,13 @@ pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
 pub const NAMESPACE: &str = "namespace-controller";
 pub const QUOTAS: &str = "resourcequota-controller";
 pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
+pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
 /// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
 /// kube-apiserver alone leaves it. So is the one that only tells what a policy gets wrong, since it writes to every policy.
-static KNOWN: [Known; 7] = [
+static KNOWN: [Known; 8] = [
     Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
     Known { name: NAMESPACE, alias: "namespace", by_default: true },
@@ -27,6 +28,7 @@ static KNOWN: [Known; 7] = [
     Known { name: QUOTAS, alias: "resourcequota", by_default: true },
     Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
     Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
+    Known { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 
 /// The choice of controllers, and what they go by.

@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
+use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, PLAIN, ShippedColumn};
 use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.
@@ -87,6 +87,11 @@ impl Cells {
     }
 }
 
+/// Whether these are the columns of kinds that have none of their own.
+fn is_plain(columns: &[ShippedColumn]) -> bool {
+    columns.iter().map(|column| column.name).eq(PLAIN.iter().map(|column| column.name))
+}
+
 /// The columns behind Name.
 fn cells(request: &Request) -> Vec<Cells> {
     if request.subresource == Subresource::Scale {
@@ -130,6 +135,8 @@ pub struct Table<'a> {
     columns: Vec<Cells>,
     /// Whether the name comes first.
     named: bool,
+    /// Whether no rows are null, as upstream has it for kinds without columns of their own.
+    plain: bool,
     include: Include,
 }
 
@@ -147,7 +154,8 @@ impl<'a> Table<'a> {
             }
         };
         let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
-        Ok(Table { accepted, columns: cells(request), named, include })
+        let plain = request.resource.shipped().is_some_and(|shipped| is_plain(shipped.columns));
+        Ok(Table { accepted, columns: cells(request), named, plain, include })
     }
 
     fn definitions(&self) -> Value {
@@ -176,12 +184,13 @@ impl<'a> Table<'a> {
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
+        let rows = if self.plain && rows.is_empty() { Value::Null } else { Value::Array(rows) };
         [
             ("kind", Value::from("Table")),
             ("apiVersion", Value::from(self.accepted.shape_version())),
             ("metadata", metadata),
             ("columnDefinitions", definitions),
-            ("rows", Value::Array(rows)),
+            ("rows", rows),
         ]
         .into()
     }

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use machinery::{Text, Value, protobuf};
 use store::Store;
 
-use super::builtin::{self, DEFINITION_GROUP, DEFINITIONS, Shipped};
+use super::builtin::{self, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP, Shipped};
 use super::group_version;
 use crate::objects::{Key, Keys, Layout, Opened, Place, Storage, Transform};
 
 /// Where the API server keeps Services, beside their endpoints.
 const SERVICES: &str = "services/specs";
-/// A group with a dot whose objects are none of a definition.
-const AGGREGATION_GROUP: &str = "apiregistration.k8s.io";
+/// Groups of shipped kinds whose keys name the group and whose values are JSON, as those of custom resources.
+const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
 /// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end.
 pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str) -> Storage {
@@ -33,7 +33,7 @@ struct UpstreamKeys {
 
 /// The shipped kind whose objects lie under a first part of keys.
 fn shipped_under(part: &str) -> Option<&'static Shipped> {
-    builtin::stored_kinds().find(|shipped| shipped.plural == part && shipped.group != DEFINITION_GROUP)
+    builtin::stored_kinds().find(|shipped| shipped.plural == part && !AS_CUSTOM.contains(&shipped.group))
 }
 
 fn is_shipped(group: &str, plural: &str) -> bool {
@@ -43,7 +43,7 @@ fn is_shipped(group: &str, plural: &str) -> bool {
 impl Keys for UpstreamKeys {
     fn to_bytes(&self, key: &Key) -> Bytes {
         let Key { group, plural, path } = key;
-        let by_group = *group == DEFINITION_GROUP || !is_shipped(group, plural);
+        let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_shipped(group, plural);
         let folder = match plural.as_str() {
             _ if by_group => format!("{group}/{plural}"),
             "services" => SERVICES.to_owned(),
@@ -58,8 +58,8 @@ impl Keys for UpstreamKeys {
         let (group, plural, path) = match first.contains('.') {
             true => {
                 let (plural, path) = rest.split_once('/')?;
-                let elsewhere = first != DEFINITION_GROUP && is_shipped(first, plural);
-                if elsewhere || first == AGGREGATION_GROUP || path.matches('/').count() > 1 {
+                let elsewhere = !AS_CUSTOM.contains(&first) && is_shipped(first, plural);
+                if elsewhere || path.matches('/').count() > 1 {
                     return None;
                 }
                 (Text::from(first), Text::from(plural), path)
@@ -84,7 +84,7 @@ struct Form;
 /// The shipped kind of a place, whose values are protobuf.
 fn typed(place: &Place) -> Option<&'static Shipped> {
     let Key { group, plural, .. } = &place.key;
-    builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && s.group != DEFINITION_GROUP)
+    builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && !AS_CUSTOM.contains(&s.group))
 }
 
 fn is_definition(place: &Place) -> bool {
@@ -153,6 +153,7 @@ mod tests {
                 "n",
             ),
             ("/registry/apiextensions.k8s.io/customresourcedefinitions/a.b.c", DEFINITION_GROUP, DEFINITIONS, "a.b.c"),
+            ("/registry/apiregistration.k8s.io/apiservices/v1.", REGISTRATION_GROUP, "apiservices", "v1."),
             ("/registry/example.com/widgets/ns/n", "example.com", "widgets", "ns/n"),
             ("/registry/example.com/widgets/n", "example.com", "widgets", "n"),
         ];
@@ -170,7 +171,6 @@ mod tests {
             "/registry/namespaces/a/b",
             "/registry/example.com/widgets/a/b/c",
             "/registry/example.com/widgets//b",
-            "/registry/apiregistration.k8s.io/apiservices/v1.",
             "/registry/coordination.k8s.io/leases/ns/n",
             "/elsewhere/namespaces/x",
         ] {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_shipped_kind_is_a_message() {
-        for shipped in builtin::stored_kinds().filter(|shipped| shipped.group != DEFINITION_GROUP) {
+        for shipped in builtin::stored_kinds().filter(|shipped| !AS_CUSTOM.contains(&shipped.group)) {
             let api_version = group_version(shipped.group, shipped.version);
             let object = json!({
                 "apiVersion": (Value::String(api_version)), "kind": (shipped.kind), "metadata": {"name": "n", "uid": "u"}

@@ -18,6 +18,8 @@ use crate::resource::builtin::{self, API_SERVICES, FLOW_GROUP, REGISTRATION_GROU
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
+/// The field manager of flow control's first objects.
+const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -130,8 +132,11 @@ async fn settle_one(
     existing: Option<Arc<Stored>>,
 ) -> Result<(), Status> {
     let namespace = wanted.str_at(&["metadata", "namespace"]);
+    // upstream's flow control has a name of its own
+    let manager = if resource.group == FLOW_GROUP { FLOW_PRODUCER } else { SERVER };
     let request = |method: http::Method, name: &str| {
-        server_request(resource, &method, &path_of(resource, namespace, name), Subresource::None)
+        let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
+        server_request(resource, &method, &path, Subresource::None)
     };
     let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
     let name = wanted.str_at(&["metadata", "name"]);

@@ -10,6 +10,8 @@ pub mod tests;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use machinery::{Text, Value, json};
 use tokio::sync::watch;
 
@@ -21,6 +23,10 @@ use crate::{clock, limits};
 
 /// The issuer unless another one is given: the name that clusters have by convention.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The issuer of tokens that lie in Secrets.
+const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
+/// What begins their own claims.
+const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
 /// What tokens of ServiceAccounts are signed with.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
 /// Seconds by which clocks may differ, and for which what is deleted stays good.
@@ -153,6 +159,24 @@ impl Accounts {
         jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
     }
 
+    /// A token of an account that lies in a Secret, and is good for as long as it does.
+    pub async fn issue_for_secret(&self, account: &Stored, secret: &Value) -> Result<String, String> {
+        let key = self.ready().await.signing.ok_or("there is no signing key")??;
+        let (namespace, name) = (&account.meta.namespace, &account.meta.name);
+        let subject = format!("system:serviceaccount:{namespace}:{name}");
+        let mut claims = json!({"iss": SECRET_ISSUER, "sub": subject});
+        let own = [
+            ("namespace", namespace.as_str()),
+            ("secret.name", secret.str_at(&["metadata", "name"])),
+            ("service-account.name", name),
+            ("service-account.uid", &account.meta.uid),
+        ];
+        for (claim, value) in own {
+            claims.set_at(&[&format!("{SECRET_CLAIM}{claim}")], Value::from(value));
+        }
+        jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
+    }
+
     fn claims(&self, account: &Stored, bound: Option<&Bound>, audiences: &[Text], now: i64, seconds: i64) -> Value {
         let (namespace, name, uid) = (&account.meta.namespace, &account.meta.name, &account.meta.uid);
         let audiences: Value = audiences.iter().map(Value::from).collect();
@@ -173,6 +197,9 @@ impl Accounts {
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
         let identity = |claims: Arc<Value>| {
             let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
+            if claims.str_at(&["iss"]) == SECRET_ISSUER {
+                return Ok(Identity { user: account_of_secret(objects, &claims, token)?, audiences });
+            }
             check_times(&claims, clock::now_seconds())?;
             let user = living_account(objects, &claims, clock::now_seconds())?;
             Ok(Identity { user, audiences })
@@ -190,7 +217,7 @@ impl Accounts {
         }
         let token = jose::Unverified::parse(token)?;
         let issuer = token.claims.str_at(&["iss"]);
-        if !self.inner.issuers.iter().any(|known| known == issuer) {
+        if issuer != SECRET_ISSUER && !self.inner.issuers.iter().any(|known| known == issuer) {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
@@ -261,6 +288,34 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
         return Err("service account token is issued in the future".to_owned());
     }
     Ok(())
+}
+
+/// The account of a token that lies in a Secret, if both are still there and the Secret still holds the token.
+fn account_of_secret(objects: &Objects, claims: &Value, token: &str) -> Result<User, String> {
+    let own = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
+    let (namespace, name, secret) = (own("namespace"), own("service-account.name"), own("secret.name"));
+    if claims.str_at(&["sub"]) != format!("system:serviceaccount:{namespace}:{name}") {
+        return Err("sub claim is invalid".to_owned());
+    }
+    let find = |plural: &'static str, name: &str| {
+        objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
+    };
+    let found = find("secrets", secret).filter(|found| !found.meta.deleting);
+    let found = found.ok_or_else(|| "Token has been invalidated".to_owned())?;
+    let held = STANDARD.decode(found.body.to_value(0).str_at(&["data", "token"])).unwrap_or_default();
+    if held != token.as_bytes() {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    let account = find("serviceaccounts", name);
+    let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
+    if account.meta.deleting {
+        return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
+    }
+    let (uid, claimed) = (&account.meta.uid, own("service-account.uid"));
+    if uid != claimed {
+        return Err(format!("ServiceAccount UID ({uid}) does not match claim ({claimed})"));
+    }
+    Ok(user(&account, ""))
 }
 
 /// The account of a token, if it and the secret that the token is bound to are still there.

@@ -41,7 +41,7 @@ pub const AGE: ShippedColumn = ShippedColumn {
     cell: |object, now| Value::from(jsonpath::columns::age(created(object), now)),
 };
 
-pub const CREATED_AT: ShippedColumn = ShippedColumn {
+const CREATED_AT: ShippedColumn = ShippedColumn {
     name: "Created At",
     kind: "date",
     format: "",
@@ -49,6 +49,9 @@ pub const CREATED_AT: ShippedColumn = ShippedColumn {
     priority: 0,
     cell: |object, _| Value::from(created(object)),
 };
+
+/// What kinds without columns of their own show.
+pub const PLAIN: &[ShippedColumn] = &[CREATED_AT];
 
 pub const DESCRIPTION: ShippedColumn =
     column("Description", "The description of this object.", |object, _| Value::from(object.str_at(&["description"])));

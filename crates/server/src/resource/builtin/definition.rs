@@ -22,7 +22,7 @@ pub const DEFINITION: Shipped = Shipped {
     validate,
     validate_status: definition::validate_status_update,
     warnings,
-    columns: &[columns::CREATED_AT],
+    columns: columns::PLAIN,
     ..BASE
 };
 

@@ -71,7 +71,7 @@ const KIND: Shipped = Shipped {
     name_rule: NameRule::Path,
     create_on_update: true,
     rechecks_metadata: true,
-    columns: &[columns::CREATED_AT],
+    columns: columns::PLAIN,
     ..BASE
 };
 
