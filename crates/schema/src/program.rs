@@ -268,9 +268,9 @@ impl Node {
             "additionalProperties" => self.additional = additional(value, formats),
             "items" => self.items = boxed(value, formats),
             "default" => self.default = Some(value).filter(|default| !default.is_null()).cloned(),
-            "allOf" | "anyOf" | "enum" | "exclusiveMaximum" | "exclusiveMinimum" | "format" | "maxItems" | "maxLength"
-            | "maxProperties" | "maximum" | "minItems" | "minLength" | "minProperties" | "minimum" | "multipleOf"
-            | "not" | "oneOf" | "pattern" | "required" | "uniqueItems" => {
+            "allOf" | "anyOf" | "enum" | "exclusiveMaximum" | "exclusiveMinimum" | "format" | "maxItems"
+            | "maxLength" | "maxProperties" | "maximum" | "minItems" | "minLength" | "minProperties" | "minimum"
+            | "multipleOf" | "not" | "oneOf" | "pattern" | "required" | "uniqueItems" => {
                 self.checks.get_or_insert_default().keyword(key, value, formats);
             }
             _ => {}

@@ -1,7 +1,8 @@
 //! What a served resource is (layer 2): one model for custom resources and for shipped kinds.
 //!
 //! Invariants: this room knows no requests. A [`Resource`] is immutable; a change of its definition makes a new one and
-//! retires the old, which ends its watches. Programs are compiled when they are first needed and live with the version.
+//! retires the old, which ends its watches. Programs are compiled when they are first needed and live as
+//! long as a version with that schema.
 
 pub mod builtin;
 mod conversion;
