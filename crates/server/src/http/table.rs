@@ -6,6 +6,7 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
+use crate::resource::builtin::columns::CREATED_AT;
 use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 use crate::verbs::{Request, Subresource};
 
@@ -205,6 +206,12 @@ impl<'a> Table<'a> {
     }
 
     pub fn of_list(&self, objects: &[Value], metadata: Value) -> Value {
-        self.table(metadata, self.definitions(), objects.iter().map(|object| self.row(object)).collect())
+        let mut table =
+            self.table(metadata, self.definitions(), objects.iter().map(|object| self.row(object)).collect());
+        // the table of kinds that have none of their own starts without a list of rows
+        if objects.is_empty() && matches!(self.columns.as_slice(), [only] if only.name == CREATED_AT.name) {
+            table.set_at(&["rows"], Value::Null);
+        }
+        table
     }
 }
