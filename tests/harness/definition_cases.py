@@ -2,6 +2,7 @@
 goes on. Limits: 3 MiB of body, 10,000 levels, 1,000 repetitions and 1,000 levels of a pattern, 8 selectable fields, the costs
 of rules."""
 import json
+import pathlib
 import re
 import time
 
@@ -9,6 +10,7 @@ from generation_cases import V1
 from pintle import Pintle
 
 BYTES_MAX = 3 * 1024 * 1024
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 GROUP = "hostile.example.com"
 METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"}
 
@@ -168,4 +170,25 @@ def strict_order(args):
         assert status == 422 and answer["message"].endswith("strict decoding error: " + ", ".join(told)), answer
 
 
-CASES = [hostile_definitions, hostile_objects, scales, defaults_of_status, strict_order]
+def recorded_documents(args):
+    """OpenAPI of definitions with everything that v2 can't say, as a kube-apiserver 1.35.3 publishes it."""
+    recorded = json.loads((ROOT / "tests" / "openapi" / "trees.json").read_text())
+
+    def differences(place, want, found, above):
+        """`above` is how many levels there are that may tell of other things as well."""
+        if not isinstance(want, dict) or not isinstance(found, dict):
+            return [] if want == found else [f"{place}: {found} is not {want}"]
+        more = [] if above else [f"{place}/{key} is told" for key in found if key not in want]
+        return more + [told for key, value in want.items()
+                       for told in differences(f"{place}/{key}", value, found.get(key), max(above - 1, 0))]
+
+    with Pintle(args.binary) as server:
+        for one in recorded["definitions"]:
+            server.ok("POST", V1, one)
+        found = differences("v2", recorded["v2"], server.ok("GET", "/openapi/v2"), 2)
+        for version, document in recorded["v3"].items():
+            found += differences(f"v3/{version}", document, server.ok("GET", f"/openapi/v3/apis/oapi.example.com/{version}"), 3)
+        assert not found, "\n".join(found[:20])
+
+
+CASES = [recorded_documents, hostile_definitions, hostile_objects, scales, defaults_of_status, strict_order]

@@ -15,8 +15,9 @@ EXCEPTIONS = OWN / "exceptions.toml"
 AREAS = ("cel", "control", "crd", "crud", "patch", "read", "schema")
 # scenarios whose subject is not there yet
 ABSENT = ()
-# scenarios that look at the newest version of the whole server, which no other may move, or at a namespace in passing
-ALONE = ("control-namespace", "crd-hello", "read-pages", "read-versions")
+# scenarios that look at the newest version of the whole server, which no other may move, at a namespace in passing, or at
+# what would be a definition of definitions
+ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
 
 
 def exceptions():

@@ -1,4 +1,5 @@
 """Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
+import base64
 import socket
 import threading
 
@@ -268,6 +269,11 @@ def converting_badly(server, hooks):
         (change(lambda r: r.update(result={"status": "Failure", "message": "sunk"})), prefix + " failed: sunk"),
         (metadata("name", "other"), prefix + " returned invalid object: must have the same name: gig != other"),
         (metadata("labels", {"a b": "c"}), None),
+        (metadata("uid", "x"), None),
+        (change(lambda r: r.update(result="x")), prefix + " failed: json: cannot unmarshal string into Go struct field "
+                                                          "ConversionResponse.response.result of type v1.Status"),
+        (change(lambda r: r["convertedObjects"][0].update(kind="Ship")),
+         prefix + " returned invalid object at index 0: invalid kind (expected Boat, received Ship)"),
         (change(lambda r: r["convertedObjects"][0].update(apiVersion="harbor.example.com/v1")),
          prefix + " returned invalid object at index 0: invalid groupVersion "
                   "(expected harbor.example.com/v2, received harbor.example.com/v1)"),
@@ -330,8 +336,32 @@ def converting_late_or_never(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
+def converting_by_service(server, hooks):
+    """A service is found by the map; who is not believed is not asked."""
+    hooks.on("/convert", swapped)
+    service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
+        def use(client):
+            conversion = boats(client)["spec"]["conversion"]
+            mapped.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": conversion}})
+        mapped.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
+        mapped.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+        assert mapped.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+        asked = len(hooks.requests("/convert"))
+        # its own authority, which has not signed the certificate of the hook
+        stranger = base64.b64encode((mapped.dir / "ca.crt").read_bytes()).decode()
+        for client, why in (({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
+                            ({"service": service, "caBundle": stranger}, "x509: certificate signed by unknown authority")):
+            use(client)
+            mapped.ok("PATCH", BOATS.format("v1") + "/gig", {"metadata": {"labels": {"for": str(len(why))}}})
+            status, found, _ = mapped.request("GET", BOATS.format("v2") + "/gig")
+            assert status == 500 and why in found["message"], found
+            assert mapped.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert len(hooks.requests("/convert")) == asked
+
+
 CASES = [validating, mutating, failing, counting, choosing, by_service, converting, converting_lists, converting_badly,
-         converting_late_or_never]
+         converting_late_or_never, converting_by_service]
 
 
 def run(args, report):

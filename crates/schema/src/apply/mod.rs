@@ -14,6 +14,7 @@ mod last_applied;
 mod owners;
 mod ownership;
 mod scale;
+mod shapes;
 mod typed;
 mod types;
 mod versions;

@@ -132,7 +132,7 @@ impl Atom {
 /// Any value, as one piece.
 pub(crate) const UNTYPED: TypeId = 0;
 /// Any value: maps granular, lists atomic.
-const DEDUCED: TypeId = 1;
+pub(super) const DEDUCED: TypeId = 1;
 
 /// The types of all nodes of a resource in one version.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl TypeSchema {
         };
         let metadata = compiler.add(Atom { map: Some(deduced_map(true, None)), ..Atom::any(UNTYPED) });
         let root = compiler.add(Atom { map: Some(deduced_map(false, Some(metadata))), ..Atom::any(UNTYPED) });
-        TypeSchema { atoms: compiler.atoms, root }
+        compiler.finish(root)
     }
 
     /// Of an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded resources
@@ -162,7 +162,7 @@ impl TypeSchema {
     pub fn compile(schema: &Value) -> TypeSchema {
         let mut compiler = Compiler::new();
         let root = compiler.node(schema, Context { preserve: false, object: Some(Object::Root), depth: 0 });
-        TypeSchema { atoms: compiler.atoms, root }
+        compiler.finish(root)
     }
 
     pub(crate) fn root(&self) -> TypeId {
@@ -194,7 +194,7 @@ impl Atom {
 const DEPTH_MAX: usize = 500;
 
 #[derive(Clone, Copy)]
-enum Object {
+pub(super) enum Object {
     Root,
     Embedded,
 }
@@ -207,13 +207,13 @@ struct Context {
     depth: usize,
 }
 
-struct Compiler {
+pub(super) struct Compiler {
     atoms: Vec<Atom>,
     object_metadata: Option<TypeId>,
     embedded_metadata: Option<TypeId>,
 }
 
-fn plain_map(fields: Vec<Field>, element: Option<TypeId>, atomic: bool) -> MapType {
+pub(super) fn plain_map(fields: Vec<Field>, element: Option<TypeId>, atomic: bool) -> MapType {
     MapType { fields, element, atomic, is_object_metadata: false, metadata: None }
 }
 
@@ -222,16 +222,27 @@ fn flag(schema: &Value, name: &str) -> bool {
 }
 
 impl Compiler {
-    fn new() -> Compiler {
+    pub(super) fn new() -> Compiler {
         let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), true)), ..Atom::any(UNTYPED) };
         let deduced = Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::any(UNTYPED) };
         Compiler { atoms: vec![untyped, deduced], object_metadata: None, embedded_metadata: None }
     }
 
-    fn add(&mut self, atom: Atom) -> TypeId {
+    pub(super) fn add(&mut self, atom: Atom) -> TypeId {
         let id = self.atoms.len() as TypeId;
         self.atoms.push(atom);
         id
+    }
+
+    /// Fills in a node that had to have its number first.
+    pub(super) fn set(&mut self, id: TypeId, atom: Atom) {
+        if let Some(known) = self.atoms.get_mut(id as usize) {
+            *known = atom;
+        }
+    }
+
+    pub(super) fn finish(self, root: TypeId) -> TypeSchema {
+        TypeSchema { atoms: self.atoms, root }
     }
 
     fn node(&mut self, schema: &Value, mut context: Context) -> TypeId {
@@ -279,11 +290,7 @@ impl Compiler {
             fields.push(Field { name: name.clone(), node: self.node(property, below), default });
         }
         if let Some(object) = context.object {
-            let text = self.scalar(Scalar::String);
-            let metadata = self.metadata(object);
-            for (name, node) in [("apiVersion", text), ("kind", text), ("metadata", metadata)] {
-                fields.push(Field { name: name.into(), node, default: None });
-            }
+            fields.extend(self.type_and_metadata(object));
             fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         }
         let element = match schema.get("additionalProperties") {
@@ -318,7 +325,15 @@ impl Compiler {
         ListType { element, kind }
     }
 
-    fn scalar(&mut self, scalar: Scalar) -> TypeId {
+    /// The members that every object has.
+    pub(super) fn type_and_metadata(&mut self, object: Object) -> Vec<Field> {
+        let text = self.scalar(Scalar::String);
+        let metadata = self.metadata(object);
+        let members = [("apiVersion", text), ("kind", text), ("metadata", metadata)];
+        members.map(|(name, node)| Field { name: name.into(), node, default: None }).into()
+    }
+
+    pub(super) fn scalar(&mut self, scalar: Scalar) -> TypeId {
         self.add(Atom { scalar: Some(scalar), ..Atom::default() })
     }
 

@@ -31,7 +31,10 @@ pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeErro
     };
     let read = shape::read_request(body, shape);
     if !read.errors.is_empty() {
-        return Err(read.errors);
+        return Err(match version {
+            ApiVersion::V1 => read.errors,
+            ApiVersion::V1Beta1 => read.errors.into_iter().map(|error| error.in_package("v1beta1")).collect(),
+        });
     }
     let mut definition = read.value;
     match version {

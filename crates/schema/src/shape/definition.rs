@@ -1,6 +1,6 @@
 //! The shapes of `CustomResourceDefinition` in v1 and v1beta1.
 
-use super::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+use super::{Field, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 const BOOL: Shape = Shape::Bool;
 
@@ -136,7 +136,8 @@ static STATUS: Struct = Struct {
     name: "CustomResourceDefinitionStatus",
     fields: &[
         always("acceptedNames", Shape::Struct(&NAMES)),
-        always("conditions", Shape::List("[]v1.CustomResourceDefinitionCondition", &Shape::Struct(&CONDITION))),
+        always("conditions", Shape::List("[]v1.CustomResourceDefinitionCondition", &Shape::Struct(&CONDITION)))
+            .merged(Merge::Keyed("type")),
         non_empty("observedGeneration", Shape::Int64),
         always("storedVersions", texts()),
     ],
@@ -154,7 +155,7 @@ static CONDITION: Struct = Struct {
     ],
 };
 
-static SCHEMA_PROPS: Struct = Struct {
+pub(super) static SCHEMA_PROPS: Struct = Struct {
     name: "JSONSchemaProps",
     fields: &[
         given("$ref", TEXT),
@@ -200,7 +201,8 @@ static SCHEMA_PROPS: Struct = Struct {
         given("x-kubernetes-list-type", TEXT),
         given("x-kubernetes-map-type", TEXT),
         given("x-kubernetes-preserve-unknown-fields", BOOL),
-        non_empty("x-kubernetes-validations", Shape::List("v1.ValidationRules", &Shape::Struct(&VALIDATION_RULE))),
+        non_empty("x-kubernetes-validations", Shape::List("v1.ValidationRules", &Shape::Struct(&VALIDATION_RULE)))
+            .merged(Merge::Patched("rule")),
     ],
 };
 

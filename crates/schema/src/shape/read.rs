@@ -25,6 +25,19 @@ pub struct TypeError {
     ends: bool,
 }
 
+impl TypeError {
+    /// The error with the types of the kind, though not those of metadata, in another Go package than `v1`.
+    pub fn in_package(self, package: &str) -> TypeError {
+        let message = match self.message.rsplit_once(" of type ") {
+            Some((what, go)) if !self.path.starts_with("metadata") => {
+                format!("{what} of type {}", go.replace("v1.", &format!("{package}.")))
+            }
+            _ => self.message,
+        };
+        TypeError { message, ..self }
+    }
+}
+
 /// What is told of several type errors of a document whose keys stand in this order (as paths): the first that ends
 /// decoding, else the first.
 pub fn first_error(errors: &[TypeError], order: &[String]) -> Option<String> {

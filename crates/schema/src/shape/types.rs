@@ -2,6 +2,7 @@
 
 use machinery::{Value, json};
 
+use super::definition::SCHEMA_PROPS;
 use super::{LABEL_SELECTOR, LOCAL_REFERENCE, Merge, OBJECT_REFERENCE, Shape, Struct};
 
 /// The schema of an object; metadata and type are left out.
@@ -9,12 +10,16 @@ pub fn type_schema(shape: &Struct) -> Value {
     structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"))
 }
 
+/// Whether a struct has one owner wherever it stands.
+pub(crate) fn has_one_owner(shape: &Struct) -> bool {
+    [&LABEL_SELECTOR, &LOCAL_REFERENCE, &OBJECT_REFERENCE].into_iter().any(|whole| std::ptr::eq(whole, shape))
+}
+
 fn structure(shape: &Struct, wanted: fn(&str) -> bool) -> Value {
     let fields = shape.fields.iter().filter(|field| wanted(field.name));
     let properties: Vec<_> = fields.map(|field| (field.name.into(), merged(of(&field.shape), field.merge))).collect();
     let mut schema = json!({"type": "object"});
-    if [&LABEL_SELECTOR, &LOCAL_REFERENCE, &OBJECT_REFERENCE].into_iter().any(|whole| std::ptr::eq(whole, shape)) {
-        // these have one owner wherever they stand
+    if has_one_owner(shape) {
         schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic"));
     }
     if !properties.is_empty() {
@@ -32,6 +37,10 @@ fn of(shape: &Shape) -> Value {
         Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
         Shape::List(_, item) => json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (of(item))}),
         Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item))}),
+        // a schema may hold itself: it is shown as far as what holds it
+        Shape::Struct(inner) if std::ptr::eq(*inner, &SCHEMA_PROPS) => {
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+        }
         Shape::Struct(inner) => structure(inner, |_| true),
         Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
             json!({"x-kubernetes-preserve-unknown-fields": true})

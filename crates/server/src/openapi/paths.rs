@@ -39,12 +39,12 @@ const DELETE_PARAMETERS: [&str; 5] = [
 const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
 const ANY: [&str; 1] = ["*/*"];
 const CUSTOM_PATCHES: [&str; 3] =
-    ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 const SHIPPED_PATCHES: [&str; 4] = [
-    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
 ];
 
 /// What one operation does.
@@ -307,10 +307,7 @@ impl<'a> Paths<'a> {
         out.set_at(&["consumes"], texts(content));
         out.set_at(&["produces"], texts(&JSON_AND_YAML));
         if let Some(body) = operation.body {
-            let mut parameter = json!({"in": "body", "name": "body", "schema": (reference(self.dialect, body))});
-            if body != DELETE_OPTIONS {
-                parameter.set_at(&["required"], Value::Bool(true));
-            }
+            let parameter = standard::body_parameter(body);
             let parameters = out.get_mut("parameters").and_then(Value::as_array_mut);
             parameters.into_iter().for_each(|list| list.insert(0, parameter.clone()));
         }

@@ -3,7 +3,8 @@
 
 use std::sync::OnceLock;
 
-use machinery::{Map, Value};
+use base64::Engine as _;
+use machinery::{Map, Value, json};
 
 use super::Dialect;
 
@@ -108,12 +109,49 @@ fn parameter_data() -> &'static Value {
     PARAMETERS.get_or_init(|| load(include_str!("data/parameters.json")))
 }
 
-/// Where v2 documents keep a shared parameter. `fieldManager-patch` is the manager of patches.
+/// A parameter as documents have it: v2 documents share most of them. `fieldManager-patch` is the manager of patches.
 pub fn parameter(dialect: Dialect, key: &str) -> Value {
+    let parameter = parameter_in(dialect, parameter_data().get(key).cloned().unwrap_or_default());
     match dialect {
-        Dialect::V2 => [("$ref", Value::from(format!("#/parameters/{key}")))].into(),
-        Dialect::V3 => parameter_in(dialect, parameter_data().get(key).cloned().unwrap_or_default()),
+        Dialect::V2 if !NOT_SHARED.contains(&key) => shared(&parameter),
+        _ => parameter,
     }
+}
+
+/// Parameters that v2 documents repeat.
+const NOT_SHARED: [&str; 2] = ["dryRun", "fieldValidation"];
+
+/// The parameter for a body of the named type.
+pub fn body_parameter(name: &str) -> Value {
+    let body = body(name);
+    if SHARED_BODIES.contains(&name) { shared(&body) } else { body }
+}
+
+const SHARED_BODIES: [&str; 2] = [DELETE_OPTIONS, PATCH];
+
+fn body(name: &str) -> Value {
+    let mut body = json!({"in": "body", "name": "body", "schema": (reference(Dialect::V2, name))});
+    if name != DELETE_OPTIONS {
+        body.set_at(&["required"], Value::Bool(true));
+    }
+    body
+}
+
+fn shared(parameter: &Value) -> Value {
+    [("$ref", Value::from(format!("#/parameters/{}", shared_name(parameter))))].into()
+}
+
+/// The name under which a v2 document keeps a parameter: its own and the FNV-1 hash of its JSON, whose members stand in the
+/// order of Go's types.
+fn shared_name(parameter: &Value) -> String {
+    let members = ["uniqueItems", "type", "description", "name", "in", "required", "schema"];
+    let given = members.iter().filter_map(|name| Some((*name, parameter.get(name)?)));
+    let json: Vec<String> = given.map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
+    let hash = format!("{{{}}}", json.join(","))
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
+    let [hash @ .., _, _] = hash.to_be_bytes();
+    format!("{}-{}", parameter.str_at(&["name"]), base64::engine::general_purpose::URL_SAFE.encode(hash))
 }
 
 /// The parameters that v2 documents share.
@@ -121,7 +159,10 @@ pub fn parameters() -> &'static Value {
     static PARAMETERS: OnceLock<Value> = OnceLock::new();
     PARAMETERS.get_or_init(|| {
         let data = parameter_data().as_object().into_iter().flat_map(Map::iter);
-        Value::Object(data.map(|(key, p)| (key.clone(), parameter_in(Dialect::V2, p.clone()))).collect())
+        let data = data.filter(|(key, _)| !NOT_SHARED.contains(&key.as_str()));
+        let data = data.map(|(_, parameter)| parameter_in(Dialect::V2, parameter.clone()));
+        let all = data.chain(SHARED_BODIES.map(body));
+        Value::Object(all.map(|parameter| (shared_name(&parameter).into(), parameter)).collect())
     })
 }
 
@@ -172,7 +213,19 @@ mod tests {
     fn parameters_are_in_both_dialects() {
         let v3 = parameter(Dialect::V3, "limit");
         assert_eq!(v3.get("schema").unwrap().to_json(), r#"{"type":"integer","uniqueItems":true}"#);
-        assert_eq!(parameter(Dialect::V2, "limit").to_json(), r##"{"$ref":"#/parameters/limit"}"##);
-        assert_eq!(parameters().str_at(&["limit", "type"]), "integer");
+        assert_eq!(parameters().str_at(&["limit-1NfNmdNH", "type"]), "integer");
+        // as a kube-apiserver 1.35.3 names them
+        for (key, name) in [
+            ("limit", "limit-1NfNmdNH"),
+            ("pretty", "pretty-tJGM1-ng"),
+            ("namespace", "namespace-vgWSWtn3"),
+            ("fieldManager", "fieldManager-Qy4HdaTW"),
+            ("fieldManager-patch", "fieldManager-7c6nTn1T"),
+        ] {
+            assert_eq!(parameter(Dialect::V2, key).str_at(&["$ref"]), format!("#/parameters/{name}"), "{key}");
+        }
+        assert_eq!(parameter(Dialect::V2, "dryRun").str_at(&["name"]), "dryRun");
+        assert_eq!(body_parameter(DELETE_OPTIONS).str_at(&["$ref"]), "#/parameters/body-2Y1dVQaQ");
+        assert_eq!(body_parameter(PATCH).str_at(&["$ref"]), "#/parameters/body-78PwaGsr");
     }
 }

@@ -59,12 +59,10 @@ impl Webhook {
         if converted.len() != objects.len() {
             return Err(failed(format!(" returned {} objects, expected {}", converted.len(), objects.len())));
         }
-        let single = objects.len() == 1;
-        let pairs = objects.iter().zip(converted).enumerate();
-        let checked = pairs.map(|(i, (old, new))| {
+        let checked = objects.iter().zip(converted).map(|(old, new)| {
             checked(old, new, &desired).map_err(|wrong| match wrong {
                 Wrong::Unreadable(why) => Status::untyped(500, why),
-                wrong => failed(wrong.text(single, i)),
+                wrong => failed(wrong.text()),
             })
         });
         checked.collect()
@@ -94,21 +92,7 @@ fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<
     check_type(api_version, told_version, told_kind)?;
     let response = answer.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("no response provided")?;
-    for (member, wanted) in [("uid", "types.UID"), ("convertedObjects", "[]runtime.RawExtension")] {
-        let given = response.get(member).unwrap_or(&Value::Null);
-        let fits = match given {
-            Value::Null => true,
-            Value::String(_) => member == "uid",
-            Value::Array(_) => member != "uid",
-            _ => false,
-        };
-        if !fits {
-            let given = go_type(given);
-            return Err(format!(
-                "json: cannot unmarshal {given} into Go struct field ConversionResponse.response.{member} of type {wanted}"
-            ));
-        }
-    }
+    check_members(response)?;
     let told = response.str_at(&["uid"]);
     if api_version.ends_with("/v1") && told != uid {
         return Err(format!("expected response.uid={uid:?}, got {told:?}"));
@@ -124,6 +108,31 @@ fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<
     }
 }
 
+/// Whether the members of a response are of their types.
+fn check_members(response: &Value) -> Result<(), String> {
+    type Fits = fn(&Value) -> bool;
+    let text: Fits = |value| value.as_str().is_some();
+    let list: Fits = |value| value.as_array().is_some();
+    let object: Fits = |value| value.as_object().is_some();
+    let members: [(&[&str], &str, &str, Fits); 5] = [
+        (&["uid"], "ConversionResponse", "types.UID", text),
+        (&["convertedObjects"], "ConversionResponse", "[]runtime.RawExtension", list),
+        (&["result"], "ConversionResponse", "v1.Status", object),
+        (&["result", "status"], "Status", "string", text),
+        (&["result", "message"], "Status", "string", text),
+    ];
+    for (path, owner, wanted, fits) in members {
+        let given = response.at(path).filter(|given| !given.is_null());
+        if let Some(given) = given.filter(|given| !fits(given)) {
+            let (given, path) = (go_type(given), path.join("."));
+            return Err(format!(
+                "json: cannot unmarshal {given} into Go struct field {owner}.response.{path} of type {wanted}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Whether an answer is of the type that was asked for; v1beta1 does not look.
 fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<(), String> {
     if told_version == api_version && told_kind == "ConversionReview" || !api_version.ends_with("/v1") {
@@ -133,7 +142,10 @@ fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<
     if told_kind == "ConversionReview" && known(told_version) {
         return Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion".to_owned());
     }
-    if known(told_version) && !told_kind.is_empty() {
+    if (told_version, told_kind) == ("v1", "Status") {
+        return Err("converting (v1.Status) to (v1.ConversionReview): unknown conversion".to_owned());
+    }
+    if !told_version.is_empty() && !told_kind.is_empty() {
         return Err(format!(
             "no kind \"{told_kind}\" is registered for version \"{told_version}\" in scheme \"pkg/runtime/scheme.go:111\""
         ));
@@ -152,31 +164,31 @@ enum Wrong {
 }
 
 impl Wrong {
-    fn text(&self, single: bool, index: usize) -> String {
-        match (self, single) {
-            (Wrong::Unreadable(why), _) => why.clone(),
-            (Wrong::Version(why), true) => format!(" returned invalid object at index {index}: {why}"),
-            (Wrong::Object(why), true) => format!(" returned invalid object: {why}"),
-            (Wrong::Version(why) | Wrong::Object(why), false) => {
-                format!(" returned invalid converted object at index {index}: {why}")
-            }
-            (Wrong::Metadata(why), true) => format!(" returned invalid metadata: {why}"),
-            (Wrong::Metadata(why), false) => format!(" returned invalid metadata in object at index {index}: {why}"),
+    /// Told as of one object: a kube-apiserver decodes a list object by object, so that none of its lists names an index.
+    fn text(&self) -> String {
+        match self {
+            Wrong::Unreadable(why) => why.clone(),
+            Wrong::Version(why) => format!(" returned invalid object at index 0: {why}"),
+            Wrong::Object(why) => format!(" returned invalid object: {why}"),
+            Wrong::Metadata(why) => format!(" returned invalid metadata: {why}"),
         }
     }
 }
 
 /// A converted object with the metadata that it had, but for labels and annotations.
 fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
+    if new.is_null() {
+        return Err(Wrong::Unreadable("unexpected end of JSON input".to_owned()));
+    }
     if new.as_object().is_none() {
         let given = go_type(&new);
         let why = format!("json: cannot unmarshal {given} into Go value of type map[string]interface {{}}");
         return Err(Wrong::Unreadable(why));
     }
-    if new.str_at(&["kind"]).is_empty() {
+    let found = new.str_at(&["apiVersion"]);
+    if new.str_at(&["kind"]).is_empty() || found.matches('/').count() > 1 {
         return Err(Wrong::Unreadable(format!("Object 'Kind' is missing in '{}'", new.to_json())));
     }
-    let found = new.str_at(&["apiVersion"]);
     if found != desired {
         return Err(Wrong::Version(format!("invalid groupVersion (expected {desired}, received {found})")));
     }
@@ -270,7 +282,12 @@ mod tests {
                 Err(" returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
             ),
             (json!("x"), Err("json: cannot unmarshal string into Go value of type map[string]interface {}")),
+            (Value::Null, Err("unexpected end of JSON input")),
             (json!({}), Err("Object 'Kind' is missing in '{}'")),
+            (
+                json!({"apiVersion": "a/b/c", "kind": "Foo"}),
+                Err(r#"Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"Foo"}'"#),
+            ),
             (new(&[("metadata.name", json!("b"))]), Err(" returned invalid object: must have the same name: a != b")),
             (new(&[("metadata.uid", json!("v"))]), Err(" returned invalid object: must have the same UID: u != v")),
             (
@@ -287,7 +304,7 @@ mod tests {
         for (new, want) in cases {
             let shown = new.to_json();
             let found = checked(&old, new, "g.io/v2").map(|object| object.get("metadata").cloned().unwrap_or_default());
-            let found = found.map_err(|wrong| wrong.text(true, 0));
+            let found = found.map_err(|wrong| wrong.text());
             assert_eq!(found, want.map_err(str::to_owned), "{shown}");
         }
     }
@@ -300,9 +317,25 @@ mod tests {
                 json!({"kind": "x"}),
                 "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=x",
             ),
+            (
+                json!({"kind": "ConversionReview", "apiVersion": "x.io/v1"}),
+                "no kind \"ConversionReview\" is registered for version \"x.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+            (
+                json!({"kind": "Status", "apiVersion": "v1"}),
+                "converting (v1.Status) to (v1.ConversionReview): unknown conversion",
+            ),
             (answer(Value::Null), "no response provided"),
             (answer(json!({"uid": "v"})), "expected response.uid=\"u\", got \"v\""),
             (answer(json!({"uid": "u"})), "response.result.status was '', not 'Success'"),
+            (
+                answer(json!({"result": "x"})),
+                "json: cannot unmarshal string into Go struct field ConversionResponse.response.result of type v1.Status",
+            ),
+            (
+                answer(json!({"result": {"status": 5}})),
+                "json: cannot unmarshal number into Go struct field Status.response.result.status of type string",
+            ),
             (answer(json!({"uid": "u", "result": {"status": "Failure", "message": "no"}})), "no"),
         ];
         for (answer, want) in cases {

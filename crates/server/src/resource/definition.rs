@@ -51,6 +51,19 @@ enum Rest {
     Untracked,
 }
 
+/// The schemas of a definition, or what stands in their places.
+fn schemas_of(definition: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    versions.into_iter().flatten().filter_map(|version| version.get_mut("schema")?.get_mut(SCHEMA))
+}
+
+/// An outline with empty schemas, which is a definition by its types.
+pub fn with_empty_schemas(outline: &Value) -> Value {
+    let mut definition = outline.clone();
+    schemas_of(&mut definition).for_each(|schema| *schema = Value::object());
+    definition
+}
+
 impl Outline {
     /// From the stored form, as far as it decides what is served.
     fn of(stored: &Bytes) -> Outline {
@@ -72,10 +85,8 @@ impl Outline {
             return Outline { definition, schemas: places.into_iter().map(|place| stored.slice(place)).collect() };
         }
         let mut definition = machinery::value::decode(stored).unwrap_or_default();
-        let versions =
-            definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
         let mut schemas = vec![];
-        for schema in versions.into_iter().flatten().filter_map(|version| version.get_mut("schema")?.get_mut(SCHEMA)) {
+        for schema in schemas_of(&mut definition) {
             let number = Value::Int(schemas.len() as i64);
             schemas.push(std::mem::replace(schema, number).to_json().into());
         }

@@ -23,9 +23,9 @@ use crate::objects::{Collection, Key};
 
 pub use builtin::RuntimeConfig;
 pub use conversion::Conversion;
-pub use definition::Outline;
 #[cfg(test)]
 pub use definition::from_definition;
+pub use definition::{Outline, with_empty_schemas};
 pub use registry::{Registry, kube_aware};
 pub use storage::upstream_storage;
 pub use third_party::{defined, defined_by, registrations};

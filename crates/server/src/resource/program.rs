@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use machinery::Value;
 use schema::apply::TypeSchema;
+use schema::shape::Struct;
 use schema::{CompileOptions, Schema};
 
 use crate::digest;
@@ -21,6 +22,13 @@ impl Program {
         let deduced = options.preserve_unknown_fields || !schema.is_structural() || openapi.is_null();
         let types = if deduced { TypeSchema::schemaless() } else { TypeSchema::compile(openapi) };
         Program { schema, types }
+    }
+
+    /// The program of a shipped kind, whose types are those of its shape.
+    pub fn shipped(encoded: &[u8], shape: &'static Struct) -> Arc<Program> {
+        let openapi = machinery::value::decode(encoded).unwrap_or_default();
+        let schema = Schema::compile(&openapi, &CompileOptions::default());
+        Arc::new(Program { schema, types: TypeSchema::of_shape(shape) })
     }
 
     /// The program of a schema in JSON, or of null: that of an equal one, if any version has one.

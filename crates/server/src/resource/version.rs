@@ -84,6 +84,9 @@ impl Version {
     /// The compiled schema, made when it is first needed.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
+            if let Some(shipped) = self.shipped {
+                return Program::shipped(&self.encoded, shipped.structure());
+            }
             let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
             Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale })
         })

@@ -7,7 +7,7 @@ use crate::request::{FieldValidation, go_type};
 use crate::resource::{Version, builtin, group_version};
 use schema::Malformed;
 
-use super::{Request, definitions};
+use super::Request;
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,6 @@ pub struct Document {
     pub format: Format,
 }
 
-/// The types of definitions that kube-apiserver knows, whether or not it serves them.
-const DEFINITION_VERSIONS: [&str; 2] = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
 const TYPE_STRUCT: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
@@ -252,7 +250,7 @@ impl Request {
             }
         }
         let expected = self.api_version();
-        if given != expected && self.resource.is_custom() {
+        if given != expected {
             let given = if given == "/" { "" } else { &given };
             return Err(Status::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
@@ -263,7 +261,8 @@ impl Request {
 
     /// What is told of a typed body with several members of wrong types: it hangs on their order in the body.
     fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
-        let errors = self.version.shipped.map(|shipped| shipped.shape(object).errors).unwrap_or_default();
+        let shipped = self.sibling(object).or(self.version.shipped);
+        let errors = shipped.map(|shipped| shipped.shape(object).errors).unwrap_or_default();
         if errors.len() < 2 {
             return why;
         }
@@ -272,6 +271,11 @@ impl Request {
 
     /// Brings an object into the form of the version that it says it has.
     pub fn normalise(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        if let Some(sibling) = self.sibling(object) {
+            let shaped = sibling.shape(object);
+            strict.unknown.extend(shaped.unknown);
+            return shaped.error.map_or(Ok(()), Err);
+        }
         if !self.resource.is_custom() {
             return normalise(&self.version, object, strict);
         }
@@ -289,6 +293,13 @@ impl Request {
                 Ok(())
             }
         }
+    }
+
+    /// What a body of this kind says that it is, if that is a type that is known and not the one of this path: the body is
+    /// read as such before it is refused.
+    fn sibling(&self, object: &Value) -> Option<&'static builtin::Shipped> {
+        let shipped = self.shipped().filter(|_| *object.str_at(&["kind"]) == *self.resource.kind)?;
+        builtin::sibling(shipped, object.str_at(&["apiVersion"]))
     }
 
     /// ThirdPartyResources tell what is wrong with a type in words of their own (crd.md 19.3).
@@ -328,20 +339,8 @@ impl Request {
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let expected = self.api_version();
         let other = !api_version.is_empty() && api_version != expected;
-        let definition = definitions::is_definition(&self.resource) && kind == self.resource.kind;
-        if other && definition && DEFINITION_VERSIONS.contains(&api_version.as_str()) {
-            // a type that is known, and not the one of this path
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-            )));
-        }
-        if let Some(shipped) = self.resource.shipped()
-            && kind == self.resource.kind
-            && builtin::sibling(shipped, &api_version).is_some()
-        {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-            )));
+        if self.sibling(object).is_some() {
+            return Ok(());
         }
         if kind != self.resource.kind
             && let Some(error) = self.other_kind_error(&kind, &api_version, object)

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::objects::{Meta, Stored};
 use crate::request::DeleteOptions;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use crate::resource::{Outline, Resource};
+use crate::resource::{Outline, Resource, with_empty_schemas};
 
 /// The field manager of the server's own controllers.
 const SERVER: &str = "kube-apiserver";
@@ -183,7 +183,12 @@ async fn write_status(
     current: &Arc<Stored>,
 ) -> Result<(), Status> {
     let request = status_request(resource, name);
-    request.track_update(Some(&outline.definition), &mut next, SERVER);
+    let mut tracked = with_empty_schemas(&next);
+    request.track_update(Some(&with_empty_schemas(&outline.definition)), &mut tracked, SERVER);
+    match tracked.remove_at(&["metadata", "managedFields"]) {
+        Some(owners) => next.set_at(&["metadata", "managedFields"], owners),
+        None => drop(next.remove_at(&["metadata", "managedFields"])),
+    }
     let mut body = outline.encode(&next);
     if body.bytes.len() > limits::OBJECT_BYTES_MAX {
         next.remove_at(&["metadata", "managedFields"]);

@@ -305,7 +305,25 @@ pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), St
         return Ok(());
     }
     let mut strict = super::body::Strict::default();
-    super::body::normalise(&request.version, object, &mut strict).map_err(|why| Status::untyped(500, why))
+    let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+    let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
+    let place = format!("{namespace}/{name}; {kind}");
+    super::body::normalise(&request.version, object, &mut strict).map_err(|why| {
+        let why = converter_words(&why);
+        let unable = format!("unable to convert unstructured object to {kind}: {why}");
+        Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
+    })
+}
+
+/// What decoding says, in the words of the converter from trees to Go's types.
+fn converter_words(why: &str) -> String {
+    if why.starts_with("json: cannot unmarshal number") && why.ends_with("int64") {
+        return "cannot convert float64 to int64".to_owned();
+    }
+    match why.starts_with("illegal base64") {
+        true => format!("error decoding from json: {why}"),
+        false => why.to_owned(),
+    }
 }
 
 /// One round of the loop. `None` if the object changed meanwhile and the change can be tried again.

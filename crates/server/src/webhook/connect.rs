@@ -114,7 +114,7 @@ fn tls_error(error: &io::Error, endpoint: &Endpoint) -> String {
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match of_tls {
         Some(rustls::Error::InvalidCertificate(why)) => match why {
-            CertificateError::UnknownIssuer | CertificateError::Other(_) => {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature | CertificateError::Other(_) => {
                 "certificate signed by unknown authority".to_owned()
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

@@ -1,7 +1,7 @@
 //! CustomResourceDefinition.
 
+use machinery::Value;
 use machinery::field::FieldError;
-use machinery::{Value, json};
 use schema::definition::{self, ApiVersion, decode};
 
 use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, StoredAs, columns};
@@ -89,61 +89,4 @@ fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
         None => definition::warnings_on_create(new),
         Some(old) => definition::warnings_on_update(new, old),
     }
-}
-
-fn condition() -> Value {
-    let text = || json!({"type": "string"});
-    json!({"type": "object", "properties": {
-        "type": (text()), "status": (text()), "reason": (text()), "message": (text()), "lastTransitionTime": (text()),
-        "observedGeneration": {"type": "integer"}
-    }})
-}
-
-/// What merging needs to know of definitions.
-pub fn type_schema(version: ApiVersion) -> Value {
-    let text = || json!({"type": "string"});
-    let list = || json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}});
-    let names = || {
-        json!({"type": "object", "properties": {
-            "plural": (text()), "singular": (text()), "kind": (text()), "listKind": (text()),
-            "shortNames": (list()), "categories": (list())
-        }})
-    };
-    let service = json!({"type": "object", "properties": {
-        "namespace": (text()), "name": (text()), "path": (text()), "port": {"type": "integer"}
-    }});
-    let client = json!({"type": "object", "properties": {"url": (text()), "caBundle": (text()), "service": service}});
-    let beta_conversion = json!({"type": "object", "properties": {
-        "strategy": (text()), "webhookClientConfig": (client.clone()), "conversionReviewVersions": (list())
-    }});
-    let webhook = json!({"type": "object", "properties": {
-        "clientConfig": client, "conversionReviewVersions": (list())
-    }});
-    let conversion = json!({"type": "object", "properties": {"strategy": (text()), "webhook": webhook}});
-    let versions = json!({
-        "type": "array", "x-kubernetes-list-type": "atomic",
-        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-    });
-    let mut spec = json!({"type": "object", "properties": {
-        "group": (text()), "names": (names()), "scope": (text()), "versions": versions, "conversion": conversion,
-        "preserveUnknownFields": {"type": "boolean"}
-    }});
-    if version == ApiVersion::V1Beta1 {
-        let free = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let columns = json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (free())});
-        spec.set_at(&["properties", "version"], text());
-        spec.set_at(&["properties", "validation"], free());
-        spec.set_at(&["properties", "subresources"], free());
-        spec.set_at(&["properties", "additionalPrinterColumns"], columns.clone());
-        spec.set_at(&["properties", "selectableFields"], columns);
-        spec.set_at(&["properties", "conversion"], beta_conversion);
-    }
-    let conditions = json!({
-        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"], "items": (condition())
-    });
-    let status = json!({"type": "object", "properties": {
-        "conditions": conditions, "acceptedNames": (names()), "storedVersions": (list()),
-        "observedGeneration": {"type": "integer"}
-    }});
-    json!({"type": "object", "properties": {"spec": spec, "status": status}})
 }

@@ -180,12 +180,18 @@ impl Shipped {
         }
     }
 
-    /// The schema of the kind as far as merging and OpenAPI need it.
-    pub fn type_schema(&self) -> Value {
+    /// The shape of the kind.
+    pub fn structure(&self) -> &'static Struct {
         match self.form {
-            Form::Typed(shape) => shape::type_schema(shape),
-            Form::Definition(version) => definition::type_schema(version),
+            Form::Typed(shape) => shape,
+            Form::Definition(ApiVersion::V1) => &shape::DEFINITION,
+            Form::Definition(ApiVersion::V1Beta1) => &shape::DEFINITION_BETA,
         }
+    }
+
+    /// The schema of the kind as far as patches and OpenAPI need it.
+    pub fn type_schema(&self) -> Value {
+        shape::type_schema(self.structure())
     }
 
     /// The text of a selectable field, if it is one.
@@ -215,10 +221,13 @@ pub fn patch_metadata(shipped: Option<&'static Shipped>) -> PatchMeta {
     PatchMeta::of_kind(&shipped.map(Shipped::type_schema).unwrap_or_default())
 }
 
-/// The other look at objects that are stored with those of a kind, by its group and version.
+/// The other look at objects that are stored with those of a kind, by its group and version, served or not.
 pub fn sibling(shipped: &Shipped, api_version: &str) -> Option<&'static Shipped> {
-    let found = SHIPPED.iter().find(|s| s.kind == shipped.kind && group_version(s.group, s.version) == api_version)?;
-    (found.group != shipped.group && found.storage_group() == shipped.storage_group()).then_some(found)
+    static BETA_DEFINITION: Shipped = definition::BETA;
+    let mut all = SHIPPED.iter().chain([&BETA_DEFINITION]);
+    let found = all.find(|s| s.kind == shipped.kind && group_version(s.group, s.version) == api_version)?;
+    let is_other = (found.group, found.version) != (shipped.group, shipped.version);
+    (is_other && found.storage_group() == shipped.storage_group()).then_some(found)
 }
 
 impl PartialEq for Shipped {

@@ -1,0 +1,123 @@
+//! The types of shipped kinds, compiled from their shapes. A shape may hold itself, as a schema does.
+
+use super::types::{Atom, Compiler, DEDUCED, Field, ListKind, ListType, Object, Scalar, TypeId, TypeSchema, plain_map};
+use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};
+use machinery::Value;
+
+impl TypeSchema {
+    /// Of the object that a shape describes.
+    pub fn of_shape(shape: &'static Struct) -> TypeSchema {
+        let mut shapes = Shapes { compiler: Compiler::new(), known: vec![] };
+        let root = shapes.structure(shape, false, Some(Object::Root));
+        shapes.compiler.finish(root)
+    }
+}
+
+struct Shapes {
+    compiler: Compiler,
+    /// Structs that have their node, or are getting it, by whether they have one owner.
+    known: Vec<(&'static Struct, bool, TypeId)>,
+}
+
+impl Shapes {
+    fn node(&mut self, shape: &'static Shape, merge: Merge) -> TypeId {
+        match shape {
+            Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
+            Shape::Bool => self.compiler.scalar(Scalar::Boolean),
+            Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
+            Shape::Time | Shape::MicroTime => self.compiler.scalar(Scalar::Untyped),
+            Shape::List(_, item) => {
+                let kind = match merge {
+                    Merge::Plain | Merge::Atomic => ListKind::Atomic,
+                    Merge::Set => ListKind::Set,
+                    Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
+                        ListKind::Map(vec![key.into()])
+                    }
+                };
+                let whole = matches!(merge, Merge::PatchedWhole(_));
+                let element = self.node(item, if whole { Merge::Atomic } else { Merge::Plain });
+                self.compiler.add(Atom { list: Some(ListType { element, kind }), ..Atom::default() })
+            }
+            Shape::Map(_, value) => {
+                let element = self.node(value, Merge::Plain);
+                let map = plain_map(vec![], Some(element), merge == Merge::Atomic);
+                self.compiler.add(Atom { map: Some(map), ..Atom::default() })
+            }
+            Shape::Struct(inner) => self.structure(inner, merge == Merge::Atomic, None),
+            Shape::Quantity | Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
+        }
+    }
+
+    fn structure(&mut self, shape: &'static Struct, whole: bool, object: Option<Object>) -> TypeId {
+        let whole = whole || has_one_owner(shape);
+        let known = self.known.iter().find(|(known, as_whole, _)| std::ptr::eq(*known, shape) && *as_whole == whole);
+        if let Some((_, _, id)) = known {
+            return *id;
+        }
+        let id = self.compiler.add(Atom::default());
+        self.known.push((shape, whole, id));
+        let mut fields = match object {
+            Some(object) => self.compiler.type_and_metadata(object),
+            None => vec![],
+        };
+        for field in shape.fields {
+            if fields.iter().all(|known: &Field| known.name != field.name) {
+                let node = self.node(&field.shape, field.merge);
+                fields.push(Field { name: field.name.into(), node, default: zero(field) });
+            }
+        }
+        fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        // a struct without members is any map
+        let element = fields.is_empty().then_some(DEDUCED);
+        self.compiler.set(id, Atom { map: Some(plain_map(fields, element, whole)), ..Atom::default() });
+        id
+    }
+}
+
+/// What a key counts as where it is left out: members that are always printed have a default.
+fn zero(field: &shape::Field) -> Option<Value> {
+    match field.shape {
+        Shape::Text(_) if field.print == Print::Always => Some(Value::from("")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::typed::{Duplicates, errors_text, validate};
+    use super::*;
+    use crate::shape::DEFINITION;
+    use machinery::json;
+
+    #[test]
+    fn schemas_are_typed_as_deep_as_they_go() {
+        let types = TypeSchema::of_shape(&DEFINITION);
+        let cases = [
+            (json!({"type": "object", "properties": {"a": {"not": {"maxLength": 1}}}, "default": {"x": []}}), Ok(())),
+            (json!({"items": {"zog": 1}, "additionalProperties": true, "dependencies": {"a": ["b"]}}), Ok(())),
+            (
+                json!({"properties": {"a": {"allOf": [{"zog": 1}]}}}),
+                Err(".properties.a.allOf[0].zog: field not declared in schema"),
+            ),
+            (
+                json!({"x-kubernetes-validations": [{"rule": "true", "zog": 1}]}),
+                Err(".x-kubernetes-validations[rule=\"true\"].zog: field not declared in schema"),
+            ),
+            (
+                json!({"x-kubernetes-validations": [{"rule": "true"}, {"rule": "true"}]}),
+                Err(".x-kubernetes-validations: duplicate entries for key [rule=\"true\"]"),
+            ),
+            (json!({"x-kubernetes-validations": [{"message": "no rule"}]}), Ok(())),
+            (json!({"required": "a"}), Err(".required: expected list, got &{a}")),
+            (json!({"maximum": "a"}), Err(".maximum: expected numeric (int or float), got string")),
+        ];
+        for (schema, want) in cases {
+            let shown = schema.to_json();
+            let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema}});
+            let object = json!({"metadata": {"name": "a", "creationTimestamp": "2020-01-01T00:00:00Z"}, "spec": {"versions": [version], "names": {"plural": "a", "shortNames": ["x"]}}, "status": {"conditions": [{"type": "a", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}], "storedVersions": ["v1"], "acceptedNames": {"plural": "a"}}});
+            let found = validate(&types, &object, Duplicates::Refused).map_err(|errors| errors_text(&errors));
+            let want = want.map_err(|why| format!(".spec.versions[0].schema.openAPIV3Schema{why}"));
+            assert_eq!(found, want, "{shown}");
+        }
+    }
+}
