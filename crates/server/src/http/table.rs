@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
+use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, Shipped, ShippedColumn};
 use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.
@@ -131,6 +131,8 @@ pub struct Table<'a> {
     /// Whether the name comes first.
     named: bool,
     include: Include,
+    /// Whether nobody made columns for the kind: then an empty table has no rows at all.
+    plain: bool,
 }
 
 impl<'a> Table<'a> {
@@ -147,7 +149,8 @@ impl<'a> Table<'a> {
             }
         };
         let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
-        Ok(Table { accepted, columns: cells(request), named, include })
+        let plain = request.shipped().is_some_and(Shipped::has_default_columns);
+        Ok(Table { accepted, columns: cells(request), named, include, plain })
     }
 
     fn definitions(&self) -> Value {
@@ -176,12 +179,13 @@ impl<'a> Table<'a> {
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
+        let rows = if self.plain && rows.is_empty() { Value::Null } else { Value::Array(rows) };
         [
             ("kind", Value::from("Table")),
             ("apiVersion", Value::from(self.accepted.shape_version())),
             ("metadata", metadata),
             ("columnDefinitions", definitions),
-            ("rows", Value::Array(rows)),
+            ("rows", rows),
         ]
         .into()
     }

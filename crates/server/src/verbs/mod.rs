@@ -44,7 +44,7 @@ pub use bootstrap::{
 };
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
-pub use delete::{delete, delete_collection};
+pub use delete::{check_selection, delete, delete_collection};
 pub use list::{catch_up, get, list};
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
