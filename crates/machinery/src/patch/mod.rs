@@ -7,7 +7,10 @@
 pub mod gotext;
 pub mod json_patch;
 pub mod merge_patch;
+mod raw;
 pub mod strategic_merge;
+
+pub use raw::Raw;
 
 use crate::value::{Value, decode_strict};
 

@@ -103,7 +103,8 @@ impl Emitter {
     }
 
     fn string(&mut self, text: &str, indent: usize, key: bool) {
-        let special = text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{feff}');
+        // what is beyond the basic plane does not count as printable
+        let special = text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{feff}' || c > '\u{ffff}');
         if special || (key && text.contains('\n')) {
             self.double_quoted(text);
         } else if text.contains('\n') {
@@ -167,8 +168,16 @@ impl Emitter {
                 '\t' => self.push("\\t"),
                 '\r' => self.push("\\r"),
                 '\0' => self.push("\\0"),
+                '\u{7}' => self.push("\\a"),
+                '\u{8}' => self.push("\\b"),
+                '\u{b}' => self.push("\\v"),
+                '\u{c}' => self.push("\\f"),
+                '\u{1b}' => self.push("\\e"),
+                '\u{2028}' => self.push("\\L"),
+                '\u{2029}' => self.push("\\P"),
                 '\u{feff}' => self.push("\\uFEFF"),
                 c if (c as u32) < 0x100 && c.is_control() => self.push(&format!("\\x{:02X}", c as u32)),
+                c if c > '\u{ffff}' => self.push(&format!("\\U{:08X}", c as u32)),
                 c => self.push(&c.to_string()),
             }
         }

@@ -48,6 +48,8 @@ pub struct Request<'a> {
     /// Seconds since the epoch.
     pub time: i64,
     pub versions: &'a dyn Versions,
+    /// The object before anything is set, for types that are never without some members.
+    pub zero: Option<&'a Value>,
 }
 
 impl Request<'_> {
@@ -57,6 +59,13 @@ impl Request<'_> {
 
     fn empty_object(&self) -> Value {
         [("apiVersion", Value::from(self.api_version)), ("kind", Value::from(self.kind))].into()
+    }
+
+    fn zero_object(&self) -> Value {
+        let mut zero = self.zero.cloned().unwrap_or_else(Value::object);
+        zero.set_at(&["apiVersion"], Value::from(self.api_version));
+        zero.set_at(&["kind"], Value::from(self.kind));
+        zero
     }
 
     /// `namespace/name; group/version, Kind=Kind`, as messages name an object.
@@ -99,6 +108,10 @@ pub fn check_managed_fields(object: &Value) -> Result<(), String> {
 /// the live one, except through subresources. Never fails: objects that don't fit their types lose all managedFields.
 pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     let given = new.remove_at(&MANAGED_FIELDS);
+    if new.str_at(&["kind"]) != request.kind || new.str_at(&["apiVersion"]) != request.api_version {
+        // its type is not known
+        return;
+    }
     let (mut owners, kept) = match live {
         None => (Owners::default(), None),
         Some(live) => live_or_given(live, given, request),
@@ -106,9 +119,10 @@ pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     if owners.0.is_empty() && live.is_some() {
         return;
     }
-    let empty = request.empty_object();
+    let kept = kept.filter(|list| owners.are_all_of(list));
+    let zero = request.zero_object();
     let writer = request.identity(request.manager, Operation::Update);
-    match (track(live.unwrap_or(&empty), new, &mut owners, &writer, request), kept) {
+    match (track(live.unwrap_or(&zero), new, &mut owners, &writer, request), kept) {
         (Ok(Ownership::Same), Some(list)) => new.set_at(&MANAGED_FIELDS, list),
         (Ok(_), _) => set_list(new, owners),
         (Err(_), _) => {}
@@ -116,16 +130,6 @@ pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
 }
 
 /// The owners before the write, and the list that says so if it is the one that is stored.
-/// As [`update`] for the create of a typed object, which has the members of `zero` before anything is set.
-pub fn create_typed(zero: &Value, new: &mut Value, request: &Request<'_>) {
-    new.remove_at(&MANAGED_FIELDS);
-    let mut owners = Owners::default();
-    let writer = request.identity(request.manager, Operation::Update);
-    if track(zero, new, &mut owners, &writer, request).is_ok() {
-        set_list(new, owners);
-    }
-}
-
 fn live_or_given(live: &Value, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
     let stored = list_of(live);
     if request.subresource.is_empty() && given.as_ref() != stored {
@@ -202,13 +206,14 @@ pub fn apply(
     let mut owners =
         Owners::parse(list_of(live)).map_err(|why| internal(format!("failed to decode managed fields: {why}")))?;
     let untracked = owners.0.is_empty();
+    let changed = untracked || !list_of(live).is_some_and(|list| owners.are_all_of(list));
     if untracked {
         let before = request.identity(BEFORE_FIRST_APPLY, Operation::Update);
-        track(&empty, live, &mut owners, &before, request)
+        track(&request.zero_object(), live, &mut owners, &before, request)
             .map_err(|why| internal(format!("failed to create manager for existing fields: {why}")))?;
     }
     let applied = last_applied::apply(live, configuration, owners, force, request)?;
-    let same = applied.ownership == Ownership::Same && !untracked;
+    let same = applied.ownership == Ownership::Same && !changed;
     let mut object = applied.object.unwrap_or_else(|| live.clone());
     if !same {
         set_list(&mut object, applied.owners);

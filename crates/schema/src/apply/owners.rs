@@ -167,6 +167,11 @@ impl Owners {
         Ok(owners)
     }
 
+    /// Whether each entry of the list they were read from is there: of two entries of one owner the later counts.
+    pub fn are_all_of(&self, list: &Value) -> bool {
+        list.as_array().is_none_or(|entries| entries.len() == self.0.len())
+    }
+
     pub fn get(&self, identity: &Identity) -> Option<&Owner> {
         self.0.iter().find(|o| o.identity == *identity)
     }

@@ -149,7 +149,7 @@ fn is_empty(value: &Value) -> bool {
 fn literal(value: &Value) -> String {
     match value {
         Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => format!("{f}.0"),
-        Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e21 => format!("{f}"),
+        Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e21 => format!("{f:.0}"),
         other => other.to_json(),
     }
 }

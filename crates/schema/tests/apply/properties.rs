@@ -114,6 +114,7 @@ fn ownership_obeys_its_laws() {
                 subresource: "",
                 time: 1000 + step,
                 versions: &versions,
+                zero: None,
             };
             let mut wanted = object(random.spec());
             if random.below(3) == 0 {

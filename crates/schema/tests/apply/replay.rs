@@ -248,6 +248,7 @@ impl World {
             subresource: &located.subresource,
             time: 1_700_000_000 + self.time,
             versions: &endpoint,
+            zero: None,
         };
         let live = self.live.get(&located.resource).map(|live| {
             let mut live = live.clone();

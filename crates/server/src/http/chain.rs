@@ -282,7 +282,7 @@ impl Edge {
         reply: &Reply,
     ) -> Answer {
         if !authorized.info.is_resource {
-            if let Some(answer) = self.issuer_document(&authorized.info).await {
+            if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
                 return answer;
             }
             self.catch_up_for(&authorized.info.path).await;
@@ -455,7 +455,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
     };
     Reply {
         served,
-        named: !accepted.is_empty() || negotiate::names(served, &accept),
+        named: negotiate::lists(&accept, &served.iter().map(|media| media.as_str()).collect::<Vec<_>>()),
         accepted,
         plain: negotiate::negotiate(served, &accept, false),
         aggregated: negotiate::aggregated(&accept),

@@ -10,6 +10,7 @@ use super::chain::{Answer, Edge};
 use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
+use super::route::no_such_method;
 use crate::discovery::Render as _;
 use crate::request::RequestInfo;
 use crate::verbs;
@@ -32,6 +33,7 @@ impl Edge {
             _ => {}
         }
         match path {
+            "/version" if info.method != Method::GET => return reply.status(&no_such_method()),
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
@@ -47,36 +49,50 @@ impl Edge {
         }
         let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
         let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if info.path.starts_with("/openapi/v2/") {
+            return respond::text(404, "404 page not found\n");
+        }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
             return openapi(self.openapi.answer(&info.path, &info.query, accept, etag), reply);
         }
         if info.path.starts_with("//") {
             return respond::text(404, "404 page not found\n");
         }
+        let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
+        let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
+        // built-in routes know their methods, those that follow the definitions don't ask
+        let built_in = in_shipped || path == "/api" || path.starts_with("/api/");
         if let Some(found) = self.discovery.answer(path, etag, reply) {
-            return found;
+            return if built_in && info.method != Method::GET { reply.status(&no_such_method()) } else { found };
         }
         if info.path.starts_with("/apis//") {
             return respond::text(404, "404 page not found\n");
         }
-        let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-        let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
-        if info.path.starts_with("/api/") || in_shipped {
+        if built_in || path.starts_with("/version/") {
             return reply.status(&Status::no_such_resource());
         }
         respond::text(404, "404 page not found\n")
     }
 
     /// What others verify tokens of ServiceAccounts with (api-machinery 21.1).
-    pub(super) async fn issuer_document(&self, info: &RequestInfo) -> Option<Answer> {
+    pub(super) async fn issuer_document(
+        &self,
+        info: &RequestInfo,
+        headers: &HeaderMap,
+        reply: &Reply,
+    ) -> Option<Answer> {
         let accounts = &self.context.authentication.accounts;
         let (content_type, document) = match info.path.trim_end_matches('/') {
             "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
             "/openid/v1/jwks" => ("application/jwk-set+json", accounts.key_set().await),
             _ => return None,
         };
-        if !matches!(info.method, Method::GET | Method::HEAD) {
-            return Some(respond::text(405, "405: Method Not Allowed"));
+        if info.method != Method::GET {
+            return Some(reply.status(&no_such_method()));
+        }
+        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if !negotiate::lists(accept, &[content_type]) {
+            return Some(reply.status(&negotiate::not_available(content_type)));
         }
         let mut response = respond::text(200, &document.to_json());
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);

@@ -205,10 +205,10 @@ pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> 
     clauses(accept).iter().flat_map(|clause| clause.accepted(served, shapes)).collect()
 }
 
-/// Whether a media type that is served is asked for, whatever its parameters say.
-pub fn names(served: &[Media], accept: &str) -> bool {
-    let mut names = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
-    names.any(|name| name == "*/*" || served.iter().any(|media| media.as_str() == name))
+/// Whether one of these media types is asked for by name, whatever its parameters say; no header asks for anything.
+pub fn lists(accept: &str, names: &[&str]) -> bool {
+    let mut asked = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
+    accept.is_empty() || asked.any(|name| name == "*/*" || names.contains(&name))
 }
 
 /// The form of aggregated discovery, where the best form that can be had is one (api-machinery 16.2). It is never CBOR.
@@ -227,17 +227,24 @@ pub fn aggregated(accept: &str) -> Option<Accepted> {
 
 /// The 406 of custom resources, and of built-in paths where only the shape can't be had.
 pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
-    let list = if stream {
-        let streamed = served.iter().filter(|media| **media != Media::Yaml);
-        let stream = |media: &Media| match media {
-            Media::Cbor => CBOR_SEQUENCE.to_owned(),
-            media => format!("{};stream=watch", media.as_str()),
-        };
-        streamed.map(stream).collect::<Vec<_>>().join(", ")
-    } else {
-        media_list(served)
-    };
+    let list = if stream { stream_list(served) } else { media_list(served) };
     Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {list}"))
+}
+
+/// The 406 of a route that has no form of this name.
+pub fn not_available(available: &str) -> Status {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
+    Status::new(Reason::NotAcceptable, message).with_details(Default::default())
+}
+
+/// The forms of a watch, as errors tell them.
+pub fn stream_list(served: &[Media]) -> String {
+    let streamed = served.iter().filter(|media| **media != Media::Yaml);
+    let stream = |media: &Media| match media {
+        Media::Cbor => CBOR_SEQUENCE.to_owned(),
+        media => format!("{};stream=watch", media.as_str()),
+    };
+    streamed.map(stream).collect::<Vec<_>>().join(", ")
 }
 
 /// What is served, as errors tell it.

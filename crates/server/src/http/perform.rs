@@ -63,6 +63,9 @@ impl Edge {
                 write(context, &request, Write::Patch(kind, document)).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
+                if verb == Verb::DeleteCollection {
+                    verbs::check_selection(&request)?;
+                }
                 let document = delete_document(self.served, headers, body).await?;
                 document.iter().for_each(|document| record(&request, document));
                 if verb == Verb::Delete {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
+use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
 
 use super::body::Body;
@@ -14,6 +15,7 @@ use super::table;
 use crate::audit::Trail;
 use crate::flow::Sorted;
 use crate::limits;
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use crate::task::Trace;
 use crate::trace::Span;
 use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
@@ -42,8 +44,16 @@ pub struct Reply {
 
 impl Reply {
     /// The best form for an object that can't be protobuf.
-    fn text(&self) -> Option<Accepted> {
-        self.accepted.iter().find(|a| a.media != Media::Protobuf).copied()
+    fn text(&self, request: &Request) -> Option<Accepted> {
+        self.forms(request).find(|a| a.media != Media::Protobuf)
+    }
+
+    /// The forms in which a resource can be had that are accepted, best first: nobody makes tables of reviews, nor of
+    /// the status of a definition.
+    pub fn forms(&self, request: &Request) -> impl Iterator<Item = Accepted> {
+        let definition = request.resource.group == DEFINITION_GROUP && request.resource.plural == DEFINITIONS;
+        let no_table = request.resource.is_review() || (definition && request.subresource == Subresource::Status);
+        self.accepted.iter().copied().filter(move |accepted| !(no_table && accepted.shape == Shape::Table))
     }
 
     pub fn is_pretty(&self, accepted: &Accepted) -> bool {
@@ -122,7 +132,7 @@ impl Reply {
         }
         match outcome {
             Outcome::Success(value) => {
-                let accepted = self.text().unwrap_or(Accepted::JSON);
+                let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
             Outcome::Object(code, shown) => {
@@ -134,9 +144,9 @@ impl Reply {
 
     /// Whether the best form is protobuf, and the answer can be had in it: shipped kinds, and metadata of anything.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
-        let best = self.accepted.first().filter(|a| a.media == Media::Protobuf)?;
+        let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
         let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
-        (whole || best.shape != Shape::Whole).then_some(*best)
+        (whole || best.shape != Shape::Whole).then_some(best)
     }
 
     fn envelope(&self, code: StatusCode, object: &Value) -> Option<Response<Body>> {
@@ -147,14 +157,15 @@ impl Reply {
     fn object(&self, request: &Request, code: StatusCode, shown: &Shown) -> Result<Response<Body>, Status> {
         if let Some(accepted) = self.protobuf(request) {
             let object = match accepted.shape {
+                Shape::PartialList => return Err(no_list(request)),
                 Shape::Partial => table::partial(&shown.to_value(), &accepted),
                 _ => shown.to_value(),
             };
-            if let Some(response) = self.envelope(code, &object).filter(|_| accepted.shape != Shape::PartialList) {
+            if let Some(response) = self.envelope(code, &object) {
                 return Ok(response);
             }
         }
-        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
+        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
                 let mut out = Vec::with_capacity(2048);
@@ -164,21 +175,7 @@ impl Reply {
             }
             Shape::Whole => Ok(self.tree(code, &shown.to_value(), &accepted)),
             Shape::Partial => Ok(self.tree(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
-            Shape::PartialList if request.resource.is_custom() && request.subresource != Subresource::Scale => {
-                Err(Status::untyped(500, "content is not a list"))
-            }
-            Shape::PartialList => {
-                let (package, kind) = match request.resource.shipped() {
-                    Some(shipped) => (shipped.go_package(), shipped.kind),
-                    None => ("v1", "Scale"),
-                };
-                Err(Status::new(
-                    machinery::status::Reason::NotAcceptable,
-                    format!(
-                        "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
-                    ),
-                ))
-            }
+            Shape::PartialList => Err(no_list(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
                 Ok(self.tree(code, &table.of_object(&shown.to_value()), &accepted))
@@ -189,6 +186,7 @@ impl Reply {
     fn list(&self, request: &Request, list: ListOutcome) -> Result<Response<Body>, Status> {
         if let Some(accepted) = self.protobuf(request) {
             let (version, kind) = match accepted.shape {
+                Shape::Partial => return Err(no_object(request)),
                 Shape::PartialList => {
                     (Text::new_static(accepted.shape_version()), "PartialObjectMetadataList".to_owned())
                 }
@@ -197,11 +195,11 @@ impl Reply {
             let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
             let meta = list_meta(&list, false);
             let bytes = machinery::protobuf::encode_list(&version, &kind, &meta, &trees);
-            if let Some(bytes) = bytes.filter(|_| accepted.shape != Shape::Partial) {
+            if let Some(bytes) = bytes {
                 return Ok(self.bytes(StatusCode::OK, Media::Protobuf.as_str(), bytes));
             }
         }
-        let accepted = self.text().ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
+        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
                 Ok(self.bytes(StatusCode::OK, Media::Json.as_str(), list_bytes(request, &list)))
@@ -222,18 +220,7 @@ impl Reply {
                 .into();
                 Ok(self.tree(StatusCode::OK, &value, &accepted))
             }
-            Shape::Partial => Err(Status::new(
-                machinery::status::Reason::NotAcceptable,
-                format!(
-                    "you requested PartialObjectMetadata, but the requested object is a list ({})",
-                    if request.resource.is_custom() {
-                        "*unstructured.UnstructuredList".to_owned()
-                    } else {
-                        let package = request.resource.shipped().map_or("v1", |shipped| shipped.go_package());
-                        format!("*{package}.{}", request.resource.list_kind)
-                    }
-                ),
-            )),
+            Shape::Partial => Err(no_object(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
                 let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
@@ -241,6 +228,30 @@ impl Reply {
             }
         }
     }
+}
+
+/// An object was asked for as if it were a list.
+fn no_list(request: &Request) -> Status {
+    if request.resource.is_custom() && request.subresource != Subresource::Scale {
+        return Status::untyped(500, "content is not a list");
+    }
+    let (package, kind) = match request.resource.shipped() {
+        Some(shipped) => (shipped.go_package(), shipped.kind),
+        None => ("v1", "Scale"),
+    };
+    let message =
+        format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})");
+    Status::new(Reason::NotAcceptable, message)
+}
+
+/// A list was asked for as if it were an object.
+fn no_object(request: &Request) -> Status {
+    let found = match request.resource.shipped() {
+        Some(shipped) => format!("*{}.{}", shipped.go_package(), request.resource.list_kind),
+        None => "*unstructured.UnstructuredList".to_owned(),
+    };
+    let message = format!("you requested PartialObjectMetadata, but the requested object is a list ({found})");
+    Status::new(Reason::NotAcceptable, message)
 }
 
 /// ListMeta; lists of custom resources always carry `continue`.

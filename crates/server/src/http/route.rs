@@ -57,9 +57,7 @@ impl Edge {
         };
         if !scoped && !resource.is_custom() && !resource.is_review() && resource.namespaced && info.name.is_empty() {
             // the path lists all namespaces, so it exists
-            let message = "the server does not allow this method on the requested resource";
-            let status = Status::new(Reason::MethodNotAllowed, message).with_details(Default::default());
-            return Err(NotServed::Status(status, None));
+            return Err(NotServed::Status(no_such_method(), None));
         }
         if !scoped {
             return Err(unknown());
@@ -89,6 +87,11 @@ pub(super) fn not_allowed(request: &Request, verb: Verb) -> Status {
     if resource.is_custom() {
         return Status::method_not_supported(&resource.group, &resource.plural, verb.as_str());
     }
+    no_such_method()
+}
+
+/// A path of a built-in route, and a method that it does not have.
+pub(super) fn no_such_method() -> Status {
     let message = "the server does not allow this method on the requested resource";
     Status::new(Reason::MethodNotAllowed, message).with_details(Default::default())
 }
@@ -119,6 +122,9 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     if verb == Verb::DeleteCollection && request.resource.shipped().is_some_and(|s| s.kind == "Namespace") {
         return Err(refused());
     }
+    if info.method == Method::HEAD && !request.resource.is_custom() {
+        return Err(refused());
+    }
     if request.subresource != Subresource::None {
         return match verb {
             Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
@@ -131,7 +137,6 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         // custom resources are told so when the request is carried out
         Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),
         Verb::Proxy | Verb::None => Err(refused()),
-        Verb::Get | Verb::List if info.method == Method::HEAD && !request.resource.is_custom() => Err(refused()),
         verb => Ok(verb),
     }
 }
@@ -142,13 +147,16 @@ pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Resu
     if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) && verb != Verb::Delete {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
-    if !reply.accepted.is_empty() {
-        return Ok(());
+    if !request.resource.is_custom() && !reply.named {
+        // the route of a list is that of a watch
+        let mut list = negotiate::media_list(reply.served);
+        if matches!(verb, Verb::List | Verb::Watch) {
+            list = [list, negotiate::stream_list(reply.served)].join(", ");
+        }
+        return Err(negotiate::not_available(&list));
     }
-    if request.resource.is_custom() || verb == Verb::Watch || reply.named {
+    if reply.forms(request).next().is_none() {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
-    let list = negotiate::media_list(reply.served);
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
-    Err(Status::new(Reason::NotAcceptable, message).with_details(Default::default()))
+    Ok(())
 }

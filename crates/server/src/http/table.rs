@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, PLAIN, ShippedColumn};
+use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, Shipped, ShippedColumn};
 use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.
@@ -87,11 +87,6 @@ impl Cells {
     }
 }
 
-/// Whether these are the columns of kinds that have none of their own.
-fn is_plain(columns: &[ShippedColumn]) -> bool {
-    columns.iter().map(|column| column.name).eq(PLAIN.iter().map(|column| column.name))
-}
-
 /// The columns behind Name.
 fn cells(request: &Request) -> Vec<Cells> {
     if request.subresource == Subresource::Scale {
@@ -135,9 +130,9 @@ pub struct Table<'a> {
     columns: Vec<Cells>,
     /// Whether the name comes first.
     named: bool,
-    /// Whether no rows are null, as upstream has it for kinds without columns of their own.
-    plain: bool,
     include: Include,
+    /// Whether nobody made columns for the kind: then an empty table has no rows at all.
+    plain: bool,
 }
 
 impl<'a> Table<'a> {
@@ -154,8 +149,8 @@ impl<'a> Table<'a> {
             }
         };
         let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
-        let plain = request.resource.shipped().is_some_and(|shipped| is_plain(shipped.columns));
-        Ok(Table { accepted, columns: cells(request), named, plain, include })
+        let plain = request.shipped().is_some_and(Shipped::has_default_columns);
+        Ok(Table { accepted, columns: cells(request), named, include, plain })
     }
 
     fn definitions(&self) -> Value {

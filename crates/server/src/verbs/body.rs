@@ -61,40 +61,61 @@ impl Document {
 
     /// What is wrong with the type of the document, if anything is.
     pub fn type_error(&self, decoded: &Result<Decoded, JsonError>) -> Option<String> {
-        let value = match decoded {
-            Ok(decoded) => &decoded.value,
-            Err(e) if self.format == Format::Json => {
-                return Some(format!("couldn't get version/kind; json parse error: {e}"));
-            }
-            Err(e) => return Some(e.to_string()),
-        };
-        let members = match value {
-            Value::Object(members) => members,
-            Value::Null => return None,
-            other => {
-                let found = go_type(other);
-                return Some(format!(
-                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
-                ));
-            }
-        };
-        for key in ["apiVersion", "kind"] {
-            match members.get(key) {
-                None | Some(Value::Null | Value::String(_)) => {}
-                Some(other) => {
-                    let found = go_type(other);
-                    return Some(format!(
-                        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} of type string"
-                    ));
-                }
-            }
+        match decoded {
+            Ok(decoded) => type_error(&decoded.value),
+            Err(e) if self.format == Format::Json => Some(format!("couldn't get version/kind; json parse error: {e}")),
+            Err(e) => Some(e.to_string()),
         }
-        let api_version = value.str_at(&["apiVersion"]);
-        if api_version.matches('/').count() > 1 {
-            return Some(format!("unexpected GroupVersion string: {api_version}"));
-        }
-        None
     }
+}
+
+/// What is wrong with the type that a body says it has, if anything is.
+pub fn type_error(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(members) => member_error(members),
+        Value::Null => None,
+        other => {
+            let found = go_type(other);
+            Some(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
+            ))
+        }
+    }
+}
+
+/// A member that says the type, as Go finds it: whatever the case of its name.
+pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
+    let exact = object.str_at(&[name]);
+    let members = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
+    let mut other = members.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
+    other.next().unwrap_or(exact)
+}
+
+/// The `apiVersion` of a typed body: a slash alone says nothing, one before the version says nothing of a group.
+fn typed_version(object: &Value) -> String {
+    type_text(object, "apiVersion").trim_start_matches('/').to_owned()
+}
+
+/// The members that say the type are texts; else this is Go's error.
+pub fn no_text(members: &machinery::Map) -> Option<String> {
+    let found = |key: &&str| members.get(key).filter(|value| !matches!(value, Value::Null | Value::String(_)));
+    let key = ["apiVersion", "kind"].into_iter().find(|key| found(key).is_some())?;
+    let found = go_type(found(&key)?);
+    Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))
+}
+
+/// What is wrong with the members that say the type, if anything is.
+fn member_error(members: &machinery::Map) -> Option<String> {
+    if let Some(why) = no_text(members) {
+        return Some(format!("couldn't get version/kind; json parse error: {why}"));
+    }
+    let api_version = members.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
+}
+
+/// What is told of a type that nobody knows.
+fn unknown_kind(kind: &str, api_version: &str) -> String {
+    format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// What strict decoding found.
@@ -200,6 +221,19 @@ impl Request {
         self.bad_body(&self.resource.kind, &self.version.name, why)
     }
 
+    /// What is told of a body that has been read, and has more or less in it than it may: a custom resource has become
+    /// what it says it is.
+    fn bad_strict_body(&self, kind: &str, api_version: &str, why: &str) -> Status {
+        if !self.resource.is_custom() {
+            return self.bad_body(kind, split_version(api_version).1, why);
+        }
+        if api_version.is_empty() {
+            return Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'");
+        }
+        let version = split_version(api_version).1;
+        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    }
+
     fn unrecognized(&self, why: &str, document: &Document) -> Status {
         let kind = &self.resource.kind;
         let excerpt = excerpt(&document.bytes);
@@ -225,7 +259,7 @@ impl Request {
                 self.check_third_party_type(&object)?;
             }
         } else {
-            self.default_type(&mut object)?;
+            self.default_type(&mut object, document)?;
         }
         let mut strict = Strict { duplicates, ..Strict::default() };
         let validation = match document.format {
@@ -245,7 +279,7 @@ impl Request {
             FieldValidation::Warn => strict.warn(document.format, self),
             FieldValidation::Strict => {
                 if let Some(error) = strict.error(document.format) {
-                    return Err(bad_body(&error));
+                    return Err(self.bad_strict_body(&kind, &given, &error));
                 }
             }
         }
@@ -335,15 +369,15 @@ impl Request {
     }
 
     /// Bodies of shipped kinds may leave out their type; another one is refused.
-    fn default_type(&self, object: &mut Value) -> Result<(), Status> {
-        let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+    fn default_type(&self, object: &mut Value, document: &Document) -> Result<(), Status> {
+        let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.api_version();
         let other = !api_version.is_empty() && api_version != expected;
         if self.sibling(object).is_some() {
             return Ok(());
         }
         if kind != self.resource.kind
-            && let Some(error) = self.other_kind_error(&kind, &api_version, object)
+            && let Some(error) = self.other_kind_error(&kind, &api_version, object, Some(document))
         {
             return Err(Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {}: {error}",
@@ -355,13 +389,8 @@ impl Request {
             let api_version = if api_version.is_empty() { expected.as_str() } else { &api_version };
             let kind = if kind.is_empty() { self.resource.kind.to_string() } else { kind };
             let version = api_version.rsplit('/').next().unwrap_or_default();
-            let why = format!(
-                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
-            );
-            return Err(Status::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
-                self.resource.kind
-            )));
+            let why = unknown_kind(&kind, api_version);
+            return Err(self.bad_body(&kind, version, &why));
         }
         if !matches!(object, Value::Object(_)) {
             *object = Value::object();
@@ -371,22 +400,69 @@ impl Request {
         Ok(())
     }
 
+    /// What is wrong with the type that a patched object of a shipped kind says it has. Without a version nothing of it
+    /// is read.
+    pub fn patched_type(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        if let Some(why) = type_error(object) {
+            return Err(why);
+        }
+        let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let own = &self.resource.kind;
+        if api_version.is_empty() {
+            let read = std::mem::replace(object, Value::object());
+            let members = read.as_object().into_iter().flat_map(machinery::Map::keys).map(ToString::to_string);
+            strict.unknown.extend(members.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind")));
+        } else if !kind.is_empty()
+            && *own != *kind
+            && let Some(error) = self.other_kind_error(&kind, &api_version, object, None)
+        {
+            return Err(error);
+        } else if !self.is_own_type(if kind.is_empty() { own } else { &kind }, &api_version) {
+            return Err(unknown_kind(if kind.is_empty() { own } else { &kind }, &api_version));
+        }
+        Ok(())
+    }
+
+    /// Whether objects of this type become objects of the resource.
+    fn is_own_type(&self, kind: &str, api_version: &str) -> bool {
+        if kind != self.resource.kind {
+            return false;
+        }
+        let other_look =
+            || self.resource.shipped().is_some_and(|shipped| builtin::sibling(shipped, api_version).is_some());
+        api_version == self.api_version() || other_look()
+    }
+
     /// A body of another shipped kind, or of a list, is read as what it says it is, and then can't become what is wanted. Definitions
     /// have a scheme of their own, which knows no other kinds.
-    fn other_kind_error(&self, kind: &str, api_version: &str, object: &Value) -> Option<String> {
+    fn other_kind_error(
+        &self,
+        kind: &str,
+        api_version: &str,
+        object: &Value,
+        document: Option<&Document>,
+    ) -> Option<String> {
         let is = |s: &&builtin::Shipped| {
             (s.kind == kind || kind.strip_suffix("List") == Some(s.kind))
                 && group_version(s.group, s.version) == api_version
         };
-        let shipped = builtin::SHIPPED.iter().find(is)?;
-        let error = if shipped.kind == kind { shipped.shape(object).error } else { None };
+        let shipped = builtin::SHIPPED.iter().find(is);
+        let error = shipped.filter(|s| s.kind == kind).and_then(|s| {
+            let shaped = s.shape(object);
+            let order = document.filter(|_| shaped.errors.len() > 1).map(|d| machinery::value::key_paths(&d.bytes));
+            order.and_then(|order| schema::shape::first_error(&shaped.errors, &order)).or(shaped.error)
+        });
         let apart = |group: &str| group == builtin::DEFINITION_GROUP;
-        if error.is_some() || apart(shipped.group) != apart(&self.resource.group) {
+        let near = match shipped {
+            Some(shipped) => apart(shipped.group) == apart(&self.resource.group),
+            None => !apart(&self.resource.group) && builtin::is_known(api_version, kind),
+        };
+        if error.is_some() || !near {
             return error;
         }
         let package = self.resource.shipped()?.go_package();
-        let wanted = &self.resource.kind;
-        Some(format!("converting ({}.{kind}) to ({package}.{wanted}): unknown conversion", shipped.version))
+        let (wanted, version) = (&self.resource.kind, split_version(api_version).1);
+        Some(format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"))
     }
 }
 

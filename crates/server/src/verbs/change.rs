@@ -1,9 +1,9 @@
 //! What a write does to the current object: replace it, patch it, apply to it.
 
-use machinery::patch::{Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{Raw, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::{FieldError, FieldPath, Status, Value};
 
-use super::body::{Document, Format, Strict};
+use super::body::{Document, Format, Strict, no_text, type_error};
 use super::{Request, Subresource};
 use crate::request::{FieldValidation, WriteOptions, go_type};
 
@@ -51,7 +51,8 @@ pub enum Change {
 
 /// A decoded patch.
 pub enum Patch {
-    Json(json_patch::Patch),
+    /// With its body.
+    Json(json_patch::Patch, bytes::Bytes),
     Merge(merge_patch::Patch),
     Strategic(strategic_merge::Patch),
 }
@@ -64,7 +65,10 @@ pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> R
     };
     match kind {
         PatchKind::Apply => decode_apply(document, options),
-        PatchKind::Json => Ok(Change::Patch(Patch::Json(json_patch::decode_patch(&document.bytes, unknown)?))),
+        PatchKind::Json => {
+            let patch = json_patch::decode_patch(&document.bytes, unknown)?;
+            Ok(Change::Patch(Patch::Json(patch, document.bytes.clone())))
+        }
         PatchKind::Merge => Ok(Change::Patch(Patch::Merge(merge_patch::decode_patch(&document.bytes, unknown)?))),
         PatchKind::Strategic => {
             Ok(Change::Patch(Patch::Strategic(strategic_merge::decode_patch(&document.bytes, unknown)?)))
@@ -150,6 +154,10 @@ fn conversion_words(why: &str) -> String {
     else {
         return why.to_owned();
     };
+    if wanted == "Go value of type string" {
+        // a time decodes itself
+        return why.to_owned();
+    }
     let wanted = wanted.rsplit(" of type ").next().unwrap_or_default();
     let found = match found {
         "number" => "int64",
@@ -171,7 +179,7 @@ fn conversion_words(why: &str) -> String {
 /// The object with the patch in it, as it is.
 fn patched_only(request: &Request, patch: &Patch, old: &Value) -> Result<Value, Status> {
     match patch {
-        Patch::Json(patch) => json_patch::apply(old.clone(), patch),
+        Patch::Json(patch, _) => json_patch::apply(old.clone(), patch),
         Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),
         Patch::Strategic(patch) => {
             let metadata = crate::resource::builtin::patch_metadata(request.shipped());
@@ -180,10 +188,26 @@ fn patched_only(request: &Request, patch: &Patch, old: &Value) -> Result<Value, 
     }
 }
 
+/// The object with a JSON patch in it, as it is written.
+fn written(patch: &Patch, old: &Value) -> Option<Raw> {
+    let Patch::Json(patch, source) = patch else { return None };
+    Raw::of(old.clone(), patch, source)
+}
+
+/// The duplicate keys that a JSON patch has brought into the object.
+fn brought(patch: &Patch, old: &Value) -> Vec<String> {
+    match patch {
+        Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.contains("].value")) => {
+            written(patch, old).map(|written| written.duplicates(json)).unwrap_or_default()
+        }
+        _ => vec![],
+    }
+}
+
 fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let mut strict = Strict::default();
     let told = match patch {
-        Patch::Json(patch) => &patch.strict_errors,
+        Patch::Json(patch, _) => &patch.strict_errors,
         Patch::Merge(patch) => &patch.strict_errors,
         Patch::Strategic(patch) => &patch.strict_errors,
     };
@@ -192,15 +216,22 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         let shown = match patch {
             Patch::Strategic(patch) => gotext::plain(&patch.value),
             // made again for the message: errors are rare, copies of whole objects are not cheap
-            _ => patched_only(request, patch, old).unwrap_or_default().to_json(),
+            _ => match written(patch, old) {
+                Some(written) => written.text(),
+                None => patched_only(request, patch, old).unwrap_or_default().to_json(),
+            },
         };
         let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
         Status::invalid("", "", "", &[error])
     };
+    let strategic = matches!(patch, Patch::Strategic(_));
     let is_scale = request.subresource == Subresource::Scale;
     if is_scale {
         // it says its own type
     } else if request.resource.is_custom() {
+        if let Some(why) = type_error(&object) {
+            return Err(invalid(why));
+        }
         if object.str_at(&["kind"]).is_empty() {
             return Err(invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
@@ -208,16 +239,21 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
             return Err(Status::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'"));
         }
     } else {
+        match object.as_object().and_then(no_text).filter(|_| strategic) {
+            Some(why) => return Err(invalid(conversion_words(&why))),
+            None if strategic => {}
+            None => request.patched_type(&mut object, &mut strict).map_err(invalid)?,
+        }
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
     }
-    let strategic = matches!(patch, Patch::Strategic(_));
     let words = |why: String| if strategic { conversion_words(&why) } else { why };
     let normalised = match is_scale {
         true => super::scale::normalise(&mut object, &mut strict),
         false => request.normalise(&mut object, &mut strict),
     };
     normalised.map_err(|why| invalid(words(why)))?;
+    strict.duplicates = brought(patch, old);
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {
@@ -226,6 +262,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         }
         FieldValidation::Strict => {
             let mut texts = told.clone();
+            texts.extend(strict.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
             texts.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             if !texts.is_empty() {
                 return Err(invalid(format!("strict decoding error: {}", texts.join(", "))));

@@ -10,7 +10,7 @@ use machinery::{Status, Value, value};
 pub struct Continue {
     /// The revision of the first page; -1 to go on with the newest state.
     pub revision: i64,
-    /// The path after which the next page starts.
+    /// The key after which the next page starts, from the scope of the list on: `/name`, or `/namespace/name`.
     pub after: String,
 }
 
@@ -28,13 +28,19 @@ fn invalid(why: &str) -> Status {
 
 impl Continue {
     pub fn encode(&self) -> String {
-        let token: Value = [
-            ("v", Value::from("meta.k8s.io/v1")),
-            ("rv", Value::Int(self.revision)),
-            ("start", Value::from(format!("{}\0", self.after))),
-        ]
-        .into();
-        URL_SAFE_NO_PAD.encode(token.to_json())
+        let start = Value::from(format!("{}\0", self.after)).to_json();
+        URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{},\"start\":{start}}}", self.revision))
+    }
+
+    /// A place in a list of this namespace, or of everything if it is empty.
+    pub fn new(revision: i64, namespace: &str, path: &str) -> Continue {
+        let after = path.strip_prefix(namespace).unwrap_or(path).trim_start_matches('/');
+        Continue { revision, after: format!("/{after}") }
+    }
+
+    /// The path of the place in such a list.
+    pub fn path_in(&self, namespace: &str) -> String {
+        format!("{namespace}{}", self.after).trim_start_matches('/').to_owned()
     }
 
     pub fn decode(token: &str) -> Result<Continue, Status> {
@@ -52,10 +58,11 @@ impl Continue {
         if start.is_empty() {
             return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
         }
-        if start.split('/').any(|part| part == "..") {
+        let parts = start.strip_prefix('/').unwrap_or(start);
+        if parts.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(invalid(start));
         }
-        Ok(Continue { revision, after: start.trim_end_matches('\0').to_owned() })
+        Ok(Continue { revision, after: format!("/{}", parts.trim_end_matches('\0')) })
     }
 }
 

@@ -7,7 +7,7 @@ use machinery::{Map, Status, Value};
 use store::Refused;
 
 use super::admit::{self, Write};
-use super::body::Document;
+use super::body::{Document, type_text};
 use super::list::Selection;
 use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, bootstrap, definitions, write};
 use crate::admission::Operation;
@@ -57,7 +57,7 @@ const OTHER_TYPES: [(&str, &[&str]); 2] = [
 
 /// A body says that it is `DeleteOptions`, or nothing.
 fn check_type(body: &Value) -> Result<(), Status> {
-    let (kind, version) = (body.str_at(&["kind"]), body.str_at(&["apiVersion"]));
+    let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
     }
@@ -104,6 +104,10 @@ async fn delete_one(
     if definitions::is_definition(resource) && !current.meta.deleting {
         return definitions::begin_deletion(context, request, options, current).await;
     }
+    if current.meta.deleting && request.shipped().is_some_and(|shipped| !shipped.allows_removal(&old)) {
+        // it waits for finalizers of its own
+        return Ok(Some(Outcome::Object(200, Shown::converted(resource, &request.version, current).await?)));
+    }
     let mut object = marked(request, options, &old, &current);
     super::third_party::before_deletion(context, request, options.dry_run, &current, &mut object).await?;
     let pending = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty())
@@ -148,7 +152,9 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let resource = &request.resource;
     let name = old.str_at(&["metadata", "name"]);
-    let conflict = |why: String| Status::conflict(&resource.group, &resource.kind, name, &why);
+    // told by the kind that is stored
+    let group = resource.shipped().map_or(resource.group.as_str(), |shipped| shipped.storage_group());
+    let conflict = |why: String| Status::conflict(group, &resource.kind, name, &why);
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
     // kinds with a way of their own to be deleted
     let own_way = definitions::is_definition(resource) || resource.shipped().is_some_and(|s| s.kind == "Namespace");
@@ -188,6 +194,7 @@ fn marked(request: &Request, options: &DeleteOptions, old: &Value, current: &Sto
         (Some(false), _) | (_, Some("Background")) => Some(None),
         _ => None,
     };
+    let wanted = wanted.filter(|_| request.shipped().is_none_or(|shipped| shipped.owns_dependents));
     let mut finalizers = before;
     if let Some(wanted) = wanted {
         let others = |f: &Value| match f.as_str() {
@@ -245,6 +252,11 @@ async fn mark(
         }
         Err(()) => Ok(None),
     }
+}
+
+/// Refuses a selection that can't be made, before anything else of the request is looked at.
+pub fn check_selection(request: &Request) -> Result<(), Status> {
+    Selection::new(request, &ListOptions::parse(request.query(), false)?).map(drop)
 }
 
 /// Deletes every selected object and answers what was there.

@@ -157,9 +157,8 @@ impl Selection {
         if more {
             page.remaining = unselected.then(|| rest.len());
             let last = page.items.last().map(|s| request.resource.key(&s.meta.namespace, &s.meta.name).path);
-            let after = last.map(|path| path.to_string()).unwrap_or_default();
             let revision = i64::try_from(revision).unwrap_or(i64::MAX);
-            page.continue_token = Continue { revision, after }.encode();
+            page.continue_token = Continue::new(revision, scope_of(request), &last.unwrap_or_default()).encode();
         }
         Ok(page)
     }
@@ -185,13 +184,13 @@ impl Selection {
             }
             if token.revision < 0 {
                 let (root, revision) = latest();
-                return Ok((root, revision, Some(token.after)));
+                return Ok((root, revision, Some(token.path_in(scope_of(request)))));
             }
             let revision = token.revision.unsigned_abs();
             context.objects.reach_back(revision).await;
             return match collection.at(revision) {
-                Ok(root) => Ok((root, revision, Some(token.after))),
-                Err(Expired { .. }) => Err(expired_token(&token.after)),
+                Ok(root) => Ok((root, revision, Some(token.path_in(scope_of(request))))),
+                Err(Expired { .. }) => Err(expired_token(token)),
             };
         }
         let version = parse_version(&options.resource_version)
@@ -229,10 +228,15 @@ fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {
     }
 }
 
-fn expired_token(after: &str) -> Status {
+/// The namespace that a list is of, if it is of one.
+fn scope_of(request: &Request) -> &str {
+    if request.resource.namespaced { request.namespace() } else { "" }
+}
+
+fn expired_token(token: Continue) -> Status {
     let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
     let mut status = Status::expired(message);
-    status.continue_token = Continue { revision: -1, after: after.to_owned() }.encode();
+    status.continue_token = Continue { revision: -1, ..token }.encode();
     status
 }
 

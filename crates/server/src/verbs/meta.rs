@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Value, names};
 
-use super::{Request, definitions};
+use super::{Request, Subresource, definitions};
 use crate::clock;
 use crate::resource::builtin::NameRule;
 
@@ -75,7 +75,9 @@ pub fn generate_name(object: &mut Value) -> bool {
 fn name_errors(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("metadata.name");
     let rule = |name: &str| match request.resource.shipped().map(|s| s.name_rule) {
-        Some(NameRule::Label) if name.contains('.') => vec!["must not contain dots".to_owned()],
+        Some(NameRule::Label) if name.contains('.') && names::dns1123_subdomain(name).is_empty() => {
+            vec!["must not contain dots".to_owned()]
+        }
         Some(NameRule::Label) => names::dns1123_label(name),
         Some(NameRule::Path) => names::path_segment(name),
         _ => names::dns1123_subdomain(name),
@@ -108,14 +110,15 @@ pub fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let mut errors = vec![];
     name_errors(request, metadata, &mut errors);
     schema::metadata::validate_common(metadata, &FieldPath::new("metadata"), &mut errors);
-    if !request.resource.is_custom() {
-        standard_finalizers(metadata, &mut errors);
-    }
+    standard_finalizers(request, metadata, &mut errors);
     errors
 }
 
-/// Finalizers of shipped kinds are standard names or qualified ones.
-fn standard_finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
+/// Finalizers of some kinds are standard names or qualified ones.
+fn standard_finalizers(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>) {
+    if !request.shipped().is_some_and(|shipped| shipped.standard_finalizers) {
+        return;
+    }
     let list = metadata.get("finalizers").and_then(Value::as_array).unwrap_or_default();
     for (i, finalizer) in list.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
@@ -134,11 +137,13 @@ pub fn validate_update(request: &Request, object: &Value, old: &Value) -> Vec<Fi
     let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
     let mut errors = schema::metadata::validate_before_update(new, old, request.resource.namespaced);
     let shipped = request.resource.shipped();
-    if shipped.is_some_and(|s| s.rechecks_metadata) {
+    if shipped.is_some_and(|s| s.rechecks_metadata) && request.subresource == Subresource::None {
         schema::metadata::validate_common(new, &FieldPath::new("metadata"), &mut errors);
+        standard_finalizers(request, new, &mut errors);
     }
     if !definitions::is_definition(&request.resource) && shipped.is_none_or(|s| s.rechecks_change) {
         schema::metadata::validate_update(new, old, &FieldPath::new("metadata"), &mut errors);
+        standard_finalizers(request, new, &mut errors);
     }
     errors
 }

@@ -13,7 +13,7 @@ use super::body::{Document, Strict};
 use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
 use crate::objects::Stored;
-use crate::request::{FieldValidation, WriteOptions};
+use crate::request::{FieldValidation, WriteOptions, parse_uint};
 use crate::resource::{ScalePaths, Version};
 use crate::{clock, limits};
 
@@ -288,6 +288,7 @@ fn field_manager<'a>(manager: &'a str, types: &'a ScaleTypes) -> schema::apply::
         subresource: "scale",
         time: clock::now_seconds(),
         versions: types,
+        zero: None,
     }
 }
 
@@ -305,7 +306,7 @@ async fn scale_loop(
     for _ in 0..limits::WRITE_RETRIES {
         let attempt = Attempt::new(request).await?;
         let given = change(&attempt.scale)?;
-        check_version(request, uid, &given, &attempt.current)?;
+        check_version(request, (uid, options.dry_run), &given, &attempt.current)?;
         if replicas_of(&given) == UNSET {
             let path = &attempt.paths.spec_replicas;
             return Err(Status::bad_request(format!("the spec replicas field \"{path}\" cannot be empty")));
@@ -333,12 +334,19 @@ fn set_replicas(scale: &mut Value, replicas: i64) {
     }
 }
 
-fn check_version(request: &Request, uid: &str, scale: &Value, current: &Stored) -> Result<(), Status> {
+fn check_version(
+    request: &Request,
+    (uid, dry_run): (&str, bool),
+    scale: &Value,
+    current: &Stored,
+) -> Result<(), Status> {
     if !uid.is_empty() && uid != current.meta.uid {
-        return Err(write::other_uid(request, uid, &current.meta.uid));
+        return Err(write::other_uid(request, dry_run, uid, &current.meta.uid));
     }
     let given = scale.str_at(&["metadata", "resourceVersion"]);
-    if matches!(given, "" | "0") || given == current.revision.to_string() {
+    let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
+    let version = version.map_err(|why| Status::untyped(500, why))?;
+    if version == 0 || version == current.revision {
         return Ok(());
     }
     let why = "the object has been modified; please apply your changes to the latest version and try again";

@@ -8,6 +8,7 @@ use schema::apply::{ConvertError, FieldSet, TypeSchema, Versions};
 use super::{Request, Subresource};
 use crate::clock;
 use crate::resource::Resource;
+use crate::resource::builtin::Shipped;
 
 /// The versions of one resource, seen through one endpoint.
 pub struct Tracked<'a> {
@@ -63,11 +64,7 @@ impl Request {
 
     /// Computes the managedFields of an object that is to be stored in place of `live`.
     pub fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
-        let zero = match (live, self.shipped()) {
-            // a typed object is never without its structs, so creating it does not bring them into being
-            (None, Some(shipped)) => Some(shipped.zero()),
-            _ => None,
-        };
+        let zero = self.zero_if(live.is_none());
         let api_version = self.api_version();
         let tracked = self.tracked();
         let request = schema::apply::Request {
@@ -77,15 +74,14 @@ impl Request {
             subresource: self.subresource.as_str(),
             time: clock::now_seconds(),
             versions: &tracked,
+            zero: zero.as_ref(),
         };
-        match zero {
-            Some(mut zero) => {
-                zero.set_at(&["apiVersion"], Value::String(api_version.clone()));
-                zero.set_at(&["kind"], Value::String(self.resource.kind.clone()));
-                schema::apply::create_typed(&zero, object, &request);
-            }
-            None => schema::apply::update(live, object, &request),
-        }
+        schema::apply::update(live, object, &request);
+    }
+
+    /// A typed object is never without its structs, so that nobody brings them into being.
+    fn zero_if(&self, wanted: bool) -> Option<Value> {
+        self.shipped().filter(|_| wanted).map(Shipped::zero)
     }
 
     /// The object that results from applying `configuration`.
@@ -96,6 +92,8 @@ impl Request {
         force: bool,
         manager: &str,
     ) -> Result<Value, machinery::Status> {
+        let untracked = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
+        let zero = self.zero_if(untracked);
         let api_version = self.api_version();
         let tracked = self.tracked();
         let request = schema::apply::Request {
@@ -105,6 +103,7 @@ impl Request {
             subresource: self.subresource.as_str(),
             time: clock::now_seconds(),
             versions: &tracked,
+            zero: zero.as_ref(),
         };
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
         schema::apply::apply(live, configuration, force, &request)

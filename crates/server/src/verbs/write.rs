@@ -60,7 +60,7 @@ async fn create_prepared(
     }
     let (operation, dry_run) = (Operation::Create, options.dry_run);
     let write = Write { context, request, operation, name: &name, options: &shown_options, dry_run };
-    write.check_namespace(&object, asked)?;
+    write.check_namespace(&object, if asked.is_empty() { "Unknown" } else { asked })?;
     object = write.mutate(Some(object), None).await?.unwrap_or_default();
     let generated = meta::generate_name(&mut object);
     let mut attempts = 1;
@@ -70,7 +70,8 @@ async fn create_prepared(
         prepare_for_create(request, &mut object);
         let errors = validate_create(request, &object);
         if !errors.is_empty() {
-            return Err(invalid(request, &object, &errors));
+            let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
+            return Err(invalid(request, &said, &object, &errors));
         }
         super::third_party::check_names(context, request, &object)?;
         super::rbac::require_create(context, request, &name).await?;
@@ -138,13 +139,12 @@ fn prepare_for_create(request: &Request, object: &mut Value) {
     object.set_at(&["metadata", "generation"], Value::Int(1));
 }
 
-/// An invalid object is named as it names itself, even where that is what is wrong.
-fn invalid(request: &Request, object: &Value, errors: &[FieldError]) -> Status {
-    let api_version = object.str_at(&["apiVersion"]);
+/// An invalid object is named as its body named itself, even where that is what is wrong.
+fn invalid(request: &Request, [api_version, kind]: &[Text; 2], object: &Value, errors: &[FieldError]) -> Status {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let name = object.str_at(&["metadata", "name"]);
     if request.resource.is_custom() {
-        return Status::invalid(group, object.str_at(&["kind"]), name, errors);
+        return Status::invalid(group, kind, name, errors);
     }
     let group = request.resource.shipped().map_or(request.resource.group.as_str(), |s| s.storage_group());
     Status::invalid(group, &request.resource.kind, name, errors)
@@ -301,7 +301,10 @@ pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), St
         if let Value::Object(map) = object {
             schema::metadata::coerce(map, schema::Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
         }
-        request.version.program().schema.default(object);
+        let schema = &request.version.program().schema;
+        let coerced = schema.coerce_embedded(object, schema::Malformed::Refuse, &mut vec![]);
+        coerced.map_err(|why| Status::untyped(500, why.to_string()))?;
+        schema.default(object);
         return Ok(());
     }
     let mut strict = super::body::Strict::default();
@@ -341,14 +344,15 @@ async fn attempt(
     let write = update_of(context, request, options, &shown_options);
     let object = write.mutate(Some(object), Some(&old)).await?.unwrap_or_default();
     super::rbac::check(context, request, &object, Some(&old)).await?;
-    check_preconditions(request, change, &object, &old, current.revision)?;
+    check_preconditions(request, (change, options.dry_run), &object, &old, current.revision)?;
     let mut object = object;
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
+    let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
     let (object, errors) = prepared_and_checked(request, object, &old);
     if !errors.is_empty() {
-        return Err(invalid(request, &object, &errors));
+        return Err(invalid(request, &said, &object, &errors));
     }
     write.validate(Some(&object), Some(&old)).await?;
     if request.subresource == Subresource::None {
@@ -373,11 +377,7 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, repeated } = change {
-        let mut configuration = configuration.clone();
-        if namespace.is_empty() {
-            configuration.remove_at(&["metadata", "namespace"]);
-        }
-        let mut object = request.track_apply(Some(old), &configuration, *force, &manager)?;
+        let mut object = request.track_apply(Some(old), configuration, *force, &manager)?;
         repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
         meta::check_name(&object, request.name())?;
@@ -394,18 +394,20 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
     Ok(object)
 }
 
-/// The key of an object as the reference server's messages show it: kinds of its own have no group there.
-fn storage_key(request: &Request) -> String {
+/// The key of an object as the reference server's messages show it: kinds of its own have no group there. What only
+/// tries a write does not know where everything is kept.
+fn storage_key(request: &Request, dry_run: bool) -> String {
     let key = request.resource.key(request.namespace(), request.name());
-    match request.resource.shipped() {
+    let path = match request.resource.shipped() {
         Some(shipped) if shipped.group != DEFINITION_GROUP => format!("/registry/{}/{}", key.plural, key.path),
         _ => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
-    }
+    };
+    if dry_run { path.trim_start_matches("/registry").to_owned() } else { path }
 }
 
 /// A write for an object of another uid.
-pub fn other_uid(request: &Request, uid: &str, stored_uid: &str) -> Status {
-    let key = storage_key(request);
+pub fn other_uid(request: &Request, dry_run: bool, uid: &str, stored_uid: &str) -> Status {
+    let key = storage_key(request, dry_run);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
     );
@@ -415,7 +417,7 @@ pub fn other_uid(request: &Request, uid: &str, stored_uid: &str) -> Status {
 /// resourceVersion and, for replacements, uid.
 fn check_preconditions(
     request: &Request,
-    change: &Change,
+    (change, dry_run): (&Change, bool),
     object: &Value,
     old: &Value,
     revision: u64,
@@ -424,7 +426,7 @@ fn check_preconditions(
     let name = request.name();
     let (uid, stored_uid) = (object.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if !change.is_patch() && !uid.is_empty() && uid != stored_uid {
-        return Err(other_uid(request, uid, stored_uid));
+        return Err(other_uid(request, dry_run, uid, stored_uid));
     }
     let given = object.str_at(&["metadata", "resourceVersion"]);
     let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
@@ -459,12 +461,6 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
             }
             set_or_remove(&mut next, &["status"], status);
             set_or_remove(&mut next, &["metadata", "managedFields"], tracked);
-            // validation tells what the body said about its type
-            for key in ["kind", "apiVersion"] {
-                if let Some(given) = object.get(key) {
-                    next.set_at(&[key], given.clone());
-                }
-            }
             return next;
         }
         Subresource::Finalize => {

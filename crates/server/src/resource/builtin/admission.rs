@@ -25,6 +25,7 @@ pub const KIND: Shipped = Shipped {
     generation: true,
     rechecks_metadata: true,
     rechecks_change: false,
+    standard_finalizers: false,
     prepare: super::count_generations,
     ..BASE
 };

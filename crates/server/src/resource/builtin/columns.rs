@@ -41,7 +41,7 @@ pub const AGE: ShippedColumn = ShippedColumn {
     cell: |object, now| Value::from(jsonpath::columns::age(created(object), now)),
 };
 
-const CREATED_AT: ShippedColumn = ShippedColumn {
+pub const CREATED_AT: ShippedColumn = ShippedColumn {
     name: "Created At",
     kind: "date",
     format: "",

@@ -87,13 +87,15 @@ const KIND: Shipped = Shipped {
     singular: "event",
     short_names: &["ev"],
     create_on_update: true,
-    rechecks_change: false,
+    owns_dependents: false,
     name_column: false,
     ..BASE
 };
 
 pub const CORE_EVENT: Shipped = Shipped {
     name_rule: NameRule::Path,
+    rechecks_change: false,
+    standard_finalizers: false,
     selectable: CORE_FIELDS,
     form: Form::Typed(&CORE_SHAPE),
     validate: |new, _| common_errors(new, "reportingComponent"),

@@ -36,6 +36,7 @@ pub const LEASE: Shipped = Shipped {
     singular: "lease",
     unconditional_update: false,
     create_on_update: true,
+    standard_finalizers: false,
     form: Form::Typed(&SHAPE),
     prepare,
     validate,

@@ -10,6 +10,7 @@ mod definition;
 mod events;
 mod expressions;
 mod flow;
+mod foreign;
 mod generations;
 mod leases;
 mod mutations;
@@ -24,9 +25,10 @@ mod third_party;
 mod webhooks;
 
 pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here};
-pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, PLAIN, ShippedColumn};
+pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
+pub use foreign::is_known;
 pub use generations::RuntimeConfig;
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
@@ -105,6 +107,10 @@ pub struct Shipped {
     pub rechecks_metadata: bool,
     /// Updates check the change of the metadata once more.
     pub rechecks_change: bool,
+    /// Finalizers are standard names or qualified ones.
+    pub standard_finalizers: bool,
+    /// Deletions look after dependents.
+    pub owns_dependents: bool,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: &'static [Selectable],
     pub form: Form,
@@ -208,6 +214,11 @@ impl Shipped {
             || object.at(&["spec", "finalizers"]).and_then(Value::as_array).is_none_or(<[Value]>::is_empty)
     }
 
+    /// Whether tables show what they show of a kind that nobody made columns for.
+    pub fn has_default_columns(&self) -> bool {
+        matches!(self.columns, [only] if only.name == columns::CREATED_AT.name)
+    }
+
     /// What a deletion changes besides metadata.
     pub fn mark_deleted(&self, object: &mut Value) {
         if self.kind == "Namespace" {
@@ -267,6 +278,8 @@ const BASE: Shipped = Shipped {
     generation: false,
     rechecks_metadata: false,
     rechecks_change: true,
+    standard_finalizers: true,
+    owns_dependents: true,
     selectable: &[],
     form: Form::Typed(&REVIEW),
     stored_as: None,

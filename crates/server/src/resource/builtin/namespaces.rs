@@ -17,6 +17,7 @@ pub const NAMESPACE: Shipped = Shipped {
     namespaced: false,
     status: true,
     name_rule: NameRule::Label,
+    rechecks_metadata: true,
     returns_deleted: true,
     selectable: &[("status.phase", &["status.phase"])],
     form: Form::Typed(&SHAPE),

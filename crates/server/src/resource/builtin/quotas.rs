@@ -143,7 +143,8 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
             invalid_each(&path, resource, why, errors);
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
-        let whole = COUNTED.contains(&resource) || (named && qualified && !resource.contains("kubernetes.io/"));
+        let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
+        let whole = COUNTED.contains(&resource) || extended;
         if quantity.is_negative() {
             invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
         }

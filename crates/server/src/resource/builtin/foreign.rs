@@ -1,0 +1,72 @@
+//! Types that kube-apiserver knows and this server has no kind for: a body of one of them is told apart from nonsense.
+
+/// What each group version knows besides its kinds.
+const OPTIONS: [&str; 7] =
+    ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
+
+/// Kinds by their `apiVersion`; each has a list.
+const KINDS: [(&str, &[&str]); 11] = [
+    (
+        "v1",
+        &[
+            "ComponentStatus",
+            "Endpoints",
+            "LimitRange",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+        ],
+    ),
+    ("apps/v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("autoscaling/v1", &["HorizontalPodAutoscaler", "Scale"]),
+    ("autoscaling/v2", &["HorizontalPodAutoscaler"]),
+    ("batch/v1", &["CronJob", "Job"]),
+    ("certificates.k8s.io/v1", &["CertificateSigningRequest"]),
+    ("discovery.k8s.io/v1", &["EndpointSlice"]),
+    ("networking.k8s.io/v1", &["Ingress", "IngressClass", "NetworkPolicy"]),
+    ("policy/v1", &["Eviction", "PodDisruptionBudget"]),
+    ("scheduling.k8s.io/v1", &["PriorityClass"]),
+    ("storage.k8s.io/v1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+];
+
+/// Types of `v1` that are in no group.
+const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
+
+/// Whether kube-apiserver can read a body of this type.
+pub fn is_known(api_version: &str, kind: &str) -> bool {
+    let kinds = KINDS.iter().filter(|(known, _)| *known == api_version).flat_map(|(_, kinds)| kinds.iter());
+    let listed = kinds.copied().any(|known| known == kind || kind.strip_suffix("List") == Some(known));
+    listed
+        || (api_version == "v1" && UNVERSIONED.contains(&kind))
+        || (OPTIONS.contains(&kind) && is_group_version(api_version))
+}
+
+fn is_group_version(api_version: &str) -> bool {
+    let shipped = |s: &super::Shipped| super::group_version(s.group, s.version) == api_version;
+    super::SHIPPED.iter().any(shipped) || KINDS.iter().any(|(known, _)| *known == api_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_known_by_version_and_kind() {
+        for (api_version, kind) in [
+            ("v1", "Pod"),
+            ("v1", "PodList"),
+            ("v1", "Status"),
+            ("apps/v1", "Deployment"),
+            ("coordination.k8s.io/v1", "DeleteOptions"),
+            ("batch/v1", "WatchEvent"),
+        ] {
+            assert!(is_known(api_version, kind), "{api_version} {kind}");
+        }
+        for (api_version, kind) in [("v2", "Pod"), ("apps/v1", "Pod"), ("", "DeleteOptions"), ("apps/v1", "Status")] {
+            assert!(!is_known(api_version, kind), "{api_version} {kind}");
+        }
+    }
+}
