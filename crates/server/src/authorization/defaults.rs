@@ -7,35 +7,26 @@ use super::GROUP;
 /// The table: who may what, and how it is written stands at its beginning.
 const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// The objects of the table by kind.
-#[derive(Default)]
-pub struct Defaults {
-    pub cluster_roles: Vec<Value>,
-    pub cluster_role_bindings: Vec<Value>,
-    pub roles: Vec<Value>,
-    pub role_bindings: Vec<Value>,
+/// The roles of the table, one after the other, so that never all of them lie in memory as trees.
+fn entries() -> impl Iterator<Item = Entry<'static>> {
+    let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+    std::iter::from_fn(move || {
+        let mut entry = Entry::new(lines.next()?);
+        while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
+            entry.add(line.trim_start());
+        }
+        Some(entry)
+    })
 }
 
-impl Defaults {
-    pub fn new() -> Defaults {
-        let mut defaults = Defaults::default();
-        let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
-        while let Some(head) = lines.next() {
-            let mut entry = Entry::new(head);
-            while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
-                entry.add(line.trim_start());
-            }
-            let binding = entry.binding();
-            let role = entry.role();
-            let (roles, bindings) = match entry.namespace {
-                "" => (&mut defaults.cluster_roles, &mut defaults.cluster_role_bindings),
-                _ => (&mut defaults.roles, &mut defaults.role_bindings),
-            };
-            roles.push(role);
-            bindings.extend(binding);
-        }
-        defaults
-    }
+/// The ClusterRoles, or the Roles.
+pub fn roles(namespaced: bool) -> impl Iterator<Item = Value> {
+    entries().filter(move |entry| entry.is_namespaced() == namespaced).map(|entry| entry.role())
+}
+
+/// The ClusterRoleBindings, or the RoleBindings.
+pub fn bindings(namespaced: bool) -> impl Iterator<Item = Value> {
+    entries().filter(move |entry| entry.is_namespaced() == namespaced).filter_map(|entry| entry.binding())
 }
 
 /// A role of the table as it is read.
@@ -69,13 +60,17 @@ impl<'a> Entry<'a> {
         }
     }
 
+    fn is_namespaced(&self) -> bool {
+        !self.namespace.is_empty()
+    }
+
     fn metadata(&self, name: &str) -> Value {
         let mut metadata = json!({
             "name": name,
             "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}
         });
-        if !self.namespace.is_empty() {
+        if self.is_namespaced() {
             metadata.set_at(&["namespace"], Value::from(self.namespace));
         }
         metadata
@@ -96,7 +91,7 @@ impl<'a> Entry<'a> {
 
     fn binding(&self) -> Option<Value> {
         let subjects: Vec<Value> = self.bound_to?.split_whitespace().map(subject).collect();
-        let kind = if self.namespace.is_empty() { "ClusterRole" } else { "Role" };
+        let kind = if self.is_namespaced() { "Role" } else { "ClusterRole" };
         let mut binding = json!({
             "metadata": (self.metadata(self.bound_as)),
             "roleRef": {"apiGroup": GROUP, "kind": kind, "name": (self.name)}
@@ -147,16 +142,15 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed() {
-        let all = Defaults::new();
-        let counts = [&all.cluster_roles, &all.cluster_role_bindings, &all.roles, &all.role_bindings].map(Vec::len);
-        assert_eq!(counts, [68, 49, 7, 7]);
-        let rules = |role: &Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
-        for rule in all.cluster_roles.iter().chain(&all.roles).flat_map(rules) {
+        let counts = [false, true].map(|namespaced| (roles(namespaced).count(), bindings(namespaced).count()));
+        assert_eq!(counts, [(68, 49), (7, 7)]);
+        let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
+        for rule in roles(false).chain(roles(true)).flat_map(rules) {
             let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             let resources = full("apiGroups") && full("resources");
             assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
         }
-        for binding in all.cluster_role_bindings.iter().chain(&all.role_bindings) {
+        for binding in bindings(false).chain(bindings(true)) {
             let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
             assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
         }
@@ -164,23 +158,22 @@ mod tests {
 
     #[test]
     fn roles_are_what_their_lines_say() {
-        let all = Defaults::new();
-        let named = |list: &[Value], name: &str| {
-            list.iter().find(|object| object.str_at(&["metadata", "name"]) == name).cloned().unwrap_or_default()
+        let named = |mut list: Box<dyn Iterator<Item = Value>>, name: &str| {
+            list.find(|object| object.str_at(&["metadata", "name"]) == name).unwrap_or_default()
         };
-        let reader = named(&all.role_bindings, "system::extension-apiserver-authentication-reader");
+        let reader = named(Box::new(bindings(true)), "system::extension-apiserver-authentication-reader");
         assert_eq!(reader.str_at(&["metadata", "namespace"]), "kube-system");
         assert_eq!(
             reader.get("roleRef"),
             Some(&json!({"apiGroup": GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"}))
         );
-        assert!(named(&all.cluster_role_bindings, "system:node").get("subjects").is_none());
-        let edit = named(&all.cluster_roles, "edit");
+        assert!(named(Box::new(bindings(false)), "system:node").get("subjects").is_none());
+        let edit = named(Box::new(roles(false)), "edit");
         assert_eq!(edit.at(&["metadata", "labels", &gathered_label("admin")]), Some(&Value::from("true")));
         let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
         assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
         assert_eq!(
-            named(&all.cluster_roles, "system:controller:root-ca-cert-publisher").get("rules"),
+            named(Box::new(roles(false)), "system:controller:root-ca-cert-publisher").get("rules"),
             Some(&json!([
                 {"verbs": ["create", "update"], "apiGroups": [""], "resources": ["configmaps"]},
                 {"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]}

@@ -4,7 +4,7 @@
 mod authorizer;
 mod conditions;
 mod configuration;
-mod defaults;
+pub mod defaults;
 mod impersonation;
 mod index;
 mod rules;
@@ -17,7 +17,6 @@ use crate::request::{RequestInfo, User, Verb};
 
 pub use authorizer::{Authorizer, Decision, Mode};
 pub use configuration::parse as parse_configuration;
-pub use defaults::Defaults;
 pub use impersonation::impersonate;
 pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};

@@ -51,10 +51,13 @@ impl Aggregation {
 async fn gather_all(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
-    // in the order of their names, as the map has them
-    let roles: Vec<(&Arc<Stored>, Value)> = root.values().map(|stored| (stored, stored.body.to_value(0))).collect();
-    for (stored, role) in roles.iter().filter(|(_, role)| !selectors(role).is_empty()) {
-        let rules = gathered(role, roles.iter().map(|(stored, role)| (&***stored, role)));
+    for stored in root.values() {
+        let role = stored.body.to_value(0);
+        if selectors(&role).is_empty() {
+            continue;
+        }
+        // in the order of their names, as the map has them
+        let rules = gathered(&role, root.values().map(|stored| &**stored));
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
             continue;
         }
@@ -77,14 +80,14 @@ fn selectors(role: &Value) -> Vec<LabelSelector> {
 }
 
 /// The rules of those that a role selects, itself aside, each once.
-fn gathered<'a>(role: &Value, all: impl Iterator<Item = (&'a Stored, &'a Value)>) -> Vec<Value> {
+fn gathered<'a>(role: &Value, all: impl Iterator<Item = &'a Stored>) -> Vec<Value> {
     let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
     let mut rules: Vec<Value> = vec![];
-    for (stored, other) in all.filter(|(stored, _)| stored.meta.name != name) {
+    for stored in all.filter(|stored| stored.meta.name != name) {
         if !selectors.iter().any(|selector| selector.matches(|key| stored.meta.label(key))) {
             continue;
         }
-        for rule in other.get("rules").and_then(Value::as_array).unwrap_or_default() {
+        for rule in stored.body.to_value(0).get("rules").and_then(Value::as_array).unwrap_or_default() {
             if !rules.contains(rule) {
                 rules.push(rule.clone());
             }
@@ -112,7 +115,7 @@ mod tests {
             role("d", "y", json!([(rule("delete"))])),
         ];
         let stored: Vec<Stored> = all.iter().map(|role| Stored::new(1, Body::encode(role), Meta::of(role))).collect();
-        let found = gathered(&gathering, stored.iter().zip(&all));
+        let found = gathered(&gathering, stored.iter());
         assert_eq!(found, [rule("get"), rule("list"), rule("watch")]);
     }
 }

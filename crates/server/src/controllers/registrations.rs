@@ -74,7 +74,7 @@ async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
         }
     }
     verbs::delete_as_server(context, &resource, gone).await?;
-    verbs::create_missing(context, &resource, wanted.into_values().collect()).await?;
+    verbs::create_missing(context, &resource, wanted.into_values()).await?;
     Ok(revision)
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
 use super::body::{Document, Format};
 use super::reconcile::{self, Change};
 use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
-use crate::authorization::{Authorized, Defaults, GROUP};
+use crate::authorization::{Authorized, GROUP, defaults};
 use crate::flow;
 use crate::limits;
 use crate::objects::Stored;
@@ -63,23 +63,22 @@ pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
 /// commit may carry many.
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let named = |name| machinery::json!({"metadata": {"name": name}});
-    let namespaces = NAMESPACES.into_iter().map(named).collect();
+    let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
-    let rbac = Defaults::new();
     let services = builtin::api_services(&context.registry.snapshot(), false);
     let inside_namespaces = async {
         create_of(context, "", "namespaces", namespaces).await?;
         tokio::try_join!(
-            create_of(context, GROUP, "roles", rbac.roles),
-            create_of(context, GROUP, "rolebindings", rbac.role_bindings),
+            create_of(context, GROUP, "roles", defaults::roles(true)),
+            create_of(context, GROUP, "rolebindings", defaults::bindings(true)),
         )
     };
     tokio::try_join!(
         create_of(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
-        create_of(context, REGISTRATION_GROUP, API_SERVICES, services.into_values().collect()),
-        create_of(context, GROUP, "clusterroles", rbac.cluster_roles),
-        create_of(context, GROUP, "clusterrolebindings", rbac.cluster_role_bindings),
+        create_of(context, REGISTRATION_GROUP, API_SERVICES, services.into_values()),
+        create_of(context, GROUP, "clusterroles", defaults::roles(false)),
+        create_of(context, GROUP, "clusterrolebindings", defaults::bindings(false)),
         inside_namespaces,
     )?;
     Ok(())
@@ -96,24 +95,33 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     create_of(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
 }
 
-async fn create_of(context: &Context, group: &str, plural: &str, objects: Vec<Value>) -> Result<(), Status> {
+async fn create_of(
+    context: &Context,
+    group: &str,
+    plural: &str,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     create_missing(context, &resource, objects).await
 }
 
-/// Creates those of some objects that are not there.
-pub async fn create_missing(context: &Context, resource: &Arc<Resource>, objects: Vec<Value>) -> Result<(), Status> {
-    let settle = objects.iter().map(|object| settle_in_turn(context, resource, object));
-    try_join_all(settle).await.map(drop)
+/// Creates those of some objects that are not there, some at once.
+pub async fn create_missing(
+    context: &Context,
+    resource: &Arc<Resource>,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
+    let settle = |object| settle_in_turn(context, resource, object);
+    stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, settle).await
 }
 
 /// The same object may be settled by other servers at the same time.
-async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: Value) -> Result<(), Status> {
     let mut result = Ok(());
     for _ in 0..limits::WRITE_RETRIES {
         let place = |key: &str| wanted.str_at(&["metadata", key]);
         let existing = resource.collection.get(&resource.key(place("namespace"), place("name")).path);
-        result = settle_one(context, resource, wanted, existing).await;
+        result = settle_one(context, resource, &wanted, existing).await;
         match &result {
             Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
                 super::catch_up(context).await?;
