@@ -154,10 +154,6 @@ fn conversion_words(why: &str) -> String {
     else {
         return why.to_owned();
     };
-    if wanted == "Go value of type string" {
-        // a time decodes itself
-        return why.to_owned();
-    }
     let wanted = wanted.rsplit(" of type ").next().unwrap_or_default();
     let found = match found {
         "number" => "int64",

@@ -85,8 +85,11 @@ fn name_errors(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>
     let generate = metadata.str_at(&["generateName"]);
     let name = metadata.str_at(&["name"]);
     if !generate.is_empty() {
-        // the base may end where the random part begins
-        let base = generate.strip_suffix('-').map_or(generate.to_owned(), |base| format!("{base}a"));
+        // the base may end in a dash where the random part begins: an `a` stands for the last two bytes
+        let base = match generate.as_bytes() {
+            [head @ .., _, b'-'] => format!("{}a", String::from_utf8_lossy(head)),
+            _ => generate.to_owned(),
+        };
         let path = FieldPath::new("metadata.generateName");
         let value = Value::from(generate);
         errors.extend(rule(&base).into_iter().map(|message| FieldError::invalid(&path, &value, message)));

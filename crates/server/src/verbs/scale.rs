@@ -169,9 +169,9 @@ pub async fn update(
 }
 
 fn check_place(request: &Request, scale: &Value) -> Result<(), Status> {
-    meta::check_name(scale, request.name())?;
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
-    meta::place_in(&mut scale.clone(), namespace)
+    meta::place_in(&mut scale.clone(), namespace)?;
+    meta::check_name(scale, request.name())
 }
 
 /// PATCH of a scale.

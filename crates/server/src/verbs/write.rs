@@ -197,9 +197,9 @@ pub async fn update(context: &Context, request: &Request, document: &Document) -
     }
     let mut object = request.decode_object(document, options.field_validation)?;
     super::third_party::check_scope(request, &object)?;
-    meta::check_name(&object, request.name())?;
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     meta::place_in(&mut object, namespace)?;
+    meta::check_name(&object, request.name())?;
     change_loop(context, request, &Change::Replace(object), &options).await
 }
 
