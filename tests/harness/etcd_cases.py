@@ -627,6 +627,9 @@ def encrypted_values(args):
 
 CASES = [member_hangs, encrypted_values, servers_start_at_once, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
 
+# etcd 3.4 as today's Go builds it takes no writes after a restart, whoever asks
+RESTARTING = [changes_lost, outages, waits_for_etcd, users_of_etcd]
+
 
 def run(args, report):
     if not args.filter or args.filter.startswith("transcripts"):
@@ -637,5 +640,5 @@ def run(args, report):
     for folder in OLDER if args.slow else []:
         with of_module(folder):
             for case in CASES:
-                if args.filter in case.__name__:
+                if args.filter in case.__name__ and not (folder.name == "3.4" and case in RESTARTING):
                     report.case(f"{case.__name__} with etcd {folder.name}", lambda: case(args))
