@@ -70,8 +70,7 @@ pub fn definition(kind: &Kind) -> String {
 pub fn large_definition(kind: &Kind) -> String {
     let plural = &kind.plural;
     let member = |i: usize| {
-        let description =
-            format!("What this member of {plural} is about, said in a sentence as generated schemas do it.");
+        let description = format!("What this member of {plural} is about, as it is said in generated schemas.");
         format!(
             r#""member{i:02}":{{"type":"object","description":"{description}","properties":{{"name":{{"type":"string","maxLength":63}},"value":{{"type":"integer","minimum":0}}}}}}"#
         )
