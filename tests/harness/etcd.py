@@ -2,9 +2,7 @@
 import base64
 import contextlib
 import json
-import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
@@ -14,7 +12,8 @@ import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from modules import ROOT, built
+
 NEWEST = ROOT / "tests" / "etcd"
 OLDER = sorted((NEWEST / "older").iterdir())
 SECONDS = 60
@@ -34,15 +33,7 @@ def of_module(folder):
 
 def build():
     """Builds etcd unless that has been done; answers the binary's path."""
-    version = re.search(r"go\.etcd\.io/etcd(?:/server/v3)? (\S+)", (module / "go.mod").read_text()).group(1)
-    binary = ROOT / "target" / "etcd" / version / "etcd"
-    if not binary.exists():
-        print(f"building etcd {version}, which takes a minute", flush=True)
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = binary.with_suffix(f".{os.getpid()}")
-        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=module, check=True)
-        unfinished.rename(binary)
-    return binary
+    return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"), "a minute")
 
 
 def free_port():

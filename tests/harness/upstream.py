@@ -1,11 +1,10 @@
 """A real kube-apiserver over an etcd, for what only that can show: built from its Go module, which takes some ten minutes."""
-import os
 import pathlib
-import re
 import subprocess
 import urllib.error
 
-from etcd import ROOT, free_port
+from etcd import free_port
+from modules import ROOT, built
 from pintle import TOKEN, Pintle, eventually
 
 MODULE = ROOT / "tests" / "upstream"
@@ -14,15 +13,7 @@ SECONDS = 120
 
 def build():
     """Builds kube-apiserver unless that has been done; answers the binary's path."""
-    version = re.search(r"k8s\.io/kubernetes (\S+)", (MODULE / "go.mod").read_text()).group(1)
-    binary = ROOT / "target" / "upstream" / version / "kube-apiserver"
-    if not binary.exists():
-        print(f"building kube-apiserver {version}, which takes some ten minutes", flush=True)
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = binary.with_suffix(f".{os.getpid()}")
-        subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(unfinished), "."], cwd=MODULE, check=True)
-        unfinished.rename(binary)
-    return binary
+    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"), "some ten minutes")
 
 
 class Upstream(Pintle):
