@@ -18,7 +18,7 @@ import bad_input
 import cel_cases
 import front_door
 import store_cases
-from pintle import TOKEN, Pintle, eventually, insecure
+from pintle import KEY_SET, TOKEN, Pintle, eventually, insecure
 
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -226,7 +226,7 @@ def account_tokens(args):
         assert review(vault) == {"user": {}, "error": 'token audiences ["vault"] is invalid for the target audiences '
                                                       '["https://kubernetes.default.svc.cluster.local"]'}
         assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
-        status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token)
+        status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
         assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
         server.ok("DELETE", ACCOUNTS + "/sailor")
         server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
@@ -250,7 +250,7 @@ def account_flags(args):
             assert "requested expiration of 90000 seconds shortened to 7200 seconds" in headers["warning"], headers
             assert asks_who(server, answer["status"]["token"])[0] == 201
             assert asks_who(server, foreign)[0] == 401
-            assert len(server.ok("GET", "/openid/v1/jwks")["keys"]) == 2
+            assert len(server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)["keys"]) == 2
             found = server.ok("GET", "/.well-known/openid-configuration")
             assert found["issuer"] == "https://issuer.example.com", found
         for flag, want in (("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),

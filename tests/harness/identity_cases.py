@@ -10,7 +10,7 @@ import subprocess
 from urllib.parse import urlparse
 
 from hooks import Hooks
-from pintle import TOKEN, Pintle, eventually, insecure
+from pintle import KEY_SET, TOKEN, Pintle, eventually, insecure
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 REVIEWS = "/apis/authentication.k8s.io/v1"
@@ -81,7 +81,7 @@ def issuers_of_tokens(args):
             wanted = 'oidc: verify token: oidc: expected audience "boats" got ["cars"]'
             assert "authenticated" not in review and review["error"] == wanted, review
         keys = issuer.server.dir / "keys.json"
-        keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks")))
+        keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)))
         named = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
                  "--oidc-groups-prefix=of:", f"--oidc-required-claim=sub=system:serviceaccount:default:ann"]
         with Pintle(args.binary, *flags, *named) as server:

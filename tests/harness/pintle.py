@@ -13,6 +13,8 @@ import urllib.error
 import urllib.request
 
 TOKEN = "a-token-for-tests"
+# the keys of ServiceAccounts are answered in this form alone
+KEY_SET = {"Accept": "application/jwk-set+json"}
 READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 
 

@@ -214,10 +214,9 @@ async fn send(
         .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
         .uri(target)
         .header(HOST, &endpoint.authority)
-        .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")))
-        .header(ACCEPT, "application/json");
+        .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")));
     if body.is_some() {
-        request = request.header(CONTENT_TYPE, "application/json");
+        request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, */*");
     }
     if let Some(trace) = task::trace() {
         request = request.header(task::TRACE_HEADER, trace.header());
