@@ -95,8 +95,8 @@ impl Write<'_> {
                 None => drop(object.remove_at(&MANAGED)),
             }
         }
-        super::write::normalise_applied(self.request, &mut object).map_err(|status| {
-            if self.request.shipped().is_some() { Status::internal(status.message.clone()) } else { status }
+        super::write::normalise_changed(self.request, &mut object).map_err(|why| {
+            if self.request.shipped().is_some() { Status::internal(why) } else { Status::untyped(500, why) }
         })?;
         meta::dedup_owners(self.request, &mut object, true);
         Ok(object)

@@ -295,25 +295,30 @@ async fn create_by_update(
     create_prepared(context, request, object, options).await
 }
 
-/// Applied objects are defaulted; nulls and undeclared fields stay until they are validated and stored.
-pub fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
-    if request.resource.is_custom() {
-        if let Value::Object(map) = object {
-            schema::metadata::coerce(map, schema::Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
-        }
-        let schema = &request.version.program().schema;
-        let coerced = schema.coerce_embedded(object, schema::Malformed::Refuse, &mut vec![]);
-        coerced.map_err(|why| Status::untyped(500, why.to_string()))?;
-        schema.default(object);
-        return Ok(());
+/// What has become of an object by an apply or a webhook is given its types and defaults; nulls and undeclared fields stay
+/// until they are validated and stored. An error is what decoding says.
+pub fn normalise_changed(request: &Request, object: &mut Value) -> Result<(), String> {
+    if !request.resource.is_custom() {
+        return super::body::normalise(&request.version, object, &mut super::body::Strict::default());
     }
-    let mut strict = super::body::Strict::default();
+    if let Value::Object(map) = object {
+        schema::metadata::coerce(map, schema::Malformed::Refuse)?;
+    }
+    let schema = &request.version.program().schema;
+    schema.coerce_embedded(object, schema::Malformed::Refuse, &mut vec![]).map_err(|why| why.to_string())?;
+    schema.default(object);
+    Ok(())
+}
+
+fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+    if request.resource.is_custom() {
+        return normalise_changed(request, object).map_err(|why| Status::untyped(500, why));
+    }
     let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
     let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
     let place = format!("{namespace}/{name}; {kind}");
-    super::body::normalise(&request.version, object, &mut strict).map_err(|why| {
-        let why = converter_words(&why);
-        let unable = format!("unable to convert unstructured object to {kind}: {why}");
+    normalise_changed(request, object).map_err(|why| {
+        let unable = format!("unable to convert unstructured object to {kind}: {}", converter_words(&why));
         Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
     })
 }
