@@ -65,8 +65,10 @@ pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_s
 pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// What passes between the change of a ClusterRole and the writes that follow from it.
 pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
-/// What passes between the change of a definition and the look at the APIServices that follow from it.
-pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_millis(100);
+/// What passes between the last of several changes of definitions and the look at the APIServices that follow from them.
+pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long they may wait where definitions change all the time.
+pub const REGISTRATION_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 /// Seconds until an object that could not be put into its namespace is tried again.
 pub const KEEPER_RETRY_SECONDS: u64 = 5;
 /// What passes between a change and the look at the usage of quotas.

@@ -27,7 +27,7 @@ impl Registrations {
         }
     }
 
-    /// Keeps them until `stop` becomes true; a moment after a change, so that many are one.
+    /// Keeps them until `stop` becomes true; a moment after the last of several changes, so that many are one.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let mut seen = 0;
         loop {
@@ -43,7 +43,8 @@ impl Registrations {
                 if !again {
                     self.changed.notified().await;
                 }
-                tokio::time::sleep(pause).await;
+                let quiet = async { while tokio::time::timeout(pause, self.changed.notified()).await.is_ok() {} };
+                let _ = tokio::time::timeout(limits::REGISTRATION_DELAY_MAX, quiet).await;
             };
             tokio::select! {
                 () = change => {}
