@@ -43,13 +43,13 @@ class Proxy:
             if self.refuses:
                 raise ConnectionError
             far = socket.create_connection(self.target)
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError:
             return reset(near)
         with self.lock:
             self.open |= {near, far}
         for ends in ((near, far), (far, near)):
-            for end in ends:
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self.pass_on, args=ends, daemon=True).start()
 
     def pass_on(self, source, sink):
