@@ -4,11 +4,15 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 
 use store::Batch;
 use store::contract::suite::CHECKS;
 
 use super::*;
+
+/// The binary of etcd. The tests of a process start at the same time: one of them builds it, the others wait.
+static BINARY: LazyLock<PathBuf> = LazyLock::new(binary);
 
 /// etcd of the module in tests/etcd, built into target/etcd when that has not been done.
 fn binary() -> PathBuf {
@@ -53,7 +57,7 @@ impl Member {
     /// Starts the process and waits until it serves.
     fn run(&mut self) {
         let [client, peer] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
-        let mut process = Command::new(binary())
+        let mut process = Command::new(&*BINARY)
             .args(["--name", "one", "--log-level", "error", "--unsafe-no-fsync", "--data-dir"])
             .arg(self.data.path().join("data"))
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
