@@ -28,6 +28,11 @@ impl FeatureGates {
             match name {
                 "CBORServingAndStorage" => gates.cbor = on,
                 "MutatingAdmissionPolicy" => gates.mutating_policies = on,
+                // since 1.37 only the API has to be switched on
+                "StorageVersionMigrator" if on => {}
+                "StorageVersionMigrator" => {
+                    return Err(format!("cannot set feature gate {name} to false, feature is locked to true"));
+                }
                 _ => return Err(format!("unrecognized feature gate: {name}")),
             }
         }
@@ -45,6 +50,8 @@ mod tests {
         assert_eq!(parse("CBORServingAndStorage=true"), Ok(FeatureGates { cbor: true, ..FeatureGates::default() }));
         assert_eq!(parse("CBORServingAndStorage=F"), Ok(FeatureGates::default()));
         assert!(parse("MutatingAdmissionPolicy=true").unwrap().mutating_policies);
+        assert_eq!(parse("StorageVersionMigrator=true"), Ok(FeatureGates::default()));
+        assert!(parse("StorageVersionMigrator=false").unwrap_err().ends_with("feature is locked to true"));
         assert_eq!(parse("Boats=true").unwrap_err(), "unrecognized feature gate: Boats");
         assert_eq!(parse("Boats").unwrap_err(), "missing bool value for Boats");
         let why = "invalid value of Boats=2, err: strconv.ParseBool: parsing \"2\": invalid syntax";
