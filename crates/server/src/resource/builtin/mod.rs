@@ -25,7 +25,9 @@ mod services;
 mod third_party;
 mod webhooks;
 
-pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here};
+pub use apiservices::{
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here, version_priority,
+};
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
@@ -446,6 +448,8 @@ pub fn is_shipped_group(group: &str) -> bool {
 /// The order of groups in discovery: greater is earlier (api-machinery 16.3).
 pub fn group_priority(group: &str) -> u32 {
     match group {
+        // no APIService says so: this group is there before them
+        REGISTRATION_GROUP => 20_001,
         "" => 18_000,
         "extensions" => 17_900,
         "events.k8s.io" => 17_750,
