@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -154,7 +155,7 @@ impl Aggregation {
     /// Passes a request on that says who asks. The error is an answer's: its code and its text.
     pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
     where
-        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
         let unavailable = || (503, "service unavailable\n".to_owned());
         if !remote.available {
