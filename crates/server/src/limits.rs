@@ -45,6 +45,8 @@ pub const OPENAPI_KEPT_BYTES_MAX: usize = 16 << 20;
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes at once, where nothing can refuse one.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
+/// Of so many objects one is deleted after the other.
+pub const DELETE_IN_ORDER_MAX: usize = 32;
 /// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
