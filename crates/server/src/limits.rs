@@ -92,6 +92,8 @@ pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
+/// Users whose way to act as others is remembered; upstream's.
+pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Answers of webhooks of authentication and authorization that are remembered, each.

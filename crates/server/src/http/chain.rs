@@ -22,7 +22,7 @@ use super::warnings::{add_warnings, append_warnings};
 use super::websocket;
 use crate::audit::{self, Audit, Trail};
 use crate::authentication::{self, Credentials};
-use crate::authorization::{Authorized, Refusal, authorize, escape, impersonate};
+use crate::authorization::{Authorized, Impersonation, Refusal, authorize, escape};
 use crate::discovery::Discovery;
 use crate::flow::Seat;
 use crate::metrics::{AttemptResult, METRICS};
@@ -47,6 +47,7 @@ pub struct Edge {
     pub open: Arc<Open>,
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
+    pub impersonation: Impersonation,
 }
 
 pub type Answer = Response<Body>;
@@ -74,6 +75,7 @@ impl Edge {
             open,
             panics: AtomicU64::new(0),
             audit,
+            impersonation: impersonation(gates),
         }
     }
 
@@ -172,13 +174,13 @@ impl Edge {
         let of_span = || span_of(client, &info, parts, audit_id);
         (reply.span, reply.place) = trace::of_request(&parts.headers, is_believed(&user), received, of_span);
         let place = reply.place;
-        let real = reply.trail.is_some().then(|| user.clone());
-        let acting = trace::at(place, impersonate(&self.context.authorizer, user, &parts.headers));
-        let acting = tokio::time::timeout_at(until, acting).await.map_err(|_| out_of_time(reply))?;
+        let acting = self.impersonation.act(&self.context.authorizer, &user, &info, &parts.headers);
+        let acting = tokio::time::timeout_at(until, trace::at(place, acting)).await.map_err(|_| out_of_time(reply))?;
         let acting = acting.map_err(|status| reply.status(&status))?;
-        if let Some(trail) = reply.trail.as_ref().filter(|_| real.as_ref() != Some(&acting)) {
-            trail.impersonated(&acting);
+        if let (Some(trail), Some(acting)) = (&reply.trail, &acting) {
+            trail.impersonated(&acting.user, acting.constraint);
         }
+        let acting = acting.map_or(user, |acting| acting.user);
         let seat = self.admit(&acting, &info, timeout, reply).await?;
         let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
@@ -328,6 +330,12 @@ impl Edge {
 fn served(gates: FeatureGates) -> &'static [Media] {
     METRICS.set_feature("CBORServingAndStorage", "ALPHA", gates.cbor);
     Media::served(gates)
+}
+
+/// By what a server with these gates lets some act as others.
+fn impersonation(gates: FeatureGates) -> Impersonation {
+    METRICS.set_feature("ConstrainedImpersonation", "ALPHA", gates.constrained_impersonation);
+    Impersonation::new(gates.constrained_impersonation)
 }
 
 /// A request that has been let in: it has its place until this is dropped.

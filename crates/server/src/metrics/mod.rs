@@ -6,6 +6,7 @@
 
 mod admission;
 mod flow;
+mod impersonation;
 mod labels;
 mod process;
 mod reads;
@@ -19,9 +20,9 @@ use std::time::Duration;
 use admission::AdmissionMetrics;
 pub use labels::{
     AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
-    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, Label, QueueName, Reload,
-    RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated, Username, WatchList, WebhookCall,
-    WebhookName, WebhookRejection,
+    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt,
+    Label, QueueName, Reload, RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
+    Username, WatchList, WebhookCall, WebhookName, WebhookRejection,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -111,6 +112,7 @@ pub struct Metrics {
     pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub admission: AdmissionMetrics,
     pub flow: flow::FlowMetrics,
+    pub impersonation: impersonation::ImpersonationMetrics,
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
@@ -153,6 +155,7 @@ impl Metrics {
             authorization_config_controller_automatic_reloads: Family::default(),
             admission: AdmissionMetrics::default(),
             flow: flow::FlowMetrics::default(),
+            impersonation: impersonation::ImpersonationMetrics::default(),
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
@@ -228,6 +231,7 @@ impl Metrics {
         self.reads.register(all);
         self.admission.register(all);
         self.flow.register(all);
+        self.impersonation.register(all);
     }
 
     /// Says which release this behaves as.
