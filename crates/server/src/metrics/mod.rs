@@ -11,6 +11,7 @@ mod labels;
 mod process;
 mod reads;
 mod text;
+mod tokens;
 mod workqueue;
 
 use std::sync::LazyLock;
@@ -113,6 +114,7 @@ pub struct Metrics {
     pub admission: AdmissionMetrics,
     pub flow: flow::FlowMetrics,
     pub impersonation: impersonation::ImpersonationMetrics,
+    pub tokens: tokens::TokenMetrics,
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
@@ -156,6 +158,7 @@ impl Metrics {
             admission: AdmissionMetrics::default(),
             flow: flow::FlowMetrics::default(),
             impersonation: impersonation::ImpersonationMetrics::default(),
+            tokens: tokens::TokenMetrics::default(),
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
@@ -232,6 +235,7 @@ impl Metrics {
         self.admission.register(all);
         self.flow.register(all);
         self.impersonation.register(all);
+        self.tokens.register(all);
     }
 
     /// Says which release this behaves as.
