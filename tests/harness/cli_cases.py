@@ -223,8 +223,8 @@ def account_tokens(args):
             return server.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
         assert review(vault, "vault", "other")["audiences"] == ["vault"]
         assert review(token)["audiences"] == ["https://kubernetes.default.svc.cluster.local"]
-        assert review(vault) == {"user": {}, "error": 'token audiences ["vault"] is invalid for the target audiences '
-                                                      '["https://kubernetes.default.svc.cluster.local"]'}
+        assert review(vault) == {"user": {}, "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target '
+                                                      'audiences ["https://kubernetes.default.svc.cluster.local"]]'}
         assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
         status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
         assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers

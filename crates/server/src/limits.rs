@@ -71,6 +71,8 @@ pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_sec
 pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long they may wait where definitions change all the time.
 pub const REGISTRATION_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
+pub const TOKEN_TRACKING_PAUSE: std::time::Duration = std::time::Duration::from_secs(1_800);
 /// Seconds until an object that could not be put into its namespace is tried again.
 pub const KEEPER_RETRY_SECONDS: u64 = 5;
 /// What passes between a change and the look at the usage of quotas.
@@ -94,6 +96,8 @@ pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
+/// Users whose way to act as others is remembered; upstream's.
+pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Answers of webhooks of authentication and authorization that are remembered, each.

@@ -21,7 +21,7 @@ pub use self::certificate::{ClientCertificate, Verified};
 use crate::objects::Objects;
 use crate::request::User;
 
-pub use accounts::{AccountOptions, Accounts, Bound};
+pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
 pub use issuers::{Anonymous, Configuration};
 pub use jose::Algorithm;
 pub use proxy::ProxyHeaders;
@@ -55,7 +55,18 @@ pub struct Identity {
     pub user: User,
     /// Those of the wanted audiences that the credentials are for.
     pub audiences: Vec<Text>,
+    pub remarks: Remarks,
 }
+
+/// What is said of good credentials that had better be others: to whoever shows them, and in the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    pub warning: Option<&'static str>,
+    pub annotations: Vec<(&'static str, Text)>,
+}
+
+/// What is wrong with a token that nobody knows; upstream says it of all others too, before what is wrong with them.
+const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The exact 401.
 pub fn unauthorized() -> Status {
@@ -65,9 +76,9 @@ pub fn unauthorized() -> Status {
 impl Authentication {
     /// Whose token this is, for one of `audiences`, or for this server if there are none. The error says why nobody's.
     pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
-        let mut refusals = vec![];
+        let mut refusals = vec![INVALID_TOKEN.to_owned()];
         let own = self.own_audiences(audiences);
-        let of_own = |user: User| Identity { user, audiences: own.clone() };
+        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: Remarks::default() };
         if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
             return Ok(of_own(user.clone()));
         }
@@ -91,10 +102,7 @@ impl Authentication {
                 Err(why) => refusals.push(why),
             }
         }
-        match refusals.as_slice() {
-            [] => Err("invalid bearer token".to_owned()),
-            refusals => Err(machinery::status::aggregate(refusals)),
-        }
+        Err(machinery::status::aggregate(&refusals))
     }
 
     /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
@@ -112,16 +120,17 @@ impl Authentication {
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// Who asks. The warning is for whoever writes the header Authorization in a way that is ignored.
-    pub async fn authenticate(&self, objects: &Objects, shown: &Credentials<'_>) -> Result<User, Status> {
+    /// Who asks, and what is said of how he shows it.
+    pub async fn authenticate(&self, objects: &Objects, shown: &Credentials<'_>) -> Result<(User, Remarks), Status> {
+        let plainly = |user: User| Ok((user, Remarks::default()));
         let certificate = shown.certificate;
         if certificate.is_proxy()
             && let Some(user) = self.proxy.user(shown.headers)
         {
-            return Ok(user);
+            return plainly(user);
         }
         if let Some(user) = certificate.user() {
-            return Ok(user.clone());
+            return plainly(user.clone());
         }
         let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = match authorization.and_then(bearer) {
@@ -130,14 +139,14 @@ impl Authentication {
         };
         match token {
             Some(token) => match self.token(objects, &token, &[]).await {
-                Ok(identity) => Ok(identity.user),
+                Ok(identity) => Ok((identity.user, identity.remarks)),
                 Err(why) => {
                     tracing::debug!(why, "a bearer token was refused");
                     Err(unauthorized())
                 }
             },
             None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous.lets_in(shown.path) => Ok(User::anonymous()),
+            None if self.anonymous.lets_in(shown.path) => plainly(User::anonymous()),
             None => Err(unauthorized()),
         }
     }
@@ -186,7 +195,7 @@ mod tests {
             headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
         }
         let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
-        authentication.authenticate(&objects, &shown).await
+        authentication.authenticate(&objects, &shown).await.map(|(user, _)| user)
     }
 
     #[tokio::test]
