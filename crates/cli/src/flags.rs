@@ -234,8 +234,9 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Storage")]
     pub etcd_compaction_interval: std::time::Duration,
 
-    /// Older generations of the API that are served, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to
-    /// 1.21), extensions/v1beta1 (ThirdPartyResources); api/all, api/beta and api/legacy stand for both.
+    /// APIs that are served besides, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to 1.21),
+    /// extensions/v1beta1 (ThirdPartyResources), storagemigration.k8s.io/v1beta1 and .../v1 (StorageVersionMigrations);
+    /// api/legacy stands for the first two, api/beta for all of v1beta1, api/all for all.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub runtime_config: Vec<String>,
 

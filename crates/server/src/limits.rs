@@ -81,6 +81,8 @@ pub const QUOTA_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 pub const QUOTA_RESYNC: std::time::Duration = std::time::Duration::from_secs(300);
 /// Objects that the garbage collector works on at once.
 pub const GARBAGE_PARALLEL: usize = 64;
+/// Objects of a migration that are written at once: they share the disk.
+pub const MIGRATION_WRITERS: usize = 16;
 /// Objects of each kind that are created at once when a server starts for the first time.
 pub const BOOTSTRAP_PARALLEL: usize = 8;
 /// Seconds between attempts of a controller that fails: doubled up to this many.

@@ -8,6 +8,7 @@ mod flow;
 mod garbage;
 mod keeper;
 mod leader;
+mod migrator;
 mod namespaces;
 mod quotas;
 mod registrations;
@@ -39,6 +40,7 @@ pub struct Derived {
     expiry: Option<Arc<expiry::Expiry>>,
     aggregation: Option<Arc<aggregation::Aggregation>>,
     quotas: Option<Arc<quotas::Quotas>>,
+    migrator: Option<Arc<migrator::Migrator>>,
     flow: Option<Arc<flow::FlowKeeper>>,
     registrations: Arc<registrations::Registrations>,
     types: Option<Arc<type_check::TypeChecker>>,
@@ -62,6 +64,7 @@ impl Derived {
             expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
             quotas: controllers.run(switch::QUOTAS).then(Default::default),
+            migrator: controllers.run(switch::MIGRATOR).then(Default::default),
             flow: fairness.then(Default::default),
             registrations: Default::default(),
             types: controllers.run(switch::POLICY_STATUS).then(Default::default),
@@ -80,6 +83,7 @@ impl Derived {
         self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
         self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
         self.quotas.iter().for_each(|quotas| quotas.observe(key, event));
+        self.migrator.iter().for_each(|migrator| migrator.observe(key));
         self.flow.iter().for_each(|flow| flow.observe(key));
         self.registrations.observe(key);
         self.types.iter().for_each(|types| types.observe(key));
@@ -121,6 +125,9 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     }
     if let Some(quotas) = &derived.quotas {
         crate::task::spawn("quota usage", quotas.clone().run(context(), stop()));
+    }
+    if let Some(migrator) = &derived.migrator {
+        crate::task::spawn("storage version migrator", migrator.clone().run(context(), stop()));
     }
     if let Some(flow) = &derived.flow {
         crate::task::spawn("flow control", flow.clone().run(context(), stop()));

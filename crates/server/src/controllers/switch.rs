@@ -10,6 +10,7 @@ struct Known {
 }
 
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
+pub const MIGRATOR: &str = "storage-version-migrator-controller";
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
 pub const NAMESPACE: &str = "namespace-controller";
 pub const QUOTAS: &str = "resourcequota-controller";
@@ -20,7 +21,7 @@ pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
 /// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
 /// kube-apiserver alone leaves it. So is the one that only tells what a policy gets wrong, since it writes to every policy.
-static KNOWN: [Known; 8] = [
+static KNOWN: [Known; 9] = [
     Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
     Known { name: NAMESPACE, alias: "namespace", by_default: true },
@@ -28,6 +29,7 @@ static KNOWN: [Known; 8] = [
     Known { name: QUOTAS, alias: "resourcequota", by_default: true },
     Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
     Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
+    Known { name: MIGRATOR, alias: "svm", by_default: true },
     Known { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 

@@ -31,6 +31,11 @@ impl FeatureGates {
                 "CBORServingAndStorage" => gates.cbor = on,
                 "ConstrainedImpersonation" => gates.constrained_impersonation = on,
                 "MutatingAdmissionPolicy" => gates.mutating_policies = on,
+                // since 1.37 only the API has to be switched on
+                "StorageVersionMigrator" if on => {}
+                "StorageVersionMigrator" => {
+                    return Err(format!("cannot set feature gate {name} to false, feature is locked to true"));
+                }
                 _ => return Err(format!("unrecognized feature gate: {name}")),
             }
         }
@@ -49,6 +54,8 @@ mod tests {
         assert_eq!(parse("CBORServingAndStorage=F"), Ok(FeatureGates::default()));
         assert!(parse("ConstrainedImpersonation=1").unwrap().constrained_impersonation);
         assert!(parse("MutatingAdmissionPolicy=true").unwrap().mutating_policies);
+        assert_eq!(parse("StorageVersionMigrator=true"), Ok(FeatureGates::default()));
+        assert!(parse("StorageVersionMigrator=false").unwrap_err().ends_with("feature is locked to true"));
         assert_eq!(parse("Boats=true").unwrap_err(), "unrecognized feature gate: Boats");
         assert_eq!(parse("Boats").unwrap_err(), "missing bool value for Boats");
         let why = "invalid value of Boats=2, err: strconv.ParseBool: parsing \"2\": invalid syntax";

@@ -13,8 +13,8 @@ use crate::authorization::{Authorized, GROUP, defaults};
 use crate::flow;
 use crate::limits;
 use crate::objects::Stored;
-use crate::resource::Resource;
 use crate::resource::builtin::{self, API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP};
+use crate::resource::{Resource, Version};
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
@@ -50,7 +50,12 @@ pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::M
 
 /// The path of an object in the storage version.
 pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
-    let version = &resource.storage_version().name;
+    path_in(resource, resource.storage_version(), namespace, name)
+}
+
+/// The path of an object in a version.
+pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &str) -> String {
+    let version = &version.name;
     let prefix = match resource.group.as_str() {
         "" => format!("/api/{version}"),
         group => format!("/apis/{group}/{version}"),

@@ -214,6 +214,8 @@ fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
         ("" | "extensions", _) => 1,
         (super::FLOW_GROUP, _) => 21,
+        (super::MIGRATION_GROUP, "v1beta1") => 9,
+        (super::MIGRATION_GROUP, _) => 15,
         (group, _) if !super::is_shipped_group(group) => 100,
         (_, "v1") => 15,
         (super::DEFINITION_GROUP, _) => 9,
@@ -285,6 +287,7 @@ mod tests {
             ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
             ("admissionregistration.k8s.io", "v1beta1", 16_700, 12),
             ("apiextensions.k8s.io", "v1beta1", 16_700, 9),
+            ("storagemigration.k8s.io", "v1beta1", 15_800, 9),
             ("example.com", "v1", 1_000, 100),
         ];
         for (group, version, of_group, of_version) in cases {

@@ -32,10 +32,78 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
     }
 }
 
-/// `Invalid value` with a struct as Go prints it: members in the order of its fields.
-pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
+/// A struct as Go prints it: members in the order of its fields.
+fn go_struct(members: &[(&str, Value)]) -> String {
     let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
-    FieldError { value: format!("{{{}}}", members.join(",")), ..FieldError::invalid(path, &Value::Null, why) }
+    format!("{{{}}}", members.join(","))
+}
+
+/// `Invalid value` with a struct.
+pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
+    FieldError { value: go_struct(members), ..FieldError::invalid(path, &Value::Null, why) }
+}
+
+/// `Invalid value` with all conditions of a status.
+pub fn invalid_conditions(status: &Value, path: &FieldPath, why: &str) -> FieldError {
+    const ORDER: [&str; 6] = ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"];
+    let shown = |condition: &Value| {
+        go_struct(&ORDER.into_iter().filter_map(|name| Some((name, condition.get(name)?.clone()))).collect::<Vec<_>>())
+    };
+    let shown: Vec<String> = list(status, "conditions").iter().map(shown).collect();
+    let value = format!("[{}]", shown.join(","));
+    FieldError { value, ..FieldError::invalid(&path.child("conditions"), &Value::Null, why) }
+}
+
+/// The errors of the conditions of a status, which are `metav1.Condition`s.
+pub fn condition_errors(status: &Value, path: &FieldPath) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let mut kinds: Vec<&str> = vec![];
+    for (path, condition) in items(status, "conditions", path) {
+        let kind = text(condition, "type");
+        if kinds.contains(&kind) {
+            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
+        }
+        kinds.push(kind);
+        one_condition_errors(condition, &path, &mut errors);
+    }
+    errors
+}
+
+fn one_condition_errors(condition: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const REASON_BYTES_MAX: usize = 1024;
+    const MESSAGE_BYTES_MAX: usize = 32 * 1024;
+    const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+    let (kind, reason) = (text(condition, "type"), text(condition, "reason"));
+    invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors);
+    one_of(condition, "status", path, &["False", "True", "Unknown"], errors);
+    if let Some(seen) = condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
+        errors.push(FieldError::invalid(
+            &path.child("observedGeneration"),
+            seen,
+            "must be greater than or equal to zero",
+        ));
+    }
+    if condition.get("lastTransitionTime").is_none_or(Value::is_null) {
+        errors.push(FieldError::required(&path.child("lastTransitionTime"), ""));
+    }
+    if reason.is_empty() {
+        errors.push(FieldError::required(&path.child("reason"), ""));
+    } else if !is_reason(reason) {
+        errors.push(FieldError::invalid(&path.child("reason"), &Value::from(reason), REASON));
+    }
+    for (member, max) in [("reason", REASON_BYTES_MAX), ("message", MESSAGE_BYTES_MAX)] {
+        if text(condition, member).len() > max {
+            errors.push(FieldError::too_long(&path.child(member), max));
+        }
+    }
+}
+
+fn is_reason(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().copied().is_some_and(word)
+        && bytes.iter().all(|byte| word(*byte) || matches!(byte, b',' | b':'))
 }
 
 /// The errors of a label selector.

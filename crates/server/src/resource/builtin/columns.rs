@@ -361,6 +361,26 @@ pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service i
     Value::from(found.map_or("Unknown".to_owned(), said))
 });
 
+/// The name where upstream does not say that it is one.
+pub const PLAIN_NAME: ShippedColumn =
+    column("Name", NAME_DESCRIPTION, |object, _| Value::from(object.str_at(&["metadata", "name"])));
+
+pub const MIGRATED_RESOURCE: ShippedColumn = column("Resource", "GroupResource to migrate", |object, _| {
+    let part = |name: &str| object.str_at(&["spec", "resource", name]);
+    match part("group") {
+        "" => Value::from(part("resource")),
+        group => Value::from(format!("{}.{group}", part("resource"))),
+    }
+});
+
+pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Status of the migration", |object, _| {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let told = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
+    let mut kinds = told.map(|condition| condition.str_at(&["type"]));
+    let last = kinds.rfind(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"));
+    Value::from(last.unwrap_or("Unknown"))
+});
+
 /// The columns of services.
 pub const SERVICE: &[ShippedColumn] = &[
     column("Type", SERVICE_TYPE_DESCRIPTION, |service, _| Value::from(service.str_at(&["spec", "type"]))),

@@ -1,25 +1,47 @@
-//! Which APIs of older generations are served: `--runtime-config` of kube-apiserver.
+//! Which APIs are served that not everybody wants: `--runtime-config` of kube-apiserver.
 //!
-//! They are off by default, as in every kube-apiserver that doesn't have them any more.
+//! They are off by default, as in every kube-apiserver that doesn't have them any more, or has them as a beta.
 
 use super::{SHIPPED, group_version};
 
-/// Definitions of 1.7 to 1.21.
-const BETA_DEFINITIONS: &str = "apiextensions.k8s.io/v1beta1";
-/// ThirdPartyResources, 1.1 to 1.7.
-const THIRD_PARTY: &str = "extensions/v1beta1";
-/// Names that stand for both; what they mean to kube-apiserver beside that is always served, or not here.
-const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
-/// Names of what is always served as it is.
+/// The names of what is always served as it is.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
 
-/// The older generations that are served.
+/// An API that is served where it is switched on.
+struct Switch {
+    name: &'static str,
+    /// Names that stand for several; what they mean to kube-apiserver beside these is always served, or not here.
+    among: &'static [&'static str],
+    set: fn(&mut RuntimeConfig, bool),
+}
+
+const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
+
+static SWITCHES: [Switch; 4] = [
+    // definitions of 1.7 to 1.21
+    Switch { name: "apiextensions.k8s.io/v1beta1", among: &ALL, set: |config, on| config.beta_definitions = on },
+    // ThirdPartyResources, 1.1 to 1.7
+    Switch { name: "extensions/v1beta1", among: &ALL, set: |config, on| config.third_party_resources = on },
+    // StorageVersionMigrations, of 1.35 and of 1.37
+    Switch {
+        name: "storagemigration.k8s.io/v1beta1",
+        among: &["api/all", "api/beta"],
+        set: |config, on| config.beta_migrations = on,
+    },
+    Switch { name: "storagemigration.k8s.io/v1", among: &["api/all"], set: |config, on| config.migrations = on },
+];
+
+/// What is served besides that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     /// `apiextensions.k8s.io/v1beta1`.
     pub beta_definitions: bool,
     /// `extensions/v1beta1`.
     pub third_party_resources: bool,
+    /// `storagemigration.k8s.io/v1beta1`.
+    pub beta_migrations: bool,
+    /// `storagemigration.k8s.io/v1`.
+    pub migrations: bool,
     /// `mutatingadmissionpolicies`, by their feature gate.
     pub mutating_policies: bool,
 }
@@ -32,13 +54,8 @@ impl RuntimeConfig {
         entries.sort_by_key(|entry| !ALL.contains(&entry.name));
         let mut config = RuntimeConfig::default();
         for Entry { name, on } in entries {
-            let all = ALL.contains(&name);
-            if all || name == BETA_DEFINITIONS {
-                config.beta_definitions = on;
-            }
-            if all || name == THIRD_PARTY {
-                config.third_party_resources = on;
-            }
+            let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
+            meant.for_each(|switch| (switch.set)(&mut config, on));
         }
         Ok(config)
     }
@@ -62,8 +79,9 @@ impl<'a> Entry<'a> {
         if always && !on {
             return Err(format!("{name}=false: it can't be switched off"));
         }
-        if !always && !ALL.contains(&name) && ![BETA_DEFINITIONS, THIRD_PARTY].contains(&name) {
-            let known = [BETA_DEFINITIONS, THIRD_PARTY].into_iter().chain(ALL).collect::<Vec<_>>().join(", ");
+        let mut known = SWITCHES.iter().map(|switch| switch.name).chain(ALL);
+        if !always && !known.any(|known| known == name) {
+            let known = SWITCHES.iter().map(|switch| switch.name).chain(ALL).collect::<Vec<_>>().join(", ");
             return Err(format!("{name:?} is not known; what can be switched on is: {known}"));
         }
         Ok(Entry { name, on })
@@ -90,7 +108,7 @@ mod tests {
             (
                 "batch/v1=true",
                 Err(
-                    "\"batch/v1\" is not known; what can be switched on is: apiextensions.k8s.io/v1beta1, extensions/v1beta1, api/all, api/beta, api/legacy",
+                    "\"batch/v1\" is not known; what can be switched on is: apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
                 ),
             ),
         ];
@@ -98,6 +116,22 @@ mod tests {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let got = RuntimeConfig::parse(&list).map(|c| (c.beta_definitions, c.third_party_resources));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn migrations_are_switched_by_version() {
+        let cases = [
+            ("storagemigration.k8s.io/v1beta1=true", (true, false)),
+            ("storagemigration.k8s.io/v1=true", (false, true)),
+            ("api/all=true", (true, true)),
+            ("api/beta=true,storagemigration.k8s.io/v1", (true, true)),
+            ("api/legacy=true", (false, false)),
+        ];
+        for (text, want) in cases {
+            let list: Vec<String> = text.split(',').map(str::to_owned).collect();
+            let config = RuntimeConfig::parse(&list).unwrap();
+            assert_eq!((config.beta_migrations, config.migrations), want, "{text}");
         }
     }
 }

@@ -13,6 +13,7 @@ mod flow;
 mod foreign;
 mod generations;
 mod leases;
+mod migrations;
 mod mutations;
 mod namespaces;
 mod policies;
@@ -30,6 +31,7 @@ pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
 pub use foreign::is_known;
 pub use generations::RuntimeConfig;
+pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
@@ -235,7 +237,8 @@ pub fn patch_metadata(shipped: Option<&'static Shipped>) -> PatchMeta {
 /// The other look at objects that are stored with those of a kind, by its group and version, served or not.
 pub fn sibling(shipped: &Shipped, api_version: &str) -> Option<&'static Shipped> {
     static BETA_DEFINITION: Shipped = definition::BETA;
-    let mut all = SHIPPED.iter().chain([&BETA_DEFINITION]);
+    static MIGRATIONS: [Shipped; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
+    let mut all = SHIPPED.iter().chain([&BETA_DEFINITION]).chain(&MIGRATIONS);
     let found = all.find(|s| s.kind == shipped.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (shipped.group, shipped.version);
     (is_other && found.storage_group() == shipped.storage_group()).then_some(found)
@@ -348,7 +351,8 @@ pub static SHIPPED: [Shipped; 27] = [
 /// The shipped kinds that are stored, each in its own form.
 pub fn stored_kinds() -> impl Iterator<Item = &'static Shipped> {
     static THIRD_PARTY: Shipped = third_party::THIRD_PARTY_RESOURCE;
-    SHIPPED.iter().chain([&THIRD_PARTY]).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
+    static MIGRATION: Shipped = migrations::BETA_MIGRATION;
+    SHIPPED.iter().chain([&THIRD_PARTY, &MIGRATION]).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
 }
 
 /// Definitions in their older form, which others may have stored.
@@ -384,9 +388,18 @@ pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped
     static MUTATIONS: [(&Shipped, &[Shipped]); 2] =
         [(&mutations::POLICY, &[mutations::BETA_POLICY]), (&mutations::BINDING, &[mutations::BETA_BINDING])];
     let mutations: &[(&'static Shipped, &'static [Shipped])] = if config.mutating_policies { &MUTATIONS } else { &[] };
+    static BETA_MIGRATION: (&Shipped, &[Shipped]) = (&migrations::BETA_MIGRATION, &[]);
+    static MIGRATION: (&Shipped, &[Shipped]) = (&migrations::MIGRATION, &[]);
+    static BOTH_MIGRATIONS: (&Shipped, &[Shipped]) = (&migrations::BETA_MIGRATION, &[migrations::MIGRATION]);
+    let migrations = match (config.beta_migrations, config.migrations) {
+        (false, false) => None,
+        (true, false) => Some(BETA_MIGRATION),
+        (false, true) => Some(MIGRATION),
+        (true, true) => Some(BOTH_MIGRATIONS),
+    };
     let older_of = |shipped: &Shipped| if *shipped == definition::DEFINITION { older } else { &[] };
     let all = SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped)));
-    all.chain(mutations.iter().copied()).collect()
+    all.chain(mutations.iter().copied()).chain(migrations).collect()
 }
 
 fn version(shipped: &'static Shipped) -> Arc<Version> {
@@ -442,6 +455,7 @@ pub fn group_priority(group: &str) -> u32 {
         "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
         "coordination.k8s.io" => 16_500,
         FLOW_GROUP => 16_100,
+        MIGRATION_GROUP => 15_800,
         _ => 1_000,
     }
 }
