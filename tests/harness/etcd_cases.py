@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 
+import cli_cases
 import crash_cases
 import encryption_cases
 import transcripts
@@ -447,6 +448,31 @@ def servers_start_at_once(args):
             [server.__exit__() for server in servers]
 
 
+def registrations_of_others_stay(args):
+    """What is not served here may be served by another server of the same etcd, unless it is a version of a group of ours."""
+    with Etcd() as etcd, server_on(args, etcd) as server:
+        cli_cases.alter_registrations(server)
+        server.restart()
+        found, theirs = cli_cases.altered_registrations(server), "v1.once.example.com"
+        assert found == {**cli_cases.RESTORED, theirs: cli_cases.ALTERED[theirs]}, found
+
+
+def each_server_tells_uses_of_tokens(args):
+    """Whoever runs the controllers, the server that sees a token in a Secret tells the day."""
+    core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
+    with Etcd() as etcd, server_on(args, etcd) as one:
+        key = one.dir / "service-account.key"
+        eventually(key.exists)
+        with server_on(args, etcd, "--service-account-signing-key-file", str(key)) as two:
+            one.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})
+            for name, server in (("first", one), ("second", two)):
+                path, about = f"{core}/secrets/{name}", {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+                server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+                token = eventually(lambda: server.ok("GET", path).get("data", {}).get("token"))
+                assert server.request("GET", "/version", token=base64.b64decode(token).decode())[0] == 200
+                eventually(lambda: server.ok("GET", path)["metadata"].get("labels", {}).get(label))
+
+
 def encrypted_connections(args):
     """etcd that wants to know its clients by certificates."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as place:
@@ -679,7 +705,7 @@ def encrypted_values(args):
             assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")
 
 
-CASES = [etcd_without_room, controllers_have_one_holder, member_hangs, encrypted_values, servers_start_at_once, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
+CASES = [etcd_without_room, controllers_have_one_holder, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
 
 # etcd 3.4 as today's Go builds it takes no writes after a restart, whoever asks
 RESTARTING = [changes_lost, outages, waits_for_etcd, users_of_etcd]

@@ -58,10 +58,10 @@ pub struct Identity {
     pub remarks: Remarks,
 }
 
-/// What is said of good credentials that had better be others: to whoever shows them, and in the record.
+/// What is said of credentials that had better be others: to whoever shows them, and in the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
-    pub warning: Option<&'static str>,
+    pub warnings: Vec<&'static str>,
     pub annotations: Vec<(&'static str, Text)>,
 }
 
@@ -120,33 +120,42 @@ impl Authentication {
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// Who asks, and what is said of how he shows it.
-    pub async fn authenticate(&self, objects: &Objects, shown: &Credentials<'_>) -> Result<(User, Remarks), Status> {
-        let plainly = |user: User| Ok((user, Remarks::default()));
+    /// Who asks.
+    pub async fn authenticate(
+        &self,
+        objects: &Objects,
+        shown: &Credentials<'_>,
+        remarks: &mut Remarks,
+    ) -> Result<User, Status> {
         let certificate = shown.certificate;
         if certificate.is_proxy()
             && let Some(user) = self.proxy.user(shown.headers)
         {
-            return plainly(user);
+            return Ok(user);
         }
         if let Some(user) = certificate.user() {
-            return plainly(user.clone());
+            return Ok(user.clone());
         }
         let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        remarks.warnings.extend(authorization.and_then(header_warning));
         let token = match authorization.and_then(bearer) {
             Some(token) => Some(token.to_owned()),
             None => shown.protocols.map(websocket::token).transpose()?.flatten(),
         };
         match token {
             Some(token) => match self.token(objects, &token, &[]).await {
-                Ok(identity) => Ok((identity.user, identity.remarks)),
+                Ok(identity) => {
+                    remarks.warnings.extend(identity.remarks.warnings);
+                    remarks.annotations.extend(identity.remarks.annotations);
+                    Ok(identity.user)
+                }
                 Err(why) => {
                     tracing::debug!(why, "a bearer token was refused");
                     Err(unauthorized())
                 }
             },
             None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous.lets_in(shown.path) => plainly(User::anonymous()),
+            None if self.anonymous.lets_in(shown.path) => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }
     }
@@ -172,8 +181,7 @@ pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> 
 }
 
 /// What is said of a header whose token is not where it belongs (api-machinery 21).
-pub fn header_warning(headers: &http::HeaderMap) -> Option<&'static str> {
-    let header = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+fn header_warning(header: &str) -> Option<&'static str> {
     let mut parts = header.trim().splitn(3, ' ');
     let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();
     misplaced
@@ -195,7 +203,7 @@ mod tests {
             headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
         }
         let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
-        authentication.authenticate(&objects, &shown).await.map(|(user, _)| user)
+        authentication.authenticate(&objects, &shown, &mut Remarks::default()).await
     }
 
     #[tokio::test]

@@ -11,13 +11,11 @@ use tokio::time::Instant;
 
 use crate::authentication::LAST_USED;
 use crate::objects::Key;
-use crate::resource::Resource;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 use crate::{clock, limits};
 
-const NAMESPACE: &str = "kube-system";
+/// The namespace and name of [`verbs::token_tracking`].
 const PATH: &str = "kube-system/kube-apiserver-legacy-service-account-token-tracking";
-const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 /// Wakes with every change of the ConfigMap.
 #[derive(Default)]
@@ -105,32 +103,23 @@ enum Kept {
 /// Creates the ConfigMap if it is missing and may be made, and sets its day if that is none.
 async fn keep(context: &Context, may_make: bool) -> Result<Kept, Status> {
     let Some(maps) = context.registry.get("", "configmaps") else { return Ok(Kept::There) };
-    let data = json!({"since": (time::date(clock::now_seconds()))});
+    let wanted = verbs::token_tracking();
     match maps.collection.get(PATH) {
         None if !may_make => Ok(Kept::Missing),
-        None => make(context, &maps, &data).await.map(|()| Kept::Made),
+        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| Kept::Made),
         Some(found) => {
             let value = found.body.to_value(0);
             let since = value.str_at(&["data", "since"]);
             if since.len() == 10 && time::parse_rfc3339(&format!("{since}T00:00:00Z")).is_some() {
                 return Ok(Kept::There);
             }
-            let path = verbs::path_of(&maps, NAMESPACE, NAME);
+            let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
             let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
-            match verbs::patch(context, &request, PatchKind::Merge, &document(&json!({"data": data}))).await {
+            let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
+            match verbs::patch(context, &request, PatchKind::Merge, &document(&patch)).await {
                 Err(status) if status.reason != Reason::NotFound => Err(status),
                 _ => Ok(Kept::There),
             }
         }
-    }
-}
-
-async fn make(context: &Context, maps: &Arc<Resource>, data: &Value) -> Result<(), Status> {
-    let path = verbs::path_of(maps, NAMESPACE, "");
-    let request = verbs::server_request(maps, &http::Method::POST, &path, Subresource::None);
-    let object = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": (data.clone())});
-    match verbs::create(context, &request, &document(&object)).await {
-        Err(status) if status.reason != Reason::AlreadyExists => Err(status),
-        _ => Ok(()),
     }
 }

@@ -157,21 +157,18 @@ impl Edge {
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // webhooks may have to be asked, so that this takes its share of the time
         let until = clock::instant() + timeout;
-        let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info)).await;
+        let mut remarks = Remarks::default();
+        let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
         let known = known.map_err(|_| out_of_time(reply))?;
         if self.audit.is_on() {
-            reply.trail =
-                self.record(client, &info, parts, known.as_ref().ok().map(|(user, _)| user), (audit_id, received));
+            reply.trail = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
         }
-        reply.warnings.extend(authentication::header_warning(&parts.headers));
+        reply.warnings = remarks.warnings;
+        if let Some(trail) = &reply.trail {
+            remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
+        }
         let user = match known {
-            Ok((user, remarks)) => {
-                reply.warnings.extend(remarks.warning);
-                if let Some(trail) = &reply.trail {
-                    remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
-                }
-                user
-            }
+            Ok(user) => user,
             Err(status) => {
                 let answer = reply.status(&status);
                 if let Some(trail) = &reply.trail {
@@ -264,12 +261,13 @@ impl Edge {
         client: &Client,
         headers: &HeaderMap,
         info: &RequestInfo,
-    ) -> Result<(User, Remarks), Status> {
+        remarks: &mut Remarks,
+    ) -> Result<User, Status> {
         let certificate = &client.certificate;
         let protocols = websocket::is_asked(headers).then(|| websocket::protocols(headers));
         let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
-        let found = self.context.authentication.authenticate(&self.context.objects, &credentials).await;
-        found.iter().for_each(|(user, _)| measure::authenticated(user));
+        let found = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
+        found.iter().for_each(measure::authenticated);
         let result = if found.is_ok() { "success" } else { "failure" };
         METRICS.authentication_attempts.get_or_create(&AttemptResult { result }).inc();
         found

@@ -25,7 +25,9 @@ mod services;
 mod third_party;
 mod webhooks;
 
-pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here};
+pub use apiservices::{
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, api_services, local as served_here,
+};
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
