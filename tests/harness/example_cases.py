@@ -66,7 +66,7 @@ def examples(args):
 
 def requirements(args):
     """Every row of the tables of requirements names tests, and all of them are there."""
-    for name, count in (("requirements.md", 38), ("requirements-machinery.md", 55), ("requirements-control.md", 80),
+    for name, count in (("requirements.md", 38), ("requirements-machinery.md", 55), ("requirements-control.md", 81),
                         ("requirements-definitions.md", 100), ("requirements-store.md", 46)):
         rows = [line.strip("|\n").split("|") for line in (ROOT / "docs" / name).read_text().splitlines()
                 if re.match(r"\| \d", line)]

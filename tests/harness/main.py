@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import aggregation_cases
 import audit_cases
 import cli_cases
 import clients
@@ -34,7 +35,7 @@ import webhook_cases
 from report import Report
 
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
-            "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run, "traces": trace_cases.run, "control": control_cases.run,
+            "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run, "traces": trace_cases.run, "control": control_cases.run, "aggregation": aggregation_cases.run,
             "linear": linear_cases.run, "soak": soak_cases.run, "encryption": encryption_cases.run,
             "etcd": etcd_cases.run, "move": move_cases.run,
             "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}

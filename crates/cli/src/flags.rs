@@ -330,7 +330,7 @@ pub struct Serve {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
 
-    /// Where a service is that webhooks name, since there is no cluster network: NAMESPACE/NAME[:PORT]=HOST:PORT.
+    /// Where a service is that webhooks and APIServices name, since there is no cluster network: NAMESPACE/NAME[:PORT]=HOST:PORT.
     /// May be given several times.
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 use server::{
     AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, Followed,
-    ProxyHeaders, Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
+    Identity, ProxyHeaders, Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
 };
 
 use crate::kubeconfig;
@@ -152,6 +152,15 @@ pub struct IdentityFlags {
     )]
     requestheader_extra_headers_prefix: Vec<String>,
 
+    /// Who we are to servers that APIServices name, PEM: their way to believe what we say in headers of who asks; needs
+    /// --proxy-client-key-file.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file", help_heading = "Authentication")]
+    proxy_client_cert_file: Option<PathBuf>,
+
+    /// The key of that certificate, PEM.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file", help_heading = "Authentication")]
+    proxy_client_key_file: Option<PathBuf>,
+
     /// An AuthorizationConfiguration (apiserver.config.k8s.io/v1): who is asked whether somebody may, in which order, with
     /// webhooks of which the file says more than flags can. It is read again when it changes.
     #[arg(
@@ -257,6 +266,15 @@ impl IdentityFlags {
         let authentication =
             Authentication { proxy, tokens, issuers, reviewer, anonymous, ..Authentication::default() };
         Ok((authentication, file.map(|file| (file, said))))
+    }
+
+    /// Who we are to servers that APIServices name.
+    pub fn proxy_identity(&self) -> Result<Option<Identity>, String> {
+        let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file) else {
+            return Ok(None);
+        };
+        let identity = Identity::parse(read(certificate)?.as_bytes(), read(key)?.as_bytes());
+        identity.map(Some).map_err(|why| format!("--proxy-client-cert-file: {why}"))
     }
 
     /// The structured configuration: of the file, or what the flags of one issuer stand for.

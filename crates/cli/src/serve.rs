@@ -42,6 +42,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         authorization,
         authorization_file,
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
+        proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
         controllers: controllers(flags, &certificates)?,
         feature_gates,

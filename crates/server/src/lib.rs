@@ -1,9 +1,10 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
 //! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication`, `flow` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
+//! `authentication`, `flow`, `aggregation` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
 
 mod admission;
+mod aggregation;
 mod audit;
 pub mod authentication;
 mod authorization;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use machinery::Value;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::sync::watch;
@@ -38,6 +40,7 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use admission::Admission;
 pub use admission::check_plugins;
+use aggregation::Aggregation;
 pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
 pub use authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
@@ -56,7 +59,7 @@ use resource::{Registry, builtin};
 pub use resource::{RuntimeConfig, upstream_storage};
 pub use trace::Configuration as TracingConfiguration;
 use verbs::Context;
-pub use webhook::{Address, Outside, Remote};
+pub use webhook::{Address, Identity, Outside, Remote};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
@@ -74,7 +77,9 @@ pub struct Config {
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// Steps of admission that don't run.
     pub disabled_admission_plugins: Vec<String>,
-    /// Where services are that webhooks name, by `namespace/name` or `namespace/name:port`.
+    /// Who we are to servers beside us.
+    pub proxy_identity: Option<Identity>,
+    /// Where services are that webhooks and APIServices name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
@@ -164,19 +169,26 @@ impl Server {
         config.authentication.accounts.set_address(address);
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
+        let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
         let max = config.inflight_max;
         let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
+        let trust = trust(&config.tls, &config.authentication.proxy);
         let gatekeepers = Gatekeepers {
             authentication: config.authentication,
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
+            aggregation: aggregation.clone(),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
         let _ = found.set(Arc::downgrade(&context.objects));
+        if let Err(status) = verbs::publish_trust(&context, &trust).await {
+            tracing::warn!(error = %status, "servers beside us are not told whom to believe");
+        }
         follow_files(&context, config.authentication_file, config.authorization_file);
         let audit = Arc::new(config.audit);
         audit.start();
+        task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
         let edge = http::Edge::new(
             context,
@@ -204,6 +216,32 @@ impl Server {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
     }
+}
+
+/// Whom servers beside us are to believe, as they read it; nothing where no proxy is believed here either.
+fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
+    let Some(proxy) = &tls.proxy else { return vec![] };
+    let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
+    let list = |names: &[String]| names.iter().map(|name| Value::from(name.as_str())).collect::<Value>().to_json();
+    // as Go spells headers
+    let spelled = |name: &String| -> String {
+        let mut start = true;
+        let spell = |letter: char| {
+            let out = if start { letter.to_ascii_uppercase() } else { letter };
+            start = letter == '-';
+            out
+        };
+        name.chars().map(spell).collect()
+    };
+    let headers_of = |names: &[String]| list(&names.iter().map(spelled).collect::<Vec<_>>());
+    vec![
+        ("client-ca-file", text(&tls.client_ca)),
+        ("requestheader-client-ca-file", text(&proxy.ca)),
+        ("requestheader-allowed-names", list(&proxy.names)),
+        ("requestheader-username-headers", headers_of(&headers.username)),
+        ("requestheader-group-headers", headers_of(&headers.groups)),
+        ("requestheader-extra-headers-prefix", headers_of(&headers.extra)),
+    ]
 }
 
 /// Goes by configuration files as they change.
@@ -246,6 +284,7 @@ struct Followers {
     rbac: Arc<authorization::Rbac>,
     admission: Arc<Admission>,
     flow: Option<Arc<Flow>>,
+    aggregation: Arc<Aggregation>,
     derived: Arc<controllers::Derived>,
     third_party: bool,
 }
@@ -255,6 +294,7 @@ impl Followers {
         self.rbac.observe(key, event);
         self.admission.observe(key, event);
         self.flow.iter().for_each(|flow| flow.observe(key, event));
+        self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
             let defined = resource::defined(objects, client, self.third_party, &group, &plural);
@@ -265,12 +305,13 @@ impl Followers {
     }
 }
 
-/// Who is who, and who may what.
+/// Who is who, who may what, and who else serves.
 #[derive(Default)]
 struct Gatekeepers {
     authentication: Authentication,
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
+    aggregation: Arc<Aggregation>,
 }
 
 /// Loads the store and serves what it defines, and what a new one has from the start.
@@ -290,6 +331,7 @@ async fn prepare(
         rbac,
         admission: admission.clone(),
         flow: flow.clone(),
+        aggregation: gatekeepers.aggregation.clone(),
         derived,
         third_party: runtime.third_party_resources,
     };
@@ -300,7 +342,8 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let context = Context::new(objects, registry, admission, gatekeepers.authentication, authorizer, flow);
+    let Gatekeepers { authentication, aggregation, .. } = gatekeepers;
+    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context).await {
         let store = context.objects.store();

@@ -73,6 +73,11 @@ pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_se
 pub const REGISTRATION_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 /// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
 pub const TOKEN_TRACKING_PAUSE: std::time::Duration = std::time::Duration::from_secs(1_800);
+/// What passes between looks whether servers beside us are available, at most, and how long one takes; upstream's.
+pub const REMOTE_AVAILABILITY: std::time::Duration = std::time::Duration::from_secs(30);
+pub const REMOTE_CHECK: std::time::Duration = std::time::Duration::from_secs(5);
+/// What passes between questions for their resources.
+pub const REMOTE_DISCOVERY: std::time::Duration = std::time::Duration::from_secs(60);
 /// Seconds until an object that could not be put into its namespace is tried again.
 pub const KEEPER_RETRY_SECONDS: u64 = 5;
 /// What passes between a change and the look at the usage of quotas.

@@ -3,6 +3,7 @@
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
 mod aggregation;
+mod availability;
 mod expiry;
 mod flow;
 mod garbage;
@@ -132,6 +133,7 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     if let Some(flow) = &derived.flow {
         crate::task::spawn("flow control", flow.clone().run(context(), stop()));
     }
+    crate::task::spawn("availability", availability::run(context(), stop()));
     crate::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
     if let Some(types) = &derived.types {
         crate::task::spawn("policy status", types.clone().run(context(), stop()));

@@ -1,5 +1,5 @@
 //! APIServices (api-machinery 27.6): those of definitions come and go with what is served, and each says whether it is
-//! available. What other servers would have to answer is not: nothing is passed on to them.
+//! available: of what other servers serve, `availability` tells that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,13 +83,10 @@ async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
 /// Sets the condition of an APIService that does not say yet how it is.
 async fn tell(context: &Context, resource: &Arc<Resource>, stored: &Stored, object: &Value) -> Result<(), Status> {
     let now = clock::now_rfc3339();
-    let wanted = match object.at(&["spec", "service"]) {
-        None => builtin::served_here(&now),
-        Some(_) => json!({
-            "type": "Available", "status": "False", "lastTransitionTime": (now.clone()), "reason": "NotAggregated",
-            "message": "requests are not passed on to other servers"
-        }),
-    };
+    if object.at(&["spec", "service"]).is_some() {
+        return Ok(());
+    }
+    let wanted = builtin::served_here(&now);
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let same =
         |said: &Value| ["type", "status", "reason", "message"].iter().all(|key| said.get(key) == wanted.get(key));

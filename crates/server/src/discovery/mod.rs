@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use machinery::{Text, Value};
 
+use crate::aggregation::{Aggregation, Remote};
 use crate::digest;
 use crate::resource::builtin::TOKEN_REQUEST;
 use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
@@ -14,7 +15,10 @@ use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_
 /// The documents of discovery.
 pub struct Discovery {
     registry: Arc<Registry>,
-    aggregated: Mutex<Option<(u64, Aggregated)>>,
+    /// Who serves beside us.
+    aggregation: Arc<Aggregation>,
+    /// By the generations of both.
+    aggregated: Mutex<Option<((u64, u64), Aggregated)>>,
 }
 
 #[derive(Clone)]
@@ -76,8 +80,8 @@ fn subresource_verbs() -> Value {
 }
 
 impl Discovery {
-    pub fn new(registry: Arc<Registry>) -> Discovery {
-        Discovery { registry, aggregated: Mutex::new(None) }
+    pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>) -> Discovery {
+        Discovery { registry, aggregation, aggregated: Mutex::new(None) }
     }
 
     /// Every version of a group that some established resource serves, best first.
@@ -91,7 +95,13 @@ impl Discovery {
                 }
             }
         }
-        versions.sort_by(|a, b| kube_aware(a, b));
+        let remotes = self.aggregation.all();
+        for remote in remotes.iter().filter(|remote| remote.group == group) {
+            if !versions.contains(&remote.version) {
+                versions.push(remote.version.clone());
+            }
+        }
+        sort_versions(group, &mut versions, &remotes);
         versions
     }
 
@@ -115,8 +125,19 @@ impl Discovery {
             }
         }
         groups.retain(|(_, versions)| !versions.is_empty());
-        groups.iter_mut().for_each(|(_, versions)| versions.sort_by(|a, b| kube_aware(a, b)));
-        groups.sort_by_key(|(group, _)| std::cmp::Reverse(builtin::group_priority(group)));
+        let remotes = self.aggregation.all();
+        for remote in remotes.iter().filter(|remote| !remote.group.is_empty()) {
+            match groups.iter_mut().find(|(group, _)| *group == remote.group) {
+                None => groups.push((remote.group.clone(), vec![remote.version.clone()])),
+                Some((_, versions)) if !versions.contains(&remote.version) => versions.push(remote.version.clone()),
+                Some(_) => {}
+            }
+        }
+        groups.iter_mut().for_each(|(group, versions)| sort_versions(group, versions, &remotes));
+        if !remotes.is_empty() {
+            groups.sort();
+        }
+        groups.sort_by_key(|(group, versions)| std::cmp::Reverse(group_priority(group, versions, &remotes)));
         groups
     }
 
@@ -182,7 +203,7 @@ impl Discovery {
     }
 
     fn aggregated(&self) -> Aggregated {
-        let generation = self.registry.generation();
+        let generation = (self.registry.generation(), self.aggregation.generation());
         let mut kept = self.aggregated.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, documents)) = &*kept
             && *known == generation
@@ -197,11 +218,15 @@ impl Discovery {
     }
 
     fn discovery_list(&self, groups: &[(Text, Vec<Text>)]) -> Document {
-        let snapshot = self.registry.snapshot();
+        let (snapshot, remotes) = (self.registry.snapshot(), self.aggregation.all());
         let mut items = vec![];
         for (group, versions) in groups {
             let mut listed = vec![];
             for name in versions {
+                if let Some(remote) = remotes.iter().find(|remote| remote.group == *group && remote.version == *name) {
+                    listed.push(remote.document());
+                    continue;
+                }
                 let mut resources = vec![];
                 for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
                     if let Some(version) = resource.served(name) {
@@ -221,7 +246,6 @@ impl Discovery {
             if !group.is_empty() {
                 item.set_at(&["metadata", "name"], Value::String(group.clone()));
             }
-            item.set_at(&["metadata", "creationTimestamp"], Value::Null);
             item.set_at(&["versions"], Value::Array(listed));
             items.push(item);
         }
@@ -237,6 +261,24 @@ impl Discovery {
         json.push('\n');
         Document { value: Arc::new(list), json: json.into(), etag }
     }
+}
+
+/// The best first: by what APIServices say of them, or would, then by their names.
+fn sort_versions(group: &str, versions: &mut [Text], remotes: &[Arc<Remote>]) {
+    let priority = |version: &Text| {
+        let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
+        remote.map_or_else(|| builtin::version_priority(group, version), |remote| remote.version_priority)
+    };
+    versions.sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| kube_aware(a, b)));
+}
+
+/// The highest priority that an APIService gives to a group.
+fn group_priority(group: &str, versions: &[Text], remotes: &[Arc<Remote>]) -> i64 {
+    let of_version = |version: &Text| {
+        let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
+        remote.map_or_else(|| i64::from(builtin::group_priority(group)), |remote| remote.group_priority)
+    };
+    versions.iter().map(of_version).max().unwrap_or_default()
 }
 
 fn api_versions() -> Value {

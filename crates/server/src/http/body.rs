@@ -1,12 +1,12 @@
 //! Bodies of answers: nothing, bytes, or a stream that is pulled.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::Frame;
+use hyper::body::Incoming;
 
 /// What makes the next piece of a stream, and itself again; `None` at the end.
 pub type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, Box<dyn Pieces>)>> + Send>>;
@@ -22,6 +22,8 @@ pub enum Body {
     Empty,
     Full(Bytes),
     Stream(NextPiece),
+    /// That of another server's answer. It breaks off where that does.
+    Relayed(Incoming),
 }
 
 impl Body {
@@ -32,12 +34,12 @@ impl Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = hyper::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let piece = match &mut *self {
             Body::Empty => return Poll::Ready(None),
             Body::Full(bytes) => {
@@ -45,6 +47,7 @@ impl http_body::Body for Body {
                 *self = Body::Empty;
                 return Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))));
             }
+            Body::Relayed(body) => return Pin::new(body).poll_frame(context),
             Body::Stream(next) => match next.as_mut().poll(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(piece) => piece,
@@ -63,7 +66,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Empty)
+        match self {
+            Body::Empty => true,
+            Body::Relayed(body) => body.is_end_stream(),
+            Body::Full(_) | Body::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
@@ -71,6 +78,7 @@ impl http_body::Body for Body {
             Body::Empty => http_body::SizeHint::with_exact(0),
             Body::Full(bytes) => http_body::SizeHint::with_exact(bytes.len() as u64),
             Body::Stream(_) => http_body::SizeHint::default(),
+            Body::Relayed(body) => body.size_hint(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The path of every request, in order: who, may they, what, body, verb, answer (api-machinery 1.3).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,7 +65,7 @@ impl Edge {
     ) -> Edge {
         let registry = context.registry.clone();
         Edge {
-            discovery: Discovery::new(registry.clone()),
+            discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
             openapi: OpenApi::new(registry),
             health,
             context,
@@ -109,9 +110,12 @@ impl Edge {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let left = if watching { std::time::Duration::MAX } else { entry.left() };
-                let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
+                let origin = (client.address, audit_id);
+                // what a server beside us sends goes out as it comes
+                let ours = self.context.aggregation.find(&entry.authorized.info.path).is_none();
+                let handled = Box::pin(self.clone().handle(entry.authorized, &parts, origin, body, &reply));
                 match tokio::time::timeout(left, trace::at(reply.place, handled)).await {
-                    Ok(answer) if watching => self.upgraded(answer, &mut parts),
+                    Ok(answer) if watching && ours => self.upgraded(answer, &mut parts),
                     Ok(answer) => answer,
                     Err(_) => out_of_time(&reply),
                 }
@@ -283,10 +287,15 @@ impl Edge {
     async fn handle(
         self: Arc<Self>,
         authorized: Authorized,
-        headers: &HeaderMap,
+        parts: &http::request::Parts,
+        origin: (IpAddr, &str),
         body: Incoming,
         reply: &Reply,
     ) -> Answer {
+        let headers = &parts.headers;
+        if let Some(remote) = self.context.aggregation.find(&authorized.info.path) {
+            return self.relay(&remote, &authorized, parts, origin, body).await;
+        }
         if !authorized.info.is_resource {
             if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
                 return answer;

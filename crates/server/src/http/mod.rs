@@ -11,6 +11,7 @@ mod measure;
 mod negotiate;
 mod open;
 mod perform;
+mod relay;
 mod respond;
 mod route;
 mod table;

@@ -31,6 +31,7 @@ use store::Revision;
 use tokio::sync::Notify;
 
 use crate::admission::{Admission, World};
+use crate::aggregation::Aggregation;
 use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
@@ -41,7 +42,7 @@ use crate::resource::{Registry, Resource, Version, builtin};
 pub use body::{Document, Format};
 pub use bootstrap::{
     bootstrap, change_as_server, controller_request, create_mandatory_flows, create_missing, empty_namespace, path_in,
-    path_of, restore_registration, server_request, token_tracking,
+    path_of, publish_trust, restore_registration, server_request, token_tracking,
 };
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};
@@ -93,6 +94,8 @@ pub struct Context {
     pub authorizer: Authorizer,
     /// Who runs when, unless requests are only counted.
     pub flow: Option<Arc<Flow>>,
+    /// Who serves beside us.
+    pub aggregation: Arc<Aggregation>,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
     /// What is posted to `serviceaccounts/token`.
@@ -111,6 +114,7 @@ impl Context {
         authentication: Authentication,
         authorizer: Authorizer,
         flow: Option<Arc<Flow>>,
+        aggregation: Arc<Aggregation>,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         Context {
@@ -121,6 +125,7 @@ impl Context {
             authentication,
             authorizer,
             flow,
+            aggregation,
             quota_turn: Default::default(),
             deletions: Notify::new(),
             naming_turn: Default::default(),

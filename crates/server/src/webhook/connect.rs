@@ -5,17 +5,20 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::service::Address;
-use super::trust::Trust;
+use super::trust::{Anyone, Trust};
 use super::{Endpoint, drive};
 
 /// A connection that carries one request after the other.
@@ -42,12 +45,24 @@ pub type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 /// What to trust: a bundle, or the authorities of the system; and what to show, if it is wanted.
 pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<Shown>) -> Result<TlsConnector, String> {
     let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    connector(Arc::new(Trust::new(roots, bundle)?), shown)
+}
+
+/// Trusts whoever answers.
+pub fn unverified_tls(shown: Option<Shown>) -> Result<TlsConnector, String> {
+    connector(Arc::new(Anyone(provider())), shown)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn connector(trust: Arc<dyn ServerCertVerifier>, shown: Option<Shown>) -> Result<TlsConnector, String> {
+    let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trust::new(roots, bundle)?));
+        .with_custom_certificate_verifier(trust);
     let mut config = match shown {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
         None => builder.with_no_client_auth(),
@@ -74,13 +89,25 @@ fn system_roots() -> Arc<RootCertStore> {
 
 /// Opens a connection.
 pub async fn connect(endpoint: &Endpoint, address: &Address) -> Result<Connection, String> {
-    let tls = endpoint.tls.as_ref().map_err(Clone::clone)?;
+    open(&endpoint.tls, &endpoint.host, address).await.map(Connection)
+}
+
+/// Opens a connection to who has a certificate for a host.
+pub async fn open<B>(
+    tls: &Result<TlsConnector, String>,
+    host: &str,
+    address: &Address,
+) -> Result<SendRequest<B>, String>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
+    let tls = tls.as_ref().map_err(Clone::clone)?;
     let stream = dial(address).await?;
-    let name = ServerName::try_from(endpoint.host.to_string()).map_err(|error| error.to_string())?;
-    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, endpoint))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, host))?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     drive(connection);
-    Ok(Connection(sender))
+    Ok(sender)
 }
 
 async fn dial(address: &Address) -> Result<TcpStream, String> {
@@ -110,7 +137,7 @@ fn dial_error(error: &io::Error) -> String {
     }
 }
 
-fn tls_error(error: &io::Error, endpoint: &Endpoint) -> String {
+fn tls_error(error: &io::Error, host: &str) -> String {
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match of_tls {
         Some(rustls::Error::InvalidCertificate(why)) => match why {
@@ -121,7 +148,7 @@ fn tls_error(error: &io::Error, endpoint: &Endpoint) -> String {
                 "certificate has expired or is not yet valid".to_owned()
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                format!("certificate is not valid for {}", endpoint.host)
+                format!("certificate is not valid for {host}")
             }
             other => other.to_string(),
         },

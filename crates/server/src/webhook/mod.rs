@@ -5,6 +5,7 @@
 //! connections are kept, and given up when the configuration that names them is.
 
 mod answers;
+mod backend;
 mod connect;
 mod remote;
 mod service;
@@ -24,9 +25,10 @@ use rustls_pki_types::pem::PemObject as _;
 
 use crate::{limits, task};
 pub use answers::Answers;
+pub use backend::Backend;
 use connect::{Connection, connect};
-pub use remote::{Outside, Remote};
-pub use service::{Address, Services};
+pub use remote::{Identity, Outside, Remote};
+pub use service::{Address, Services, Unresolved};
 
 /// Where a webhook is: `clientConfig`.
 pub struct Endpoint {

@@ -41,6 +41,26 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
+/// Who we are to a server outside: a client certificate and its key.
+#[derive(Debug)]
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// From PEM. The error is one line.
+    pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Identity, String> {
+        let chain = certificates(certificate).map_err(|why| format!("the client certificate: {why}"))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the client key: {error}"))?;
+        Ok(Identity { chain, key })
+    }
+
+    pub(super) fn shown(&self) -> connect::Shown {
+        (self.chain.clone(), self.key.clone_key())
+    }
+}
+
 impl Remote {
     /// The error is one line, about the configuration.
     pub fn new(outside: &Outside) -> Result<Remote, String> {
@@ -50,10 +70,7 @@ impl Remote {
         let mut endpoint = Endpoint::parse(&json!({"url": (outside.url.clone())}));
         let shown = match outside.certificate.is_empty() {
             true => None,
-            false => Some((
-                certificates(&outside.certificate).map_err(|why| format!("the client certificate: {why}"))?,
-                PrivateKeyDer::from_pem_slice(&outside.key).map_err(|error| format!("the client key: {error}"))?,
-            )),
+            false => Some(Identity::parse(&outside.certificate, &outside.key)?.shown()),
         };
         let roots = certificates(&outside.roots).map_err(|why| format!("the certificate authority: {why}"))?;
         endpoint.tls = Ok(connect::tls(roots, shown)?);

@@ -23,6 +23,15 @@ pub struct Services {
     lookup: Lookup,
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
 impl Address {
     /// Reads `host:port`.
     pub fn parse(text: &str) -> Result<Address, String> {
@@ -53,26 +62,53 @@ impl Services {
         let Some((namespace, name)) = &endpoint.service else {
             return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port });
         };
-        let keys = [format!("{namespace}/{name}:{}", endpoint.port), format!("{namespace}/{name}")];
+        self.locate(namespace, name, endpoint.port).map_err(|why| why.told(name, endpoint.port))
+    }
+
+    /// Where a service is.
+    pub(super) fn locate(&self, namespace: &str, name: &str, port: u16) -> Result<Address, Unresolved> {
+        let keys = [format!("{namespace}/{name}:{port}"), format!("{namespace}/{name}")];
         if let Some(address) = keys.iter().find_map(|key| self.mapped.get(key)) {
             return Ok(address.clone());
         }
-        let service = (self.lookup)(namespace, name).ok_or_else(|| format!("service \"{name}\" not found"))?;
-        of_object(&service, name, endpoint.port)
+        let service = (self.lookup)(namespace, name).ok_or(Unresolved::NotFound)?;
+        of_object(&service, port)
+    }
+}
+
+/// Why nobody knows where a service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    NotFound,
+    /// It has no such port.
+    NoPort,
+    /// It has no address that could be reached from here.
+    NoAddress,
+}
+
+impl Unresolved {
+    fn told(self, name: &str, port: u16) -> String {
+        match self {
+            Unresolved::NotFound => format!("service \"{name}\" not found"),
+            Unresolved::NoPort => format!("no service port {port} found for service \"{name}\""),
+            Unresolved::NoAddress => {
+                format!("service \"{name}\" has no address here: give one with --service-address")
+            }
+        }
     }
 }
 
 /// The address that a Service object itself has: an external name, or a cluster IP that somebody gave it.
-fn of_object(service: &Value, name: &str, port: u16) -> Result<Address, String> {
+fn of_object(service: &Value, port: u16) -> Result<Address, Unresolved> {
     if service.str_at(&["spec", "type"]) == "ExternalName" {
         return Ok(Address { host: service.str_at(&["spec", "externalName"]).to_owned(), port });
     }
     let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
     if !ports.iter().any(|p| p.get("port").and_then(Value::as_int) == Some(i64::from(port))) {
-        return Err(format!("no service port {port} found for service \"{name}\""));
+        return Err(Unresolved::NoPort);
     }
     match service.str_at(&["spec", "clusterIP"]) {
-        "" | "None" => Err(format!("service \"{name}\" has no address here: give one with --service-address")),
+        "" | "None" => Err(Unresolved::NoAddress),
         ip => Ok(Address { host: ip.to_owned(), port }),
     }
 }

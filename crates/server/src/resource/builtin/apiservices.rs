@@ -210,7 +210,7 @@ pub fn api_services(served: &Snapshot, custom: bool) -> BTreeMap<Text, Value> {
 }
 
 /// The order of versions in a group: greater is better (api-machinery 16.3).
-fn version_priority(group: &str, version: &str) -> i64 {
+pub fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
         ("" | "extensions", _) => 1,
         (super::FLOW_GROUP, _) => 21,

@@ -27,6 +27,7 @@ mod webhooks;
 
 pub use apiservices::{
     API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, api_services, local as served_here,
+    version_priority,
 };
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
@@ -448,6 +449,8 @@ pub fn is_shipped_group(group: &str) -> bool {
 /// The order of groups in discovery: greater is earlier (api-machinery 16.3).
 pub fn group_priority(group: &str) -> u32 {
     match group {
+        // no APIService says so: this group is there before them
+        REGISTRATION_GROUP => 20_001,
         "" => 18_000,
         "extensions" => 17_900,
         "events.k8s.io" => 17_750,

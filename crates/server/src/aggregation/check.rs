@@ -1,0 +1,119 @@
+//! Whether a server is available: the condition that its APIService shows.
+
+use bytes::Bytes;
+use futures_util::future::select_ok;
+use http::Request;
+use http_body_util::Empty;
+use machinery::{Value, json};
+
+use super::{Aggregation, Remote, identity};
+use crate::limits;
+use crate::request::User;
+use crate::webhook::{Address, Unresolved};
+
+/// How many look at once; one of them is enough.
+const ATTEMPTS: usize = 5;
+
+/// What is found, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub reason: &'static str,
+    pub message: String,
+}
+
+impl Condition {
+    pub fn is_good(&self) -> bool {
+        self.reason == "Passed"
+    }
+
+    /// As an APIService has it, whose conditions are these; its time changes with its status alone.
+    pub fn to_value(&self, conditions: &[Value], now: &str) -> Value {
+        let status = if self.is_good() { "True" } else { "False" };
+        let before = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Available");
+        let since = before.filter(|condition| condition.str_at(&["status"]) == status);
+        let since = since.map_or(now, |condition| condition.str_at(&["lastTransitionTime"]));
+        json!({
+            "type": "Available", "status": status, "lastTransitionTime": since, "reason": (self.reason),
+            "message": (self.message.clone())
+        })
+    }
+}
+
+/// Whether an APIService says that it is available.
+pub fn is_available(service: &Value) -> bool {
+    let conditions = service.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let is = |condition: &Value| condition.str_at(&["type"]) == "Available" && condition.str_at(&["status"]) == "True";
+    conditions.iter().any(is)
+}
+
+impl Aggregation {
+    /// Looks whether a server answers.
+    pub async fn check(&self, remote: &Remote) -> Condition {
+        let backend = &remote.backend;
+        let address = match self.client.locate(backend) {
+            Ok(address) => address,
+            Err(why) => return unresolved(why, &backend.namespace, &backend.name, backend.port),
+        };
+        let attempts = (0..ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
+        match select_ok(attempts).await {
+            Ok(_) => Condition { reason: "Passed", message: "all checks passed".to_owned() },
+            Err(message) => Condition { reason: "FailedDiscoveryCheck", message },
+        }
+    }
+
+    /// Asks once for what every such server has to serve. Who answers is not verified: nothing is told.
+    async fn ask(&self, remote: &Remote, address: &Address) -> Result<(), String> {
+        let url = format!("https://{address}{}", remote.root());
+        let failed = |why: String| format!("failing or missing response from {url}: {why}");
+        let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+        identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut());
+        identity::forward(&mut request, &address.to_string());
+        let answer = self.client.pass_on(&remote.backend, address, false, request);
+        let answer = tokio::time::timeout(limits::REMOTE_CHECK, answer).await;
+        let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
+        let answer = answer.unwrap_or_else(|_| Err(late.to_owned()));
+        let answer = answer.map_err(|why| failed(format!("Get \"{url}\": {why}")))?;
+        match answer.status().as_u16() {
+            200..=299 => Ok(()),
+            code => Err(failed(format!("bad status from {url}: {code}"))),
+        }
+    }
+}
+
+fn unresolved(why: Unresolved, namespace: &str, name: &str, port: u16) -> Condition {
+    let service = format!("service/{name} in {namespace:?}");
+    match why {
+        Unresolved::NotFound => Condition { reason: "ServiceNotFound", message: format!("{service} is not present") },
+        Unresolved::NoPort => {
+            Condition { reason: "ServicePortError", message: format!("{service} is not listening on port {port}") }
+        }
+        // there are no EndpointSlices here
+        Unresolved::NoAddress => {
+            Condition { reason: "EndpointsNotFound", message: format!("cannot find endpointslices for {service}") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_as_upstream_does() {
+        let told = |why| unresolved(why, "n", "s", 443).message;
+        assert_eq!(told(Unresolved::NotFound), "service/s in \"n\" is not present");
+        assert_eq!(told(Unresolved::NoPort), "service/s in \"n\" is not listening on port 443");
+        assert_eq!(told(Unresolved::NoAddress), "cannot find endpointslices for service/s in \"n\"");
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_status() {
+        let good = Condition { reason: "Passed", message: "all checks passed".to_owned() };
+        let bad = Condition { reason: "ServiceNotFound", message: String::new() };
+        let before = [good.to_value(&[], "t0")];
+        assert_eq!(good.to_value(&before, "t1"), before[0]);
+        assert_eq!(bad.to_value(&before, "t1").str_at(&["lastTransitionTime"]), "t1");
+        assert!(is_available(&json!({"status": {"conditions": [(before[0].clone())]}})));
+        assert!(!is_available(&json!({"status": {"conditions": [(bad.to_value(&before, "t1"))]}})));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a server beside us is told with a request: who asks, and what was asked for.
+
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Uri};
+
+use crate::request::User;
+
+const USER: HeaderName = HeaderName::from_static("x-remote-user");
+const UID: HeaderName = HeaderName::from_static("x-remote-uid");
+const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
+const EXTRA: &str = "x-remote-extra-";
+
+/// Headers of one connection, which are not for the next (RFC 9110, 7.6.1).
+pub const HOP_BY_HOP: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Says who asks; whatever the headers have said of that before, and how he has shown it, is gone.
+pub fn introduce(user: &User, headers: &mut HeaderMap) {
+    let ours = |name: &HeaderName| {
+        let name = name.as_str();
+        [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
+            || name.starts_with(EXTRA)
+            || name.starts_with("impersonate-")
+    };
+    let told: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
+    told.iter().for_each(|name| drop(headers.remove(name)));
+    headers.remove(AUTHORIZATION);
+    let mut add = |name: HeaderName, text: &str| {
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+            headers.append(name, value);
+        }
+    };
+    add(USER, &user.name);
+    if !user.uid.is_empty() {
+        add(UID, &user.uid);
+    }
+    user.groups.iter().for_each(|group| add(GROUP, group));
+    for (key, values) in &user.extra {
+        if let Ok(name) = HeaderName::try_from(format!("{EXTRA}{}", escaped(key))) {
+            values.iter().for_each(|value| add(name.clone(), value));
+        }
+    }
+}
+
+/// A key with what a header name can't hold as `%` and two digits.
+fn escaped(key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
+    key.bytes().map(one).collect()
+}
+
+/// Addresses a request to a server.
+pub fn forward<B>(request: &mut Request<B>, host: &str) {
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let path = request.uri().path().to_owned();
+    if let Ok(target) = Uri::try_from(target) {
+        *request.uri_mut() = target;
+    }
+    *request.version_mut() = http::Version::HTTP_11;
+    let headers = request.headers_mut();
+    let named: Vec<String> = headers
+        .get_all("connection")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(',').map(|name| name.trim().to_lowercase()))
+        .collect();
+    for name in HOP_BY_HOP.iter().copied().chain(named.iter().map(String::as_str)) {
+        headers.remove(name);
+    }
+    let said = [
+        (HOST, host),
+        (HeaderName::from_static("x-forwarded-host"), host),
+        (HeaderName::from_static("x-forwarded-proto"), "https"),
+        (HeaderName::from_static("x-forwarded-uri"), path.as_str()),
+    ];
+    for (name, text) in said {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_we_say_who_asks() {
+        let mut request = Request::get("https://here:6443/apis/a.b/v1/things?x=1").body(()).unwrap();
+        let before = [
+            ("authorization", "Bearer secret"),
+            ("x-remote-user", "evil"),
+            ("x-remote-extra-scopes", "all"),
+            ("x-remote-group", "system:masters"),
+            ("impersonate-user", "evil"),
+            ("connection", "X-Mine, close"),
+            ("x-mine", "1"),
+            ("upgrade", "spdy/3.1"),
+            ("accept", "*/*"),
+        ];
+        for (name, text) in before {
+            request.headers_mut().append(HeaderName::from_static(name), HeaderValue::from_static(text));
+        }
+        let user = User {
+            name: "bob".into(),
+            groups: vec!["g".into(), "h".into()],
+            extra: vec![("a.b/C%".into(), vec!["1".into(), "2".into()])],
+            ..User::default()
+        };
+        introduce(&user, request.headers_mut());
+        forward(&mut request, "s:443");
+        assert_eq!(request.uri(), "/apis/a.b/v1/things?x=1");
+        let mut told: Vec<String> =
+            request.headers().iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        told.sort();
+        let want = [
+            "accept: */*",
+            "host: s:443",
+            "x-forwarded-host: s:443",
+            "x-forwarded-proto: https",
+            "x-forwarded-uri: /apis/a.b/v1/things",
+            "x-remote-extra-a.b%2fc%25: 1",
+            "x-remote-extra-a.b%2fc%25: 2",
+            "x-remote-group: g",
+            "x-remote-group: h",
+            "x-remote-user: bob",
+        ];
+        assert_eq!(told, want);
+    }
+}

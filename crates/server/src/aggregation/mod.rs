@@ -1,0 +1,245 @@
+//! Servers that serve groups beside us (layer 3): APIServices that name a service (api-machinery 27.6).
+//!
+//! Invariants: which servers there are, and whether they are available, is what the stored APIServices say; nothing else
+//! decides where a request goes. What a server says of its resources is kept here and can be asked for again.
+
+mod check;
+mod documents;
+mod identity;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use machinery::{Text, Value};
+use tokio::sync::watch;
+
+use crate::limits;
+use crate::objects::{Event, EventKind, Key};
+use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
+use crate::webhook::{Backend, Client, Identity};
+
+pub use identity::{HOP_BY_HOP, introduce};
+
+/// Servers by group and version.
+type Remotes = BTreeMap<(Text, Text), Arc<Remote>>;
+
+/// A server that serves a version of a group.
+pub struct Remote {
+    pub group: Text,
+    pub version: Text,
+    pub group_priority: i64,
+    pub version_priority: i64,
+    /// What its APIService says of it.
+    pub available: bool,
+    spec: Value,
+    backend: Arc<Backend>,
+    /// The version's entry of the aggregated discovery document.
+    document: Arc<ArcSwap<Value>>,
+}
+
+/// The servers beside us.
+#[derive(Default)]
+pub struct Aggregation {
+    client: Arc<Client>,
+    identity: Option<Identity>,
+    remotes: ArcSwap<Remotes>,
+    /// Rises with every change of what discovery shows.
+    generation: AtomicU64,
+    /// Rises when servers come, go or move.
+    moved: watch::Sender<u64>,
+    /// Rises when they become available or not, too.
+    changed: watch::Sender<u64>,
+}
+
+impl Aggregation {
+    /// `identity` is who we are to those servers.
+    pub fn new(client: Arc<Client>, identity: Option<Identity>) -> Aggregation {
+        Aggregation { client, identity, ..Aggregation::default() }
+    }
+
+    /// Hears of every change of an object, one after the other.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if key.group == REGISTRATION_GROUP && key.plural == API_SERVICES {
+            let wanted = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+            self.set(&key.path, wanted.filter(|service| service.at(&["spec", "service"]).is_some()));
+        } else if key.group.is_empty() && key.plural == "services" && !self.remotes.load().is_empty() {
+            // it may be where a server is
+            self.moved.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Takes over an APIService, by its name, or that there is none any more.
+    fn set(&self, name: &str, service: Option<Value>) {
+        let Some((version, group)) = name.split_once('.') else { return };
+        let place = (Text::from(group), Text::from(version));
+        let before = self.remotes.load().get(&place).cloned();
+        if before.is_none() && service.is_none() {
+            return;
+        }
+        let remote = service.map(|service| Arc::new(self.remote(&place, &service, before.as_deref())));
+        let same = |a: &Remote, b: &Remote| a.spec == b.spec;
+        let moved = match (&before, &remote) {
+            (Some(before), Some(remote)) => !same(before, remote),
+            _ => true,
+        };
+        self.remotes.rcu(|remotes| {
+            let mut next = Remotes::clone(remotes);
+            match &remote {
+                Some(remote) => next.insert(place.clone(), remote.clone()),
+                None => next.remove(&place),
+            };
+            next
+        });
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        if moved {
+            self.moved.send_modify(|count| *count += 1);
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    fn remote(&self, (group, version): &(Text, Text), service: &Value, before: Option<&Remote>) -> Remote {
+        let spec = service.get("spec").cloned().unwrap_or_default();
+        let number = |key: &str| spec.get(key).and_then(Value::as_int).unwrap_or_default();
+        let known = before.filter(|before| before.spec == spec);
+        Remote {
+            group: group.clone(),
+            version: version.clone(),
+            group_priority: number("groupPriorityMinimum"),
+            version_priority: number("versionPriority"),
+            available: check::is_available(service),
+            backend: match known {
+                Some(known) => known.backend.clone(),
+                None => Arc::new(Backend::parse(&spec, self.identity.as_ref())),
+            },
+            document: match known {
+                Some(known) => known.document.clone(),
+                None => Arc::new(ArcSwap::from_pointee(documents::stale(version))),
+            },
+            spec,
+        }
+    }
+
+    /// The server for a path, `/apis/GROUP/VERSION` or below, if one beside us serves it.
+    pub fn find(&self, path: &str) -> Option<Arc<Remote>> {
+        let remotes = self.remotes.load();
+        if remotes.is_empty() {
+            return None;
+        }
+        let mut segments = path.strip_prefix("/apis/")?.split('/');
+        let (group, version) = (segments.next()?, segments.next()?);
+        remotes.get(&(group.into(), version.into())).cloned()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Remote>> {
+        self.remotes.load().values().cloned().collect()
+    }
+
+    /// Under which what discovery shows of them can be kept.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Rises when servers come, go or move.
+    pub fn moves(&self) -> watch::Receiver<u64> {
+        self.moved.subscribe()
+    }
+
+    /// Passes a request on that says who asks. The error is an answer's: its code and its text.
+    pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
+    where
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let unavailable = || (503, "service unavailable\n".to_owned());
+        if !remote.available {
+            return Err(unavailable());
+        }
+        let address = self.client.locate(&remote.backend).map_err(|_| unavailable())?;
+        let mut request = request;
+        identity::forward(&mut request, &address.to_string());
+        let answer = self.client.pass_on(&remote.backend, &address, true, request).await;
+        answer.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
+    }
+
+    /// Keeps what servers say of their resources up to date until `stop` becomes true.
+    pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let reads = self.all().into_iter().map(|remote| self.read(remote));
+            futures_util::future::join_all(reads).await;
+            let pause = if self.remotes.load().is_empty() { Duration::MAX } else { limits::REMOTE_DISCOVERY };
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    /// Reads the resources of a server.
+    async fn read(&self, remote: Arc<Remote>) {
+        let read = tokio::time::timeout(limits::REMOTE_CHECK, documents::read(self, &remote)).await;
+        let document = read.ok().flatten().unwrap_or_else(|| documents::stale(&remote.version));
+        if **remote.document.load() != document {
+            remote.document.store(Arc::new(document));
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Remote {
+    /// The version's entry of the aggregated discovery document.
+    pub fn document(&self) -> Value {
+        Value::clone(&self.document.load())
+    }
+
+    /// The name of its APIService.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+
+    /// `/apis/GROUP/VERSION`.
+    fn root(&self) -> String {
+        format!("/apis/{}/{}", self.group, self.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_go_where_their_group_and_version_are() {
+        let aggregation = Aggregation::default();
+        let service = |available: &str| {
+            json!({
+                "spec": {"group": "a.b", "version": "v1", "service": {"namespace": "n", "name": "s", "port": 443}},
+                "status": {"conditions": [{"type": "Available", "status": available}]}
+            })
+        };
+        let found = |path: &str| aggregation.find(path).map(|remote| remote.available);
+        assert_eq!(found("/apis/a.b/v1"), None);
+        let moves = || *aggregation.moves().borrow();
+        aggregation.set("v1.a.b", Some(service("False")));
+        let (seen, generation) = (moves(), aggregation.generation());
+        aggregation.set("v1.a.b", Some(service("True")));
+        assert_eq!((moves(), aggregation.generation() > generation), (seen, true), "it is where it was");
+        for path in ["/apis/a.b/v1", "/apis/a.b/v1/", "/apis/a.b/v1/namespaces/n/things/x/log"] {
+            assert_eq!(found(path), Some(true), "{path}");
+        }
+        for path in ["/apis/a.b", "/apis/a.b/v2", "/apis/a.b/v10", "/apis/b/v1", "/api/a.b/v1", "/apis", "/"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+        aggregation.set("v1.a.b", None);
+        assert_eq!((found("/apis/a.b/v1"), moves() > seen), (None, true));
+    }
+}

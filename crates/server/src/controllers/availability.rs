@@ -1,0 +1,80 @@
+//! APIServices of other servers say whether these are available (api-machinery 27.6).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use machinery::{Status, Value};
+use tokio::sync::watch;
+
+use crate::aggregation::Remote;
+use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
+use crate::verbs::{self, Context};
+use crate::{clock, limits};
+
+/// Servers that are looked at at once.
+const PARALLEL: usize = 8;
+/// What passes at least between two looks, and then twice as much as long as one fails.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Looks whether they are until `stop` becomes true: when one comes or moves, and now and then.
+pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+    let mut moves = context.aggregation.moves();
+    let mut pause = PAUSE_MIN;
+    loop {
+        moves.mark_unchanged();
+        let remotes = context.aggregation.all();
+        let none = remotes.is_empty();
+        let looks = stream::iter(remotes).map(|remote| look(&context, remote)).buffer_unordered(PARALLEL);
+        // to the end, whatever the first one says
+        let all_good = looks.fold(true, |all, good| async move { all && good }).await;
+        pause = match all_good {
+            _ if none => Duration::MAX,
+            true => limits::REMOTE_AVAILABILITY,
+            false => (pause.min(limits::REMOTE_AVAILABILITY) * 2).min(limits::REMOTE_AVAILABILITY),
+        };
+        let change = async {
+            tokio::select! {
+                changed = moves.changed() => changed.is_ok(),
+                () = tokio::time::sleep(pause) => false,
+            }
+        };
+        tokio::select! {
+            moved = change => if moved { pause = PAUSE_MIN },
+            () = super::stopped(&mut stop) => return,
+        }
+    }
+}
+
+/// Looks at one and writes down what is found. Whether all is well.
+async fn look(context: &Context, remote: Arc<Remote>) -> bool {
+    let found = context.aggregation.check(&remote).await;
+    if let Err(status) = tell(context, &remote, |conditions| found.to_value(conditions, &clock::now_rfc3339())).await {
+        tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
+        return false;
+    }
+    found.is_good()
+}
+
+/// Writes the condition of an APIService, if it says something else.
+async fn tell(context: &Context, remote: &Remote, wanted: impl Fn(&[Value]) -> Value) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
+    let name = remote.name();
+    let Some(stored) = resource.collection.get(&name) else { return Ok(()) };
+    let conditions =
+        |object: &Value| object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let before = conditions(&stored.body.to_value(0));
+    if before.contains(&wanted(&before)) {
+        return Ok(());
+    }
+    verbs::change_as_server(context, &resource, &name, "status", |object| {
+        let mut conditions = conditions(object);
+        let wanted = wanted(&conditions);
+        match conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available") {
+            Some(condition) => *condition = wanted,
+            None => conditions.push(wanted),
+        }
+        object.set_at(&["status", "conditions"], Value::Array(conditions));
+    })
+    .await
+}

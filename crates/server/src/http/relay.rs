@@ -1,0 +1,104 @@
+//! Requests for servers beside us: passed on as they are, in the name of whoever asks (api-machinery 27.6).
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::{Request, Response, request};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::sync::watch;
+
+use super::body::{Body, NextPiece, Pieces};
+use super::chain::{Answer, Edge};
+use super::respond;
+use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
+use crate::authorization::Authorized;
+use crate::request::Verb;
+
+impl Edge {
+    /// Passes a request on to a server beside us, and its answer back; both bodies are streams.
+    pub(super) async fn relay(
+        &self,
+        remote: &Remote,
+        authorized: &Authorized,
+        parts: &request::Parts,
+        (address, audit_id): (IpAddr, &str),
+        body: Incoming,
+    ) -> Answer {
+        let mut request = Request::new(body);
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() = parts.uri.clone();
+        *request.headers_mut() = parts.headers.clone();
+        let headers = request.headers_mut();
+        introduce(&authorized.user, headers);
+        came_from(headers, address);
+        if let Ok(id) = HeaderValue::from_str(audit_id) {
+            headers.insert("audit-id", id);
+        }
+        let answered = match self.context.aggregation.pass_on(remote, request).await {
+            Ok(answered) => answered,
+            Err((code, why)) => return respond::text(code, &why),
+        };
+        if answered.status().is_redirection() && answered.headers().contains_key(LOCATION) {
+            let mut refusal =
+                respond::text(502, "the backend attempted to redirect this request, which is not permitted");
+            refusal.headers_mut().remove("x-content-type-options");
+            return refusal;
+        }
+        let watching = authorized.info.verb == Verb::Watch;
+        answer_of(answered, watching.then(|| self.stop.clone()))
+    }
+}
+
+/// Adds an address to those that the request has come from.
+fn came_from(headers: &mut HeaderMap, address: IpAddr) {
+    const FROM: HeaderName = HeaderName::from_static("x-forwarded-for");
+    let before: Vec<&str> = headers.get_all(FROM).iter().filter_map(|value| value.to_str().ok()).collect();
+    let address = address.to_string();
+    let all = before.into_iter().chain([address.as_str()]).collect::<Vec<_>>().join(", ");
+    if let Ok(all) = HeaderValue::from_str(&all) {
+        headers.insert(FROM, all);
+    }
+}
+
+/// What a server has answered, as our answer. A watch ends when we stop.
+fn answer_of(answered: Response<Incoming>, stop: Option<watch::Receiver<bool>>) -> Answer {
+    let (mut parts, body) = answered.into_parts();
+    HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
+    let body = match stop {
+        Some(stop) => Body::stream(Box::new(Watched { body, stop })),
+        None => Body::Relayed(body),
+    };
+    let mut answer = Response::new(body);
+    *answer.status_mut() = parts.status;
+    *answer.headers_mut() = parts.headers;
+    answer
+}
+
+/// The events of a server beside us.
+struct Watched {
+    body: Incoming,
+    stop: watch::Receiver<bool>,
+}
+
+impl Pieces for Watched {
+    fn next(mut self: Box<Self>) -> NextPiece {
+        Box::pin(async move {
+            let piece = tokio::select! {
+                piece = next_data(&mut self.body) => piece?,
+                _ = self.stop.wait_for(|stop| *stop) => return None,
+            };
+            Some((piece, self as Box<dyn Pieces>))
+        })
+    }
+}
+
+/// The next bytes of a body; a watch that breaks off has ended.
+async fn next_data(body: &mut Incoming) -> Option<Bytes> {
+    loop {
+        if let Ok(data) = body.frame().await?.ok()?.into_data() {
+            return Some(data);
+        }
+    }
+}
