@@ -92,6 +92,14 @@ def others_are_named(args):
         event = server.last(MAPS)
         assert event["user"]["username"] == "tester", event
         assert event["impersonatedUser"] == {"username": "ann", "groups": ["system:masters", "system:authenticated"]}, event
+    with Audited(args, {"level": "Metadata"}, flags=["--feature-gates=ConstrainedImpersonation=true"]) as server:
+        server.request("GET", MAPS, headers={"Impersonate-User": "system:node:n1"})
+        event = server.last(MAPS)
+        assert event["impersonatedUser"] == {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}, event
+        assert event["authenticationMetadata"] == {"impersonationConstraint": "impersonate:arbitrary-node"}, event
+        assert "impersonatedUser" not in server.last(MAPS, "RequestReceived")
+        server.ok("GET", SECRETS, headers={"Impersonate-User": "ann", "Impersonate-Group": "system:masters"})
+        assert "authenticationMetadata" not in server.last(SECRETS), "legacy impersonation has no constraint"
 
 
 def policies_and_webhooks_leave_notes(args):

@@ -223,8 +223,8 @@ def account_tokens(args):
             return server.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
         assert review(vault, "vault", "other")["audiences"] == ["vault"]
         assert review(token)["audiences"] == ["https://kubernetes.default.svc.cluster.local"]
-        assert review(vault) == {"user": {}, "error": 'token audiences ["vault"] is invalid for the target audiences '
-                                                      '["https://kubernetes.default.svc.cluster.local"]'}
+        assert review(vault) == {"user": {}, "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target '
+                                                      'audiences ["https://kubernetes.default.svc.cluster.local"]]'}
         assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
         status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
         assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
@@ -281,6 +281,57 @@ def roles_are_reconciled(args):
         server.stop()
         server.start()
         assert server.ok("GET", path + "discovery")["metadata"]["resourceVersion"] == version
+
+
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+
+
+def alter_registrations(server):
+    """Changes what a server looks after when it starts."""
+    services, group = "/apis/apiregistration.k8s.io/v1/apiservices", "rbac.authorization.k8s.io"
+    spec = {"groupPriorityMinimum": 1234, "versionPriority": 99}
+    server.ok("PATCH", f"{services}/v1.{group}", {"spec": spec, "metadata": {"labels": {"more": "x"}}})
+    server.ok("PATCH", f"{services}/v1.authorization.k8s.io", {"spec": spec, "metadata": {"labels": {MANAGED: None}}})
+    server.ok("PATCH", f"{services}/v1.authentication.k8s.io", {"spec": spec, "metadata": {"labels": {MANAGED: "true"}}})
+    server.ok("DELETE", f"{services}/v1.coordination.k8s.io")
+    for name, label in (("v1.once.example.com", "onstart"), ("v1.mine.example.com", None), ("v9.coordination.k8s.io", "onstart")):
+        version, group = name.split(".", 1)
+        server.ok("POST", services, {"metadata": {"name": name, "labels": {MANAGED: label} if label else {}}, "apiVersion": "apiregistration.k8s.io/v1",
+                                     "kind": "APIService", "spec": {**spec, "group": group, "version": version}})
+
+
+def altered_registrations(server):
+    """What is left of that: name to priority and label."""
+    found = server.ok("GET", "/apis/apiregistration.k8s.io/v1/apiservices")["items"]
+    ours = ("v1.rbac", "v1.authorization", "v1.authentication", "v1.coordination", "v1.once", "v1.mine", "v9.coordination")
+    return {item["metadata"]["name"]: (item["spec"]["groupPriorityMinimum"], item["metadata"].get("labels", {}).get(MANAGED))
+            for item in found if item["metadata"]["name"].startswith(ours)}
+
+
+# as kube-apiserver 1.35.3 leaves them while it runs, and when it has started again
+ALTERED = {"v1.rbac.authorization.k8s.io": (1234, "onstart"), "v1.authorization.k8s.io": (1234, None), "v1.authentication.k8s.io": (1234, "true"),
+           "v1.once.example.com": (1234, "onstart"), "v1.mine.example.com": (1234, None), "v9.coordination.k8s.io": (1234, "onstart")}
+RESTORED = {"v1.rbac.authorization.k8s.io": (17000, "onstart"), "v1.authorization.k8s.io": (1234, None), "v1.authentication.k8s.io": (17700, "true"),
+            "v1.mine.example.com": (1234, None), "v1.coordination.k8s.io": (16500, "onstart")}
+
+
+def registrations_are_restored_at_start(args):
+    path = "/apis/apiregistration.k8s.io/v1/apiservices/v1."
+    with Pintle(args.binary, storage="embedded") as server:
+        alter_registrations(server)
+        # a definition wakes whoever looks after the APIServices of definitions
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.last.example.com"},
+            "spec": {"group": "last.example.com", "scope": "Cluster", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        eventually(lambda: server.request("GET", path + "last.example.com")[0] == 200)
+        assert altered_registrations(server) == ALTERED, altered_registrations(server)
+        server.restart()
+        assert altered_registrations(server) == RESTORED, altered_registrations(server)
+        assert server.ok("GET", path + "rbac.authorization.k8s.io")["metadata"]["labels"] == {MANAGED: "onstart", "more": "x"}
+        versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", path[:-4])["items"]}
+        server.restart()
+        assert versions == {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", path[:-4])["items"]}
 
 
 def controllers(args):
@@ -342,7 +393,7 @@ def quotas(args):
 def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
-             account_tokens, account_flags, roles_are_reconciled, controllers, quotas,
+             account_tokens, account_flags, roles_are_reconciled, registrations_are_restored_at_start, controllers, quotas,
              bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES]
     for case in cases:
         if args.filter in case.__name__:

@@ -136,6 +136,15 @@ def scales(args):
         assert server.ok("GET", trains + "/a")["spec"] == {"replicas": 3}
         answered("PUT", {**scale, "odd": 1}, 200, 'unknown field \\"odd\\"')
         assert server.ok("GET", trains + "/a")["spec"] == {"replicas": 5}
+        # what a custom resource cannot be answered in is told before anything is done
+        for method, path in (("GET", "/a"), ("DELETE", "/a"), ("DELETE", "/nope"), ("DELETE", "")):
+            accept = {"Accept": "application/vnd.kubernetes.protobuf"}
+            assert server.request(method, trains + path, headers=accept)[0] == 406, (method, path)
+        server.ok("PATCH", trains + "/a/status", {"status": {"replicas": 2}})
+        for path, cells in (("/a/scale", ["a", 5, 2]), ("/a/status", ["a"]), ("", ["a"])):
+            rows = server.ok("GET", trains + path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})["rows"]
+            (*found, age), = [row["cells"] for row in rows]
+            assert found == cells and re.fullmatch(r"\d+s", age), rows
 
 
 def defaults_of_status(args):

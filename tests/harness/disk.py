@@ -1,4 +1,5 @@
-"""A disk that can be made slow, or to fail: a library that is preloaded into the server takes the place of fdatasync."""
+"""A disk that can be made slow, or to fail, or full: a library that is preloaded into the server takes the place of fdatasync
+and write."""
 import pathlib
 import subprocess
 import tempfile
@@ -34,3 +35,6 @@ class Disk:
 
     def fails(self):
         self.say("fail")
+
+    def is_full(self):
+        self.say("full")

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 
+import cli_cases
 import crash_cases
 import encryption_cases
 import transcripts
@@ -135,6 +136,31 @@ def controllers_move(args):
         two.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "n-2"}})
         two.ok("DELETE", "/api/v1/namespaces/n-2")
         eventually(lambda: two.request("GET", "/api/v1/namespaces/n-2")[0] == 404)
+
+
+RUNS, RUNS_NO_LONGER = "this server runs the controllers", "this server no longer runs the controllers"
+
+
+def controllers_have_one_holder(args):
+    """Who is killed is followed when its Lease has run out; who is asleep for longer than that lets go when it wakes."""
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
+    with Etcd() as etcd, server_on(args, etcd, "-v", "2") as one:
+        eventually(lambda: RUNS in one.stderr())
+        with server_on(args, etcd, "-v", "2") as two:
+            first = one.ok("GET", lease)["spec"]["holderIdentity"]
+            one.restart(signal.SIGKILL)
+            eventually(lambda: RUNS in two.stderr(), seconds=40)
+            spec = one.ok("GET", lease)["spec"]
+            assert spec["holderIdentity"] not in ("", first) and spec["leaseTransitions"] == 1, spec
+            # written to one file by both processes of `one`: the second has not become the holder beside `two`
+            assert one.stderr().count(RUNS) == 1 and RUNS_NO_LONGER not in two.stderr()
+            two.process.send_signal(signal.SIGSTOP)
+            eventually(lambda: one.stderr().count(RUNS) == 2, seconds=40)
+            two.process.send_signal(signal.SIGCONT)
+            eventually(lambda: RUNS_NO_LONGER in two.stderr())
+            assert RUNS_NO_LONGER not in one.stderr() and two.stderr().count(RUNS + "\n") == 1
+            spec = two.ok("GET", lease)["spec"]
+            assert spec["leaseTransitions"] == 2, spec
 
 
 class Restless(Writer):
@@ -422,6 +448,31 @@ def servers_start_at_once(args):
             [server.__exit__() for server in servers]
 
 
+def registrations_of_others_stay(args):
+    """What is not served here may be served by another server of the same etcd, unless it is a version of a group of ours."""
+    with Etcd() as etcd, server_on(args, etcd) as server:
+        cli_cases.alter_registrations(server)
+        server.restart()
+        found, theirs = cli_cases.altered_registrations(server), "v1.once.example.com"
+        assert found == {**cli_cases.RESTORED, theirs: cli_cases.ALTERED[theirs]}, found
+
+
+def each_server_tells_uses_of_tokens(args):
+    """Whoever runs the controllers, the server that sees a token in a Secret tells the day."""
+    core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
+    with Etcd() as etcd, server_on(args, etcd) as one:
+        key = one.dir / "service-account.key"
+        eventually(key.exists)
+        with server_on(args, etcd, "--service-account-signing-key-file", str(key)) as two:
+            one.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})
+            for name, server in (("first", one), ("second", two)):
+                path, about = f"{core}/secrets/{name}", {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+                server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+                token = eventually(lambda: server.ok("GET", path).get("data", {}).get("token"))
+                assert server.request("GET", "/version", token=base64.b64decode(token).decode())[0] == 200
+                eventually(lambda: server.ok("GET", path)["metadata"].get("labels", {}).get(label))
+
+
 def encrypted_connections(args):
     """etcd that wants to know its clients by certificates."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as place:
@@ -512,6 +563,35 @@ def another_cluster(args):
         file.unlink()
         server.start()
         assert file.read_text() == found + "\n"
+
+
+def etcd_without_room(args):
+    """Writes fail with etcd's words and change nothing; reads and watches go on. With room and without the alarm, writes do too."""
+    quota, text = 6_000_000, "x" * 100_000
+    with Etcd(flags=("--unsafe-no-fsync", f"--quota-backend-bytes={quota}")) as etcd, server_on(args, etcd) as server:
+        start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
+        while True:
+            body = {"metadata": {"name": f"map-{len(made)}"}, "data": {"text": text}}
+            status, answer, _ = server.request("POST", MAPS, body)
+            if status != 201:
+                break
+            made.append(body["metadata"]["name"])
+            assert len(made) * len(text) < 2 * quota, "there is no end to the room"
+        assert (status, answer["reason"]) == (500, "InternalError"), answer
+        assert "mvcc: database space exceeded" in answer["message"], answer
+        listed = server.ok("GET", MAPS + "?labelSelector=!other")
+        assert {item["metadata"]["name"] for item in listed["items"]} >= set(made)
+        watched = server.request("GET", f"{MAPS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
+        assert len(watched.splitlines()) == len(made), "watches go on"
+        for name in made:
+            server.ok("DELETE", f"{MAPS}/{name}")
+        revision = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
+        etcd.call("/v3/kv/compaction", {"revision": revision, "physical": True})
+        etcd.call("/v3/maintenance/defragment", {})
+        for alarm in etcd.call("/v3/maintenance/alarm", {"action": "GET"})["alarms"]:
+            etcd.call("/v3/maintenance/alarm", {"action": "DEACTIVATE", **alarm})
+        server.ok("POST", MAPS, config_map("after"))
+        assert server.request("GET", "/readyz")[0] == 200
 
 
 def changes_lost(args):
@@ -625,7 +705,7 @@ def encrypted_values(args):
             assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")
 
 
-CASES = [member_hangs, encrypted_values, servers_start_at_once, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
+CASES = [etcd_without_room, controllers_have_one_holder, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
 
 # etcd 3.4 as today's Go builds it takes no writes after a restart, whoever asks
 RESTARTING = [changes_lost, outages, waits_for_etcd, users_of_etcd]

@@ -161,6 +161,49 @@ def a_disk_that_cannot_sync(args):
             assert server.request("POST", MAPS, config_map("after"))[0] in (201, 409)
 
 
+def a_disk_without_room(args):
+    """Writes are refused and tell why, a frame that fits by half is undone, and all else goes on, until there is room."""
+    with Disk() as disk, Pintle(args.binary, storage="embedded", environment=disk.environment) as server:
+        server.ok("POST", MAPS, config_map("before"))
+        listed = server.ok("GET", MAPS)
+        disk.is_full()
+        for name in ("one", "two", "three"):
+            status, answer, _ = server.request("POST", MAPS, config_map(name))
+            assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: No space left on device" in answer["message"], answer
+        status, answer, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed: " in answer and "No space left on device" in answer, answer
+        assert server.request("GET", "/livez")[0] == 200
+        assert server.ok("GET", MAPS)["items"] == listed["items"]
+        assert events(server, listed["metadata"]["resourceVersion"]) == 0, "watches go on"
+        disk.is_well()
+        eventually(lambda: server.request("GET", "/readyz")[0] == 200)
+        server.ok("POST", MAPS, config_map("after"))
+        names = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        assert "after" in names and not names & {"one", "two", "three"}
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            server.restart(how)
+            assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == names
+
+
+def a_disk_without_room_at_the_start(args):
+    """What is there is told in one line and stays as it is; with room the server starts."""
+    with Disk() as disk, Pintle(args.binary, storage="embedded", environment=disk.environment) as server:
+        server.ok("POST", MAPS, config_map("before"))
+        server.stop(signal.SIGKILL)
+        found = contents(server.dir / "log")
+        disk.is_full()
+        for data in (server.dir, server.dir / "new"):
+            done = subprocess.run([args.binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True,
+                                  timeout=30, env={**os.environ, **disk.environment})
+            said = done.stdout + done.stderr
+            assert done.returncode == 1 and len(said.splitlines()) == 1 and "No space left on device" in said, said
+        disk.is_well()
+        assert contents(server.dir / "log") == found
+        server.start()
+        server.ok("GET", MAPS + "/before")
+        server.ok("POST", MAPS, config_map("after"))
+
+
 def history_goes_on_over_a_restart(args):
     """Watches, pages of lists and lists of old revisions are the same after a restart as before it."""
     with Pintle(args.binary, storage="embedded") as server:
@@ -252,4 +295,4 @@ def read_only_directories(args):
     shutil.rmtree(data)
 
 
-CASES = [a_disk_that_cannot_sync, history_goes_on_over_a_restart, flipped_bits_of_a_backup_are_told, directories_that_cannot_be_used, read_only_directories, files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]
+CASES = [a_disk_without_room, a_disk_without_room_at_the_start, a_disk_that_cannot_sync, history_goes_on_over_a_restart, flipped_bits_of_a_backup_are_told, directories_that_cannot_be_used, read_only_directories, files_that_may_not_grow, flipped_bits_are_told, files_are_private, backup_beside_a_server, durability_can_be_chosen]

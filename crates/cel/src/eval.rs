@@ -151,11 +151,10 @@ impl<'a> Frame<'a> {
     fn attribute(&mut self, attribute: &'a Attribute) -> Result<Val<'a>> {
         let cost = u64::from(!attribute.free);
         let result = self.base(&attribute.base);
-        if let ([Qualifier { kind: QualifierKind::Field(name), optional: false }], Ok(Val::Map(map))) =
-            (attribute.qualifiers.as_slice(), &result)
-            && let Some(found) = map.get_str(name)
+        if let Ok(Val::Map(map)) = &result
+            && let Some(found) = members(map, &attribute.qualifiers)
         {
-            self.charge(cost + 1)?;
+            self.charge(cost + attribute.qualifiers.len() as u64)?;
             return found;
         }
         if attribute.qualifiers.is_empty() {
@@ -625,6 +624,19 @@ fn not_iterable(value: &Val<'_>, two: bool) -> Error {
         Error::new(format!("unsupported comprehension range type: {name}"))
     } else {
         Error::new(format!("got '{name}', expected iterable type"))
+    }
+}
+
+/// The member behind members of objects: `None` if any of the steps is of another kind, or is missing.
+fn members<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'a>>> {
+    let (Qualifier { kind: QualifierKind::Field(name), optional: false }, rest) = qualifiers.split_first()? else {
+        return None;
+    };
+    let found = map.get_str(name)?;
+    match (&found, rest) {
+        (_, []) => Some(found),
+        (Ok(Val::Map(inner)), rest) => members(inner, rest),
+        _ => None,
     }
 }
 

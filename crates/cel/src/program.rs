@@ -49,13 +49,16 @@ impl Program {
     pub fn eval_in<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64) -> Outcome<'a> {
         crate::work::begin();
         let mut slots = std::mem::take(&mut activation.0);
-        let rest = slots.split_off(self.variables.min(slots.len()));
-        slots.resize_with(self.slots, || Slot::Empty);
+        // most programs see all variables there are
+        let rest = (slots.len() > self.variables).then(|| slots.split_off(self.variables));
+        if slots.len() < self.slots {
+            slots.resize_with(self.slots, || Slot::Empty);
+        }
         let mut frame = Frame { slots, cost: 0, cost_max };
         let result = frame.eval(&self.root);
         let cost = frame.cost;
         frame.slots.truncate(self.variables);
-        frame.slots.extend(rest);
+        frame.slots.extend(rest.into_iter().flatten());
         activation.0 = frame.slots;
         Outcome { result, cost }
     }

@@ -253,7 +253,7 @@ pub struct Serve {
     pub request_timeout: std::time::Duration,
 
     /// Features that are off unless they are named, comma separated: CBORServingAndStorage=true,
-    /// MutatingAdmissionPolicy=true.
+    /// ConstrainedImpersonation=true, MutatingAdmissionPolicy=true.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("pintle: {message}");
+            logs::tell(&format!("pintle: {message}"));
             ExitCode::FAILURE
         }
     }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use server::transfer::{self, Carried};
 use server::{Layout, Storage};
 
-use crate::etcd;
 use crate::flags::Transfer;
+use crate::{etcd, logs};
 
 const STANDARD: &str = "-";
 
 /// Says how far it is, beside what is exported to the standard output.
 fn told(carried: Carried) {
-    eprintln!("{} of {} objects", carried.objects, carried.of);
+    logs::tell(&format!("{} of {} objects", carried.objects, carried.of));
 }
 
 /// A new file that others can't read: there are secrets in it.
@@ -49,7 +49,7 @@ pub fn export(task: &Transfer) -> Result<(), String> {
             carried
         }
     };
-    eprintln!("{} holds {} objects at revision {}", task.file.display(), carried.objects, carried.revision);
+    logs::tell(&format!("{} holds {} objects at revision {}", task.file.display(), carried.objects, carried.revision));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case 
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const HTTP_PATH: &str = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
 
 fn edges_and_middle(text: &str, edge: impl Fn(u8) -> bool, middle: impl Fn(u8) -> bool) -> bool {
     match text.as_bytes() {
@@ -115,6 +116,22 @@ pub fn path_segment(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
+/// A path under a domain, such as `acme.io/foo`. A message is about the part that comes with it; the empty path is good.
+pub fn domain_prefixed_path(path: &str) -> Vec<(&str, String)> {
+    if path.is_empty() {
+        return vec![];
+    }
+    let (host, rest) = match path.split_once('/') {
+        Some((host, rest)) if !host.is_empty() && !rest.is_empty() => (host, rest),
+        _ => return vec![(path, "must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned())],
+    };
+    let mut messages: Vec<_> = dns1123_subdomain(host).into_iter().map(|message| (host, message)).collect();
+    if !rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
+        messages.push((rest, HTTP_PATH.to_owned()));
+    }
+    messages
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +151,10 @@ mod tests {
         assert_eq!(label_value("-x"), [LABEL_VALUE]);
         assert_eq!(path_segment(".."), ["may not be '..'"]);
         assert_eq!(path_segment("100%"), ["may not contain '%'"]);
+        assert!(domain_prefixed_path("acme.io/a/b:c").is_empty() && domain_prefixed_path("").is_empty());
+        for bad in ["a", "/", "a/", "/a"] {
+            assert!(matches!(domain_prefixed_path(bad).as_slice(), [(part, _)] if *part == bad), "{bad}");
+        }
+        assert_eq!(domain_prefixed_path("A/b c"), [("A", SUBDOMAIN.to_owned()), ("b c", HTTP_PATH.to_owned())]);
     }
 }

@@ -32,6 +32,12 @@ pub fn rfc3339(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
+/// The day of a time, `2006-01-02`.
+pub fn date(seconds: i64) -> String {
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// `2026-07-22T09:00:00.000000Z`, from microseconds since the Unix epoch.
 pub fn rfc3339_micro(microseconds: i64) -> String {
     let text = rfc3339(microseconds.div_euclid(1_000_000));

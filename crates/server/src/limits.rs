@@ -45,6 +45,8 @@ pub const OPENAPI_KEPT_BYTES_MAX: usize = 16 << 20;
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes at once, where nothing can refuse one.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
+/// Of so many objects one is deleted after the other.
+pub const DELETE_IN_ORDER_MAX: usize = 32;
 /// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
@@ -69,6 +71,8 @@ pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_sec
 pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long they may wait where definitions change all the time.
 pub const REGISTRATION_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
+pub const TOKEN_TRACKING_PAUSE: std::time::Duration = std::time::Duration::from_secs(1_800);
 /// What passes between looks whether servers beside us are available, at most, and how long one takes; upstream's.
 pub const REMOTE_AVAILABILITY: std::time::Duration = std::time::Duration::from_secs(30);
 pub const REMOTE_CHECK: std::time::Duration = std::time::Duration::from_secs(5);
@@ -99,6 +103,8 @@ pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
+/// Users whose way to act as others is remembered; upstream's.
+pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Answers of webhooks of authentication and authorization that are remembered, each.

@@ -1,12 +1,15 @@
 //! The `authorizer` of expressions: the server's, asked for whoever makes the request.
 
-use cel::{Authorization, Check, Decision};
+use cel::value::Val;
+use cel::{Authorization, Check, Decision, Supply};
 use machinery::Text;
 
 use super::Attributes;
 use crate::authorization;
 use crate::request::User;
 
+/// `authorizer`: asked for whoever makes the request.
+#[derive(Clone, Copy)]
 pub struct Authorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
@@ -22,18 +25,38 @@ impl<'a> Authorizer<'a> {
     pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
         Authorizer { authorizer, user: attributes.user }
     }
+}
 
-    /// The values of `authorizer` and `authorizer.requestResource`.
-    pub fn variables(&self, attributes: &Attributes<'_>) -> [cel::value::Val<'_>; 2] {
+impl Supply for Authorizer<'_> {
+    fn value(&self) -> Val<'_> {
+        Authorization::of(self)
+    }
+}
+
+/// `authorizer.requestResource`: the resource of the write.
+#[derive(Clone, Copy)]
+pub struct RequestResource<'a> {
+    pub authorizer: Authorizer<'a>,
+    pub attributes: &'a Attributes<'a>,
+}
+
+impl std::fmt::Debug for RequestResource<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {:?}", self.attributes.plural(), self.authorizer)
+    }
+}
+
+impl Supply for RequestResource<'_> {
+    fn value(&self) -> Val<'_> {
         let check = Check {
-            group: attributes.group().clone(),
-            resource: attributes.plural().clone(),
-            subresource: Text::new_static(attributes.subresource),
-            namespace: attributes.namespace.clone(),
-            name: Text::from(attributes.name),
+            group: self.attributes.group().clone(),
+            resource: self.attributes.plural().clone(),
+            subresource: Text::new_static(self.attributes.subresource),
+            namespace: self.attributes.namespace.clone(),
+            name: Text::from(self.attributes.name),
             ..Check::default()
         };
-        [Authorization::of(self), Authorization::of_resource(self, check)]
+        Authorization::of_resource(&self.authorizer, check)
     }
 }
 

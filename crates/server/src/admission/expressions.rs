@@ -8,7 +8,7 @@ use cel::value::{Val, from_json};
 use cel::{Activation, Environment, Program, Supply, decl};
 use machinery::{Status, Text, Value};
 
-use super::authorizer::Authorizer;
+use super::authorizer::{Authorizer, RequestResource};
 use super::{Attributes, World};
 use crate::limits;
 use crate::objects::Stored;
@@ -110,27 +110,35 @@ async fn shown<'a>(
     resource.convert(object.clone(), own, version).await.map(Cow::Owned)
 }
 
-/// A part of a write that is put together when an expression first asks for it.
-struct Lazy<'a> {
+/// `namespaceObject`, put together when an expression first asks for it.
+#[derive(Debug)]
+struct NamespaceObject {
+    stored: Option<Arc<Stored>>,
     made: OnceLock<Value>,
-    make: Box<dyn Fn() -> Value + Send + Sync + 'a>,
 }
 
-impl<'a> Lazy<'a> {
-    fn new(make: impl Fn() -> Value + Send + Sync + 'a) -> Lazy<'a> {
-        Lazy { made: OnceLock::new(), make: Box::new(make) }
+impl Supply for NamespaceObject {
+    fn value(&self) -> Val<'_> {
+        value(self.made.get_or_init(|| self.stored.as_deref().map(namespace_object).unwrap_or_default()))
     }
 }
 
-impl std::fmt::Debug for Lazy<'_> {
+/// `request`, put together when an expression first asks for it.
+struct RequestObject<'a> {
+    attributes: &'a Attributes<'a>,
+    version: &'a Version,
+    made: OnceLock<Value>,
+}
+
+impl std::fmt::Debug for RequestObject<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.made.fmt(f)
     }
 }
 
-impl Supply for Lazy<'_> {
+impl Supply for RequestObject<'_> {
     fn value(&self) -> Val<'_> {
-        value(self.made.get_or_init(&self.make))
+        value(self.made.get_or_init(|| self.attributes.request(self.version)))
     }
 }
 
@@ -139,11 +147,11 @@ const SLOTS: usize = 16;
 
 /// A write as expressions see it.
 pub struct Subject<'a> {
-    attributes: &'a Attributes<'a>,
-    authorizer: Authorizer<'a>,
     shown: &'a Shown<'a>,
-    namespace: Lazy<'a>,
-    request: Lazy<'a>,
+    namespace: NamespaceObject,
+    request: RequestObject<'a>,
+    authorizer: Authorizer<'a>,
+    request_resource: RequestResource<'a>,
 }
 
 impl<'a> Subject<'a> {
@@ -153,13 +161,13 @@ impl<'a> Subject<'a> {
         version: &'a Version,
         shown: &'a Shown<'a>,
     ) -> Result<Subject<'a>, Status> {
-        let namespace = namespace_of(world, attributes)?;
+        let authorizer = Authorizer::new(world.authorizer, attributes);
         Ok(Subject {
-            attributes,
-            authorizer: Authorizer::new(world.authorizer, attributes),
             shown,
-            namespace: Lazy::new(move || namespace.as_deref().map(namespace_object).unwrap_or_default()),
-            request: Lazy::new(|| attributes.request(version)),
+            namespace: NamespaceObject { stored: namespace_of(world, attributes)?, made: OnceLock::new() },
+            request: RequestObject { attributes, version, made: OnceLock::new() },
+            authorizer,
+            request_resource: RequestResource { authorizer, attributes },
         })
     }
 
@@ -173,7 +181,10 @@ impl<'a> Subject<'a> {
         activation.supply(&self.request);
         more.into_iter().for_each(|value| activation.push(value));
         match authorizer {
-            true => self.authorizer.variables(self.attributes).into_iter().for_each(|value| activation.push(value)),
+            true => {
+                activation.supply(&self.authorizer);
+                activation.supply(&self.request_resource);
+            }
             false => (0..2).for_each(|_| activation.absent()),
         }
         activation

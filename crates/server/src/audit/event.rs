@@ -60,7 +60,8 @@ pub struct Record {
     known: Map,
     object: Map,
     received: String,
-    pub impersonated: Option<Value>,
+    /// Who is acted as, and by what verb of a mode, if not by `impersonate`.
+    pub impersonated: Option<(Value, &'static str)>,
     annotations: Map,
     request: Option<Value>,
     pub response: Option<Value>,
@@ -165,8 +166,12 @@ impl Record {
     pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
         let mut out = self.known.clone();
         out.insert("stage", Value::from(stage.as_str()));
-        if let Some(user) = &self.impersonated {
+        if let Some((user, constraint)) = &self.impersonated {
             out.insert("impersonatedUser", user.clone());
+            if !constraint.is_empty() {
+                let metadata = [("impersonationConstraint", Value::from(*constraint))];
+                out.insert("authenticationMetadata", Value::from(metadata));
+            }
         }
         if !self.object.is_empty() {
             out.insert("objectRef", Value::Object(self.object.clone()));

@@ -134,9 +134,9 @@ impl Trail {
         self.audit.write(&event);
     }
 
-    /// The user that is acted as.
-    pub fn impersonated(&self, user: &User) {
-        self.change(|record| record.impersonated = Some(user.to_value("username")));
+    /// The user that is acted as, and the verb of the mode that allowed it, if one did.
+    pub fn impersonated(&self, user: &User, constraint: &'static str) {
+        self.change(|record| record.impersonated = Some((user.to_value("username"), constraint)));
     }
 
     /// An annotation; the first of a key stays.

@@ -21,7 +21,7 @@ pub use self::certificate::{ClientCertificate, Verified};
 use crate::objects::Objects;
 use crate::request::User;
 
-pub use accounts::{AccountOptions, Accounts, Bound};
+pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
 pub use issuers::{Anonymous, Configuration};
 pub use jose::Algorithm;
 pub use proxy::ProxyHeaders;
@@ -55,7 +55,18 @@ pub struct Identity {
     pub user: User,
     /// Those of the wanted audiences that the credentials are for.
     pub audiences: Vec<Text>,
+    pub remarks: Remarks,
 }
+
+/// What is said of credentials that had better be others: to whoever shows them, and in the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    pub warnings: Vec<&'static str>,
+    pub annotations: Vec<(&'static str, Text)>,
+}
+
+/// What is wrong with a token that nobody knows; upstream says it of all others too, before what is wrong with them.
+const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The exact 401.
 pub fn unauthorized() -> Status {
@@ -65,9 +76,9 @@ pub fn unauthorized() -> Status {
 impl Authentication {
     /// Whose token this is, for one of `audiences`, or for this server if there are none. The error says why nobody's.
     pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
-        let mut refusals = vec![];
+        let mut refusals = vec![INVALID_TOKEN.to_owned()];
         let own = self.own_audiences(audiences);
-        let of_own = |user: User| Identity { user, audiences: own.clone() };
+        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: Remarks::default() };
         if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
             return Ok(of_own(user.clone()));
         }
@@ -91,10 +102,7 @@ impl Authentication {
                 Err(why) => refusals.push(why),
             }
         }
-        match refusals.as_slice() {
-            [] => Err("invalid bearer token".to_owned()),
-            refusals => Err(machinery::status::aggregate(refusals)),
-        }
+        Err(machinery::status::aggregate(&refusals))
     }
 
     /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
@@ -112,8 +120,13 @@ impl Authentication {
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// Who asks. The warning is for whoever writes the header Authorization in a way that is ignored.
-    pub async fn authenticate(&self, objects: &Objects, shown: &Credentials<'_>) -> Result<User, Status> {
+    /// Who asks.
+    pub async fn authenticate(
+        &self,
+        objects: &Objects,
+        shown: &Credentials<'_>,
+        remarks: &mut Remarks,
+    ) -> Result<User, Status> {
         let certificate = shown.certificate;
         if certificate.is_proxy()
             && let Some(user) = self.proxy.user(shown.headers)
@@ -124,13 +137,18 @@ impl Authentication {
             return Ok(user.clone());
         }
         let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        remarks.warnings.extend(authorization.and_then(header_warning));
         let token = match authorization.and_then(bearer) {
             Some(token) => Some(token.to_owned()),
             None => shown.protocols.map(websocket::token).transpose()?.flatten(),
         };
         match token {
             Some(token) => match self.token(objects, &token, &[]).await {
-                Ok(identity) => Ok(identity.user),
+                Ok(identity) => {
+                    remarks.warnings.extend(identity.remarks.warnings);
+                    remarks.annotations.extend(identity.remarks.annotations);
+                    Ok(identity.user)
+                }
                 Err(why) => {
                     tracing::debug!(why, "a bearer token was refused");
                     Err(unauthorized())
@@ -163,8 +181,7 @@ pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> 
 }
 
 /// What is said of a header whose token is not where it belongs (api-machinery 21).
-pub fn header_warning(headers: &http::HeaderMap) -> Option<&'static str> {
-    let header = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+fn header_warning(header: &str) -> Option<&'static str> {
     let mut parts = header.trim().splitn(3, ' ');
     let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();
     misplaced
@@ -186,7 +203,7 @@ mod tests {
             headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
         }
         let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
-        authentication.authenticate(&objects, &shown).await
+        authentication.authenticate(&objects, &shown, &mut Remarks::default()).await
     }
 
     #[tokio::test]

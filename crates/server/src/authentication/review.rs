@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use machinery::{Text, Value, json};
 
-use super::Identity;
+use super::{Identity, Remarks};
 use crate::request::User;
 use crate::webhook::{Answers, Remote};
 
@@ -81,6 +81,6 @@ impl TokenReviewer {
             return Ok(None);
         }
         let user = User::from_value(status.get("user").unwrap_or(&Value::Null), "username");
-        Ok(Some(Identity { user: user.authenticated(), audiences: both }))
+        Ok(Some(Identity { user: user.authenticated(), audiences: both, remarks: Remarks::default() }))
     }
 }

@@ -10,14 +10,16 @@ mod index;
 mod rules;
 mod webhook;
 
+use std::borrow::Cow;
+
 use machinery::value::quote;
-use machinery::{Status, Value};
+use machinery::{Status, Text, Value};
 
 use crate::request::{RequestInfo, User, Verb};
 
 pub use authorizer::{Authorizer, Decision, Mode};
 pub use configuration::parse as parse_configuration;
-pub use impersonation::impersonate;
+pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};
 pub use webhook::{AccessReviewer, Remember};
@@ -78,6 +80,14 @@ impl<'a> Attributes<'a> {
         }
     }
 
+    /// What a request asks for, under the verb and the name that it is judged by.
+    fn of_request(info: &'a RequestInfo, (verb, name): (&'a str, &'a str)) -> Attributes<'a> {
+        match info.is_resource {
+            true => Attributes::of_resource(info, verb, name).selecting(info),
+            false => Attributes { verb, path: &info.path, ..Attributes::default() },
+        }
+    }
+
     /// The same, restricted as the request's parameters say, if its verb heeds them.
     fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
         if !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
@@ -99,21 +109,20 @@ pub enum Refusal {
 
 /// Decides about a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
-    let decision = if info.is_resource {
-        let name = info.authorized_name();
-        let asked = Attributes::of_resource(&info, info.verb.as_str(), &name).selecting(&info);
-        judge(authorizer, &user, &asked).await?
-    } else {
-        let verb = info.method.as_str().to_ascii_lowercase();
-        match verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str()) {
-            true => Decision::AllowedFor(String::new()),
-            false => {
-                let asked = Attributes { verb: &verb, path: &info.path, ..Attributes::default() };
-                judge(authorizer, &user, &asked).await?
-            }
-        }
+    let (verb, name) = judged_by(&info);
+    let decision = match !info.is_resource && verb == "get" && ALWAYS_READABLE.contains(&info.path.as_str()) {
+        true => Decision::AllowedFor(String::new()),
+        false => judge(authorizer, &user, &Attributes::of_request(&info, (&verb, &name))).await?,
     };
     Ok(Authorized { info, user, decision, _witness: () })
+}
+
+/// The verb and the name that a request is judged by.
+fn judged_by(info: &RequestInfo) -> (Cow<'static, str>, Text) {
+    match info.is_resource {
+        true => (info.verb.as_str().into(), info.authorized_name()),
+        false => (info.method.as_str().to_ascii_lowercase().into(), Text::default()),
+    }
 }
 
 async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Refusal> {

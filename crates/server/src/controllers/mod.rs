@@ -15,6 +15,7 @@ mod quotas;
 mod registrations;
 mod switch;
 mod token_secrets;
+mod token_tracking;
 mod type_check;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub struct Derived {
     types: Option<Arc<type_check::TypeChecker>>,
     keepers: Vec<Arc<keeper::Keeper>>,
     tokens: Option<Arc<token_secrets::TokenSecrets>>,
+    tracking: Arc<token_tracking::TokenTracking>,
 }
 
 impl Derived {
@@ -68,6 +70,7 @@ impl Derived {
             registrations: Default::default(),
             types: controllers.run(switch::POLICY_STATUS).then(Default::default),
             tokens: controllers.run(switch::TOKEN_SECRETS).then(tokens),
+            tracking: Default::default(),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
@@ -87,6 +90,7 @@ impl Derived {
         self.types.iter().for_each(|types| types.observe(key));
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
         self.tokens.iter().for_each(|tokens| tokens.observe(key, event));
+        self.tracking.observe(key);
     }
 }
 
@@ -99,6 +103,8 @@ pub fn start(
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
+    // of each server, whoever runs the others
+    crate::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
     if context.objects.store().is_shared() {
         return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
     }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use crate::objects::{Key, Stored};
 use crate::resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
 use crate::resource::{Resource, defined_by};
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{self, Context};
 use crate::{clock, limits};
 
 /// Wakes with every change of a definition or an APIService.
@@ -58,18 +58,19 @@ impl Registrations {
 /// revision up to which everything has been looked at.
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let mut wanted = builtin::api_services(&context.registry.snapshot(), true);
+    let served = context.registry.snapshot();
+    let (shipped, mut wanted) = (builtin::api_services(&served, false), builtin::api_services(&served, true));
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
     for stored in root.values() {
         let wanted = wanted.remove(&stored.meta.name);
         let managed = stored.meta.label(MANAGED) == Some(MANAGED_ALWAYS);
-        if managed && wanted.is_none() {
+        if managed && wanted.is_none() && !shipped.contains_key(&stored.meta.name) {
             gone.push(stored.clone());
         } else if stored.revision > seen {
             let object = stored.body.to_value(stored.revision);
             if let Some(wanted) = wanted.filter(|_| managed) {
-                restore(context, &resource, &object, &wanted).await?;
+                verbs::restore_registration(context, &resource, &object, &wanted).await?;
             }
             tell(context, &resource, stored, &object).await?;
         }
@@ -77,18 +78,6 @@ async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     verbs::delete_as_server(context, &resource, gone).await?;
     verbs::create_missing(context, &resource, wanted.into_values()).await?;
     Ok(revision)
-}
-
-async fn restore(context: &Context, resource: &Arc<Resource>, object: &Value, wanted: &Value) -> Result<(), Status> {
-    if object.get("spec") == wanted.get("spec") {
-        return Ok(());
-    }
-    let path = verbs::path_of(resource, "", object.str_at(&["metadata", "name"]));
-    let request = verbs::server_request(resource, &http::Method::PATCH, &path, verbs::Subresource::None);
-    let spec = wanted.get("spec").cloned().unwrap_or_default();
-    let replace = json!([{"op": "replace", "path": "/spec", "value": spec}]);
-    let document = Document { bytes: replace.to_json().into(), format: Format::Json };
-    verbs::patch(context, &request, PatchKind::Json, &document).await.map(drop)
 }
 
 /// Sets the condition of an APIService that does not say yet how it is.

@@ -19,11 +19,11 @@ use super::negotiate::{self, Media};
 use super::open::Open;
 use super::respond::{self, Reply, set};
 use super::route::NotServed;
-use super::warnings::{add_warnings, append_warnings};
+use super::warnings::{add_warnings, append_warnings, prepend_warnings};
 use super::websocket;
 use crate::audit::{self, Audit, Trail};
-use crate::authentication::{self, Credentials};
-use crate::authorization::{Authorized, Refusal, authorize, escape, impersonate};
+use crate::authentication::{self, Credentials, Remarks};
+use crate::authorization::{Authorized, Impersonation, Refusal, authorize, escape};
 use crate::discovery::Discovery;
 use crate::flow::Seat;
 use crate::metrics::{AttemptResult, METRICS};
@@ -48,6 +48,7 @@ pub struct Edge {
     pub open: Arc<Open>,
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
+    pub impersonation: Impersonation,
 }
 
 pub type Answer = Response<Body>;
@@ -75,6 +76,7 @@ impl Edge {
             open,
             panics: AtomicU64::new(0),
             audit,
+            impersonation: impersonation(gates),
         }
     }
 
@@ -119,6 +121,7 @@ impl Edge {
                 }
             }
         };
+        prepend_warnings(&reply.warnings, answer.headers_mut());
         if let Some(trail) = &reply.trail {
             trail.code(answer.status().as_u16());
         }
@@ -158,15 +161,20 @@ impl Edge {
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // webhooks may have to be asked, so that this takes its share of the time
         let until = clock::instant() + timeout;
-        let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info)).await;
+        let mut remarks = Remarks::default();
+        let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
         let known = known.map_err(|_| out_of_time(reply))?;
         if self.audit.is_on() {
             reply.trail = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
         }
+        reply.warnings = remarks.warnings;
+        if let Some(trail) = &reply.trail {
+            remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
+        }
         let user = match known {
             Ok(user) => user,
             Err(status) => {
-                let answer = self.refuse(reply, &status, &parts.headers);
+                let answer = reply.status(&status);
                 if let Some(trail) = &reply.trail {
                     trail.message(&authentication::attempted(&client.certificate, &parts.headers));
                 }
@@ -176,13 +184,13 @@ impl Edge {
         let of_span = || span_of(client, &info, parts, audit_id);
         (reply.span, reply.place) = trace::of_request(&parts.headers, is_believed(&user), received, of_span);
         let place = reply.place;
-        let real = reply.trail.is_some().then(|| user.clone());
-        let acting = trace::at(place, impersonate(&self.context.authorizer, user, &parts.headers));
-        let acting = tokio::time::timeout_at(until, acting).await.map_err(|_| out_of_time(reply))?;
+        let acting = self.impersonation.act(&self.context.authorizer, &user, &info, &parts.headers);
+        let acting = tokio::time::timeout_at(until, trace::at(place, acting)).await.map_err(|_| out_of_time(reply))?;
         let acting = acting.map_err(|status| reply.status(&status))?;
-        if let Some(trail) = reply.trail.as_ref().filter(|_| real.as_ref() != Some(&acting)) {
-            trail.impersonated(&acting);
+        if let (Some(trail), Some(acting)) = (&reply.trail, &acting) {
+            trail.impersonated(&acting.user, acting.constraint);
         }
+        let acting = acting.map_or(user, |acting| acting.user);
         let seat = self.admit(&acting, &info, timeout, reply).await?;
         let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
@@ -192,7 +200,7 @@ impl Edge {
             trail.annotate("authorization.k8s.io/reason", reason);
         }
         let authorized = judged.map_err(|refusal| match refusal {
-            Refusal::Forbidden(status) => self.refuse(reply, &status, &parts.headers),
+            Refusal::Forbidden(status) => reply.status(&status),
             Refusal::Failed(why) => {
                 let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
                 respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))
@@ -252,11 +260,17 @@ impl Edge {
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
 
-    async fn identify(&self, client: &Client, headers: &HeaderMap, info: &RequestInfo) -> Result<User, Status> {
+    async fn identify(
+        &self,
+        client: &Client,
+        headers: &HeaderMap,
+        info: &RequestInfo,
+        remarks: &mut Remarks,
+    ) -> Result<User, Status> {
         let certificate = &client.certificate;
         let protocols = websocket::is_asked(headers).then(|| websocket::protocols(headers));
         let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
-        let found = self.context.authentication.authenticate(&self.context.objects, &credentials).await;
+        let found = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
         found.iter().for_each(measure::authenticated);
         let result = if found.is_ok() { "success" } else { "failure" };
         METRICS.authentication_attempts.get_or_create(&AttemptResult { result }).inc();
@@ -268,14 +282,6 @@ impl Edge {
         let result = if judged.is_ok() { "allowed" } else { "denied" };
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
         judged
-    }
-
-    /// The answer to somebody who is not let in; with a warning if the token is not where it belongs.
-    fn refuse(&self, reply: &Reply, status: &Status, headers: &HeaderMap) -> Answer {
-        let mut response = reply.status(status);
-        let warning = authentication::header_warning(headers).map(Text::new_static);
-        append_warnings(warning.as_slice(), response.headers_mut());
-        response
     }
 
     async fn handle(
@@ -337,6 +343,12 @@ impl Edge {
 fn served(gates: FeatureGates) -> &'static [Media] {
     METRICS.set_feature("CBORServingAndStorage", "ALPHA", gates.cbor);
     Media::served(gates)
+}
+
+/// By what a server with these gates lets some act as others.
+fn impersonation(gates: FeatureGates) -> Impersonation {
+    METRICS.set_feature("ConstrainedImpersonation", "ALPHA", gates.constrained_impersonation);
+    Impersonation::new(gates.constrained_impersonation)
 }
 
 /// A request that has been let in: it has its place until this is dropped.
@@ -469,6 +481,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         plain: negotiate::negotiate(served, &accept, false),
         aggregated: negotiate::aggregated(&accept),
         pretty,
+        warnings: vec![],
         trail: None,
         place: None,
         span: None,

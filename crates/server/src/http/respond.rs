@@ -33,6 +33,8 @@ pub struct Reply {
     pub aggregated: Option<Accepted>,
     pub pretty: bool,
     pub gzip: bool,
+    /// What is to be said of how the request's sender showed who he is.
+    pub warnings: Vec<&'static str>,
     /// What is recorded of the request, if anything.
     pub trail: Option<Arc<Trail>>,
     /// Where in a trace the work for the request stands, and its span if that is sampled.

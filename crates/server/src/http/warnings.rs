@@ -10,6 +10,19 @@ pub(super) fn add_warnings(request: &Request, headers: &mut HeaderMap) {
     append_warnings(&warnings, headers);
 }
 
+/// Puts warnings before those that an answer has.
+pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
+    if warnings.is_empty() {
+        return;
+    }
+    let later: Vec<_> = headers.get_all("warning").iter().cloned().collect();
+    headers.remove("warning");
+    append_warnings(warnings, headers);
+    for warning in later {
+        headers.append("warning", warning);
+    }
+}
+
 pub(super) fn append_warnings<T: AsRef<str>>(warnings: &[T], headers: &mut HeaderMap) {
     let warnings: Vec<&str> = warnings.iter().map(AsRef::as_ref).collect();
     let runes: usize = warnings.iter().map(|w| w.chars().count()).sum();

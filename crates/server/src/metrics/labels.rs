@@ -127,6 +127,15 @@ pub struct AttemptResult {
     pub result: &'static str,
 }
 
+/// An attempt to act as somebody else, or a question that it takes: in which mode, `legacy` for `impersonate`; none where
+/// all modes refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ImpersonationAttempt {
+    pub mode: &'static str,
+    /// `allowed` or `denied`.
+    pub decision: &'static str,
+}
+
 /// What a webhook of admission was asked, and whether it refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WebhookCall {

@@ -6,10 +6,12 @@
 
 mod admission;
 mod flow;
+mod impersonation;
 mod labels;
 mod process;
 mod reads;
 mod text;
+mod tokens;
 mod workqueue;
 
 use std::sync::LazyLock;
@@ -19,9 +21,9 @@ use std::time::Duration;
 use admission::AdmissionMetrics;
 pub use labels::{
     AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
-    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, Label, QueueName, Reload,
-    RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated, Username, WatchList, WebhookCall,
-    WebhookName, WebhookRejection,
+    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt,
+    Label, QueueName, Reload, RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
+    Username, WatchList, WebhookCall, WebhookName, WebhookRejection,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -111,6 +113,8 @@ pub struct Metrics {
     pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub admission: AdmissionMetrics,
     pub flow: flow::FlowMetrics,
+    pub impersonation: impersonation::ImpersonationMetrics,
+    pub tokens: tokens::TokenMetrics,
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
@@ -153,6 +157,8 @@ impl Metrics {
             authorization_config_controller_automatic_reloads: Family::default(),
             admission: AdmissionMetrics::default(),
             flow: flow::FlowMetrics::default(),
+            impersonation: impersonation::ImpersonationMetrics::default(),
+            tokens: tokens::TokenMetrics::default(),
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
@@ -228,6 +234,8 @@ impl Metrics {
         self.reads.register(all);
         self.admission.register(all);
         self.flow.register(all);
+        self.impersonation.register(all);
+        self.tokens.register(all);
     }
 
     /// Says which release this behaves as.

@@ -5,6 +5,8 @@
 pub struct FeatureGates {
     /// CBOR in requests and answers (KEP-4222). What is stored stays as it is.
     pub cbor: bool,
+    /// Modes of impersonation (KEP-5284); on by default since 1.36.
+    pub constrained_impersonation: bool,
     /// MutatingAdmissionPolicies (KEP-3962); always on since 1.36.
     pub mutating_policies: bool,
 }
@@ -27,6 +29,7 @@ impl FeatureGates {
             };
             match name {
                 "CBORServingAndStorage" => gates.cbor = on,
+                "ConstrainedImpersonation" => gates.constrained_impersonation = on,
                 "MutatingAdmissionPolicy" => gates.mutating_policies = on,
                 // since 1.37 only the API has to be switched on
                 "StorageVersionMigrator" if on => {}
@@ -49,6 +52,7 @@ mod tests {
         let parse = |text: &str| FeatureGates::parse(&[text.to_owned()]);
         assert_eq!(parse("CBORServingAndStorage=true"), Ok(FeatureGates { cbor: true, ..FeatureGates::default() }));
         assert_eq!(parse("CBORServingAndStorage=F"), Ok(FeatureGates::default()));
+        assert!(parse("ConstrainedImpersonation=1").unwrap().constrained_impersonation);
         assert!(parse("MutatingAdmissionPolicy=true").unwrap().mutating_policies);
         assert_eq!(parse("StorageVersionMigrator=true"), Ok(FeatureGates::default()));
         assert!(parse("StorageVersionMigrator=false").unwrap_err().ends_with("feature is locked to true"));

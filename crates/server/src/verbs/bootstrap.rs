@@ -1,6 +1,6 @@
 //! What the server does in its own name: the first namespaces, emptying namespaces, small changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
@@ -11,15 +11,19 @@ use super::reconcile::{self, Change};
 use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
 use crate::authorization::{Authorized, GROUP, defaults};
 use crate::flow;
-use crate::limits;
 use crate::objects::Stored;
-use crate::resource::builtin::{self, API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP};
+use crate::resource::builtin::{
+    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
+};
 use crate::resource::{Resource, Version};
+use crate::{clock, limits};
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
+/// The name of the ConfigMap that tells since when uses of tokens are tracked.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -70,18 +74,18 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
-    let services = builtin::api_services(&context.registry.snapshot(), false);
     let inside_namespaces = async {
         create_of(context, "", "namespaces", namespaces).await?;
         tokio::try_join!(
             create_of(context, GROUP, "roles", defaults::roles(true)),
             create_of(context, GROUP, "rolebindings", defaults::bindings(true)),
+            create_of(context, "", "configmaps", [token_tracking()]),
         )
     };
     tokio::try_join!(
         create_of(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
-        create_of(context, REGISTRATION_GROUP, API_SERVICES, services.into_values()),
+        register(context),
         create_of(context, GROUP, "clusterroles", defaults::roles(false)),
         create_of(context, GROUP, "clusterrolebindings", defaults::bindings(false)),
         inside_namespaces,
@@ -146,6 +150,65 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     let levels = mandatory(flow::defaults::levels());
     create_of(context, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
     create_of(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
+}
+
+/// The ConfigMap that tells since when uses of tokens in Secrets are told (KEP-2799).
+pub fn token_tracking() -> Value {
+    machinery::json!({
+        "metadata": {"name": TOKEN_TRACKING, "namespace": "kube-system"},
+        "data": {"since": (machinery::time::date(clock::now_seconds()))}
+    })
+}
+
+/// Makes the APIServices of shipped kinds that are missing, and puts those in order that are to be looked after when a
+/// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
+async fn register(context: &Context) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
+    let served = context.registry.snapshot();
+    let mut missing = builtin::api_services(&served, false);
+    let defined = LazyLock::new(|| builtin::api_services(&served, true));
+    let (mut gone, alone) = (vec![], !context.objects.store().is_shared());
+    for stored in resource.collection.latest().0.values() {
+        let (name, shipped) = (&stored.meta.name, missing.remove(&stored.meta.name));
+        let at_start = match stored.meta.label(MANAGED) {
+            Some(MANAGED_AT_START) => true,
+            Some(MANAGED_ALWAYS) if shipped.is_some() => false,
+            // somebody else's, or one that the controller looks after
+            _ => continue,
+        };
+        let object = stored.body.to_value(stored.revision);
+        match shipped.as_ref().or_else(|| defined.get(name)) {
+            Some(wanted) => restore_registration(context, &resource, &object, wanted).await?,
+            None if at_start && (alone || builtin::is_shipped_group(object.str_at(&["spec", "group"]))) => {
+                gone.push(stored.clone());
+            }
+            None => {}
+        }
+    }
+    delete::delete_as_server(context, &resource, gone).await?;
+    create_missing(context, &resource, missing.into_values()).await
+}
+
+/// Gives an APIService the spec that it should have.
+pub async fn restore_registration(
+    context: &Context,
+    resource: &Arc<Resource>,
+    object: &Value,
+    wanted: &Value,
+) -> Result<(), Status> {
+    if object.get("spec") == wanted.get("spec") {
+        return Ok(());
+    }
+    let path = path_of(resource, "", object.str_at(&["metadata", "name"]));
+    let request = server_request(resource, &http::Method::PATCH, &path, Subresource::None);
+    let spec = wanted.get("spec").cloned().unwrap_or_default();
+    let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
+    let document = Document { bytes: replace.to_json().into(), format: Format::Json };
+    match patch(context, &request, PatchKind::Json, &document).await {
+        // it has gone
+        Err(status) if status.reason == Reason::NotFound => Ok(()),
+        result => result.map(drop),
+    }
 }
 
 async fn create_of(

@@ -277,7 +277,7 @@ pub async fn delete_collection(
     let certain = certain && admission.none_mutate() && admission.none_validate();
     let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
     let deletions = page.items.iter().map(|stored| delete_until_gone(context, request, &options, stored.clone()));
-    side_by_side(deletions.collect::<Vec<_>>(), at_once).await?;
+    delete_all(deletions.collect(), at_once).await?;
     Ok(Outcome::List(ListOutcome {
         items,
         revision: page.revision,
@@ -305,11 +305,13 @@ async fn delete_until_gone(
     Ok(())
 }
 
-/// Runs deletions, some at once; the first error ends them.
-async fn side_by_side<F>(deletions: impl IntoIterator<Item = F>, at_once: usize) -> Result<(), Status>
+/// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
+/// etcd those that are under way at the same time may overtake each other.
+async fn delete_all<F>(deletions: Vec<F>, at_once: usize) -> Result<(), Status>
 where
     F: Future<Output = Result<(), Status>>,
 {
+    let at_once = if deletions.len() > limits::DELETE_IN_ORDER_MAX { at_once } else { 1 };
     stream::iter(deletions).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
@@ -334,5 +336,5 @@ pub async fn delete_as_server(
         let request = bootstrap::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_until_gone(context, &request, options, stored).await
     };
-    side_by_side(objects.into_iter().map(delete), limits::DELETE_COLLECTION_PARALLEL).await
+    delete_all(objects.into_iter().map(delete).collect(), limits::DELETE_COLLECTION_PARALLEL).await
 }

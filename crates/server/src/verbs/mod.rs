@@ -42,7 +42,7 @@ use crate::resource::{Registry, Resource, Version, builtin};
 pub use body::{Document, Format};
 pub use bootstrap::{
     bootstrap, change_as_server, controller_request, create_mandatory_flows, create_missing, empty_namespace, path_in,
-    path_of, publish_trust, server_request,
+    path_of, publish_trust, restore_registration, server_request, token_tracking,
 };
 pub use change::PatchKind;
 pub use definitions::{finalize, settle_all};

@@ -263,6 +263,9 @@ impl Webhooks {
     /// Refuses what a validating webhook refuses: the first in order.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let configurations = self.validating.load_full();
+        if configurations.is_empty() {
+            return Ok(());
+        }
         let mut calls = vec![];
         for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {

@@ -4,22 +4,23 @@
 //! Invariant: a token is good while its signature, its times and its audiences are, and while the account and the
 //! object that it is bound to are there with the uids that the token names.
 
+mod secrets;
 #[cfg(test)]
 pub mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use machinery::{Text, Value, json};
 use tokio::sync::watch;
 
-use super::Identity;
 use super::jose::{self, Algorithm, PublicKey, SigningKey};
+use super::{Identity, Remarks};
+use crate::metrics::METRICS;
 use crate::objects::{Objects, Stored};
 use crate::request::User;
 use crate::{clock, limits};
+pub use secrets::{LAST_USED, Uses};
 
 /// The issuer unless another one is given: the name that clusters have by convention.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -70,6 +71,7 @@ struct Inner {
     /// The claims of tokens whose signature was verified, by the digest of the token: keys are added and never taken
     /// away, so that this part of the answer stays. All else is looked at every time.
     verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
+    uses: Uses,
 }
 
 impl Default for Accounts {
@@ -103,8 +105,8 @@ impl Accounts {
         let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
         let max_expiration = options.max_expiration;
         let jwks_uri = options.jwks_uri.map_or_else(OnceLock::new, OnceLock::from);
-        let verified = Mutex::default();
-        Ok(Accounts { inner: Arc::new(Inner { issuers, audiences, max_expiration, jwks_uri, keys, verified }) })
+        let inner = Inner { issuers, audiences, max_expiration, jwks_uri, keys, ..Inner::default() };
+        Ok(Accounts { inner: Arc::new(inner) })
     }
 
     /// Tokens are signed with this private key, PEM, from now on, and its public half verifies. An error is kept, so
@@ -137,6 +139,11 @@ impl Accounts {
     /// Seconds that a token may be good for; 0 for any number.
     pub fn max_expiration(&self) -> i64 {
         self.inner.max_expiration
+    }
+
+    /// The Secrets whose tokens were used.
+    pub fn uses(&self) -> &Uses {
+        &self.inner.uses
     }
 
     async fn ready(&self) -> Keys {
@@ -197,12 +204,18 @@ impl Accounts {
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
         let identity = |claims: Arc<Value>| {
             let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
-            if claims.str_at(&["iss"]) == SECRET_ISSUER {
-                return Ok(Identity { user: account_of_secret(objects, &claims, token)?, audiences });
+            let mut remarks = Remarks::default();
+            if claims.get("aud").is_none() {
+                METRICS.tokens.legacy.inc();
+                remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.str_at(&["sub"]).into()));
             }
-            check_times(&claims, clock::now_seconds())?;
-            let user = living_account(objects, &claims, clock::now_seconds())?;
-            Ok(Identity { user, audiences })
+            let now = clock::now_seconds();
+            if claims.str_at(&["iss"]) == SECRET_ISSUER {
+                let user = secrets::account(objects, &claims, token, (&self.inner.uses, now), &mut remarks)?;
+                return Ok(Identity { user, audiences, remarks });
+            }
+            check_times(&claims, now)?;
+            Ok(Identity { user: living_account(objects, &claims, now)?, audiences, remarks })
         };
         Some(self.verified_claims(token)?.and_then(identity))
     }
@@ -288,34 +301,6 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
         return Err("service account token is issued in the future".to_owned());
     }
     Ok(())
-}
-
-/// The account of a token that lies in a Secret, if both are still there and the Secret still holds the token.
-fn account_of_secret(objects: &Objects, claims: &Value, token: &str) -> Result<User, String> {
-    let own = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
-    let (namespace, name, secret) = (own("namespace"), own("service-account.name"), own("secret.name"));
-    if claims.str_at(&["sub"]) != format!("system:serviceaccount:{namespace}:{name}") {
-        return Err("sub claim is invalid".to_owned());
-    }
-    let find = |plural: &'static str, name: &str| {
-        objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
-    };
-    let found = find("secrets", secret).filter(|found| !found.meta.deleting);
-    let found = found.ok_or_else(|| "Token has been invalidated".to_owned())?;
-    let held = STANDARD.decode(found.body.to_value(0).str_at(&["data", "token"])).unwrap_or_default();
-    if held != token.as_bytes() {
-        return Err("Token does not match server's copy".to_owned());
-    }
-    let account = find("serviceaccounts", name);
-    let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
-    if account.meta.deleting {
-        return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
-    }
-    let (uid, claimed) = (&account.meta.uid, own("service-account.uid"));
-    if uid != claimed {
-        return Err(format!("ServiceAccount UID ({uid}) does not match claim ({claimed})"));
-    }
-    Ok(user(&account, ""))
 }
 
 /// The account of a token, if it and the secret that the token is bound to are still there.

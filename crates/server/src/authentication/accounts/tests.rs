@@ -129,6 +129,28 @@ async fn tokens_end_with_their_account_and_secret() {
 }
 
 #[tokio::test]
+async fn uses_of_tokens_in_secrets_are_noted() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let token = accounts.issue_for_secret(&account, &json!({"metadata": {"name": "s"}})).await.unwrap();
+    let invalid = "the token in secret n/s for service account n/a has been marked invalid. Use tokens from the TokenRequest \
+                   API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' \
+                   label from the secret to temporarily allow use of this token";
+    let mut revision = None;
+    for (since, want) in [("", ""), ("2024-01-01", invalid), ("soon", invalid)] {
+        let mut secret = json!({"metadata": {"name": "s", "namespace": "n", "uid": "u2"}});
+        secret.set_at(&["metadata", "labels", "kubernetes.io/legacy-token-invalid-since"], Value::from(since));
+        secret.set_at(&["data", "token"], Value::from(STANDARD.encode(&token)));
+        let key = Key::new(&Text::default(), &"secrets".into(), "n", "s");
+        revision = Some(objects.put(&key, Body::encode(&secret), Meta::of(&secret), revision, 0).await.unwrap());
+        assert_eq!(why(&accounts, &objects, &token), want, "{since}");
+        assert_eq!(accounts.uses().take().into_iter().collect::<Vec<_>>(), ["n/s"]);
+    }
+    assert!(!why(&accounts, &objects, &token[..token.len() - 6]).is_empty() && accounts.uses().take().is_empty());
+}
+
+#[tokio::test]
 async fn what_was_not_signed_here_is_refused() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;

@@ -1,7 +1,7 @@
 //! AuthenticationConfiguration (`apiserver.config.k8s.io`): read, defaulted and validated; errors name fields.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value};
+use machinery::{Text, Value, names};
 
 use super::claims::{Claims, Expression, Mapping, Rule, Subject};
 use super::keys::{Discovered, KeySource, of_set};
@@ -271,25 +271,18 @@ impl Reader {
     }
 
     fn extra(&mut self, mappings: &Value, path: &FieldPath) -> Vec<(Text, Expression)> {
-        let mut out: Vec<(Text, Expression)> = vec![];
+        let (mut out, mut seen) = (vec![], vec![]);
         for (i, entry) in list(mappings, "extra").iter().enumerate() {
             let path = path.index(i);
             let (key, expression) = (entry.str_at(&["key"]), entry.str_at(&["valueExpression"]));
-            if key.is_empty() {
-                self.required(&path.child("key"), "key is required");
-            } else if !key.contains('/') {
-                self.invalid(
-                    &path.child("key"),
-                    &Value::from(key),
-                    "must be a domain-prefixed path (such as \"acme.io/foo\")",
-                );
-            } else if key != key.to_lowercase() {
-                self.invalid(&path.child("key"), &Value::from(key), "must be lowercase");
-            } else if out.iter().any(|(known, _)| known == key) {
+            self.extra_key(key, &path.child("key"));
+            if seen.contains(&key) {
                 self.errors.push(FieldError::duplicate(&path.child("key"), &Value::from(key)));
+                continue;
             }
+            seen.push(key);
             if expression.is_empty() {
-                self.required(&path.child("valueExpression"), "valueExpression is required");
+                self.required(&path.child("valueExpression"), "");
                 continue;
             }
             let place = path.child("valueExpression");
@@ -298,6 +291,24 @@ impl Reader {
             }
         }
         out
+    }
+
+    fn extra_key(&mut self, key: &str, path: &FieldPath) {
+        if key.is_empty() {
+            self.required(path, "");
+        }
+        for (part, why) in names::domain_prefixed_path(key) {
+            self.invalid(path, &Value::from(part), why);
+        }
+        if key != key.to_lowercase() {
+            self.invalid(path, &Value::from(key), "must be lowercase");
+        }
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        let is_below = |of: &str| domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if is_below("kubernetes.io") || is_below("k8s.io") {
+            let why = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use";
+            self.invalid(path, &Value::from(key), why);
+        }
     }
 
     fn rules(&mut self, entry: &Value, path: &FieldPath, name: &str, subject: Subject) -> Vec<Rule> {

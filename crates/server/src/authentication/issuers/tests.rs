@@ -20,7 +20,7 @@ fn entry(change: impl FnOnce(&mut Value)) -> Value {
 #[test]
 fn what_is_wrong_is_named() {
     type Case = (&'static [&'static str], Value, &'static str);
-    let cases: [Case; 12] = [
+    let cases: [Case; 14] = [
         (&["issuer", "url"], json!(""), "jwt[0].issuer.url: Required value: URL is required"),
         (
             &["issuer", "url"],
@@ -49,6 +49,16 @@ fn what_is_wrong_is_named() {
             &["claimMappings", "extra"],
             json!([{"key": "k", "valueExpression": "claims.k"}]),
             "jwt[0].claimMappings.extra[0].key: Invalid value: \"k\": must be a domain-prefixed path",
+        ),
+        (
+            &["claimMappings", "extra"],
+            json!([{"key": "a.k8s.io/k", "valueExpression": "claims.k"}]),
+            "jwt[0].claimMappings.extra[0].key: Invalid value: \"a.k8s.io/k\": k8s.io, kubernetes.io and their subdomains",
+        ),
+        (
+            &["claimMappings", "extra"],
+            json!([{"valueExpression": "claims.k"}]),
+            "jwt[0].claimMappings.extra[0].key: Required value",
         ),
         (
             &["claimValidationRules"],

@@ -85,14 +85,15 @@ impl World {
         panic!("there is always something to do");
     }
 
-    /// The ConfigMaps that are there, each with its owners.
+    /// The ConfigMaps that are there, the server's own aside, each with its owners.
     fn shown(&self) -> String {
         let (root, _) = self.resource("", "configmaps").collection.latest();
         let shown = |stored: &Arc<Stored>| {
             let owners: Vec<&str> = stored.meta.owners.iter().map(|owner| owner.name.as_str()).collect();
             (stored.meta.name.to_string(), owners.join("+"))
         };
-        let all: BTreeMap<String, String> = root.values().map(shown).collect();
+        let all = root.values().filter(|stored| stored.meta.namespace != "kube-system");
+        let all: BTreeMap<String, String> = all.map(shown).collect();
         all.into_iter().map(|(name, owners)| format!("{name}<{owners}")).collect::<Vec<_>>().join(" ")
     }
 }

@@ -11,9 +11,9 @@ use super::{BASE, Form, NameRule, Shipped, columns};
 use crate::clock;
 use crate::resource::registry::Snapshot;
 
-/// The label that says who looks after an APIService: nobody again after the start, or the server all the time.
+/// The label that says when the server looks after an APIService: once, when it starts, or all the time.
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
-const MANAGED_AT_START: &str = "onstart";
+pub const MANAGED_AT_START: &str = "onstart";
 pub const MANAGED_ALWAYS: &str = "true";
 
 /// The group of APIServices.

@@ -26,7 +26,8 @@ mod third_party;
 mod webhooks;
 
 pub use apiservices::{
-    API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, api_services, local as served_here, version_priority,
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, api_services, local as served_here,
+    version_priority,
 };
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};

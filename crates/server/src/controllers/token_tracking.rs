@@ -1,0 +1,125 @@
+//! When tokens that lie in Secrets were used (KEP-2799): the day is told on the Secret, and a ConfigMap tells since when
+//! that is done. Each server does it for what it sees, as kube-apiserver does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::status::Reason;
+use machinery::{Status, Text, Value, json, time};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::authentication::LAST_USED;
+use crate::objects::Key;
+use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::{clock, limits};
+
+/// The namespace and name of [`verbs::token_tracking`].
+const PATH: &str = "kube-system/kube-apiserver-legacy-service-account-token-tracking";
+
+/// Wakes with every change of the ConfigMap.
+#[derive(Default)]
+pub struct TokenTracking {
+    changed: Notify,
+}
+
+impl TokenTracking {
+    /// Hears of every change of an object.
+    pub fn observe(&self, key: &Key) {
+        if key.path == PATH && key.plural == "configmaps" && key.group.is_empty() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Keeps track until `stop` becomes true.
+    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+        let mut made: Option<Instant> = None;
+        let uses = context.authentication.accounts.uses();
+        loop {
+            for path in uses.take() {
+                if let Err(error) = tell_use(&context, &path).await {
+                    tracing::warn!(%path, %error, "a Secret does not say that its token was used");
+                }
+            }
+            let may_make = made.map(|made| made + limits::TOKEN_TRACKING_PAUSE);
+            let next = match keep(&context, may_make.is_none_or(|at| at <= clock::instant())).await {
+                Ok(Kept::Missing) => may_make,
+                Ok(Kept::There) => None,
+                Ok(Kept::Made) => {
+                    made = Some(clock::instant());
+                    None
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "it cannot be told yet since when uses of tokens are tracked");
+                    Some(clock::instant() + Duration::from_secs(limits::KEEPER_RETRY_SECONDS))
+                }
+            };
+            let again = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = uses.changed() => {}
+                () = again => {}
+                () = super::stopped(&mut stop) => return,
+            }
+        }
+    }
+}
+
+fn document(value: &Value) -> Document {
+    Document { bytes: value.to_json().into(), format: Format::Json }
+}
+
+/// Sets the label of a Secret, unless another server has.
+async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
+    let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
+    let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
+    let today = time::date(clock::now_seconds());
+    if secret.meta.label(LAST_USED) == Some(&today) {
+        return Ok(());
+    }
+    let path = verbs::path_of(&secrets, &secret.meta.namespace, &secret.meta.name);
+    let request = verbs::server_request(&secrets, &http::Method::PATCH, &path, Subresource::None);
+    let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
+    patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
+    match verbs::patch(context, &request, PatchKind::Merge, &document(&patch)).await {
+        // it has gone, or there is another one
+        Err(status) if matches!(status.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+/// How the ConfigMap was found, or left.
+enum Kept {
+    There,
+    Missing,
+    Made,
+}
+
+/// Creates the ConfigMap if it is missing and may be made, and sets its day if that is none.
+async fn keep(context: &Context, may_make: bool) -> Result<Kept, Status> {
+    let Some(maps) = context.registry.get("", "configmaps") else { return Ok(Kept::There) };
+    let wanted = verbs::token_tracking();
+    match maps.collection.get(PATH) {
+        None if !may_make => Ok(Kept::Missing),
+        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| Kept::Made),
+        Some(found) => {
+            let value = found.body.to_value(0);
+            let since = value.str_at(&["data", "since"]);
+            if since.len() == 10 && time::parse_rfc3339(&format!("{since}T00:00:00Z")).is_some() {
+                return Ok(Kept::There);
+            }
+            let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
+            let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
+            let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
+            match verbs::patch(context, &request, PatchKind::Merge, &document(&patch)).await {
+                Err(status) if status.reason != Reason::NotFound => Err(status),
+                _ => Ok(Kept::There),
+            }
+        }
+    }
+}

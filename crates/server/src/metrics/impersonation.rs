@@ -1,0 +1,61 @@
+//! Who acts as others, where modes of impersonation are on.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use super::{Buckets, Histograms, ImpersonationAttempt};
+
+const SECONDS: Buckets = Buckets(&[
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+]);
+
+/// How often something was tried, and how long it took.
+struct Tries {
+    total: Family<ImpersonationAttempt, Counter>,
+    seconds: Histograms<ImpersonationAttempt>,
+}
+
+impl Default for Tries {
+    fn default() -> Tries {
+        Tries { total: Family::default(), seconds: Family::new_with_constructor(SECONDS) }
+    }
+}
+
+impl Tries {
+    fn count(&self, attempt: &ImpersonationAttempt, took: Duration) {
+        self.total.get_or_create(attempt).inc();
+        self.seconds.get_or_create(attempt).observe(took.as_secs_f64());
+    }
+}
+
+#[derive(Default)]
+pub struct ImpersonationMetrics {
+    attempts: Tries,
+    authorization_attempts: Tries,
+}
+
+impl ImpersonationMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let all = registry.sub_registry_with_prefix("apiserver_impersonation");
+        all.register("attempts", "Requests that act as somebody else", self.attempts.total.clone());
+        let help = "Seconds until it was known whether a request may act as somebody else";
+        all.register("attempts_duration_seconds", help, self.attempts.seconds.clone());
+        let help = "Questions that took";
+        all.register("authorization_attempts", help, self.authorization_attempts.total.clone());
+        let help = "Seconds that such a question took";
+        all.register("authorization_attempts_duration_seconds", help, self.authorization_attempts.seconds.clone());
+    }
+
+    /// A request that was to act as somebody else.
+    pub fn attempted(&self, attempt: &ImpersonationAttempt, took: Duration) {
+        self.attempts.count(attempt, took);
+    }
+
+    /// One of the questions that this took.
+    pub fn asked(&self, attempt: &ImpersonationAttempt, took: Duration) {
+        self.authorization_attempts.count(attempt, took);
+    }
+}
