@@ -177,11 +177,16 @@ def is_gone(server, remote, port):
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
     assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
         {"version": "v1", "freshness": "Stale"}]
+    metrics = lambda: server.request("GET", "/metrics")[1]
+    series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
+    assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
     # it comes back on its own
     remote.port = int(port)
     remote.start()
     passed(server, "harbor.example.com")
+    eventually(lambda: series + " 0" in metrics())
     server.ok("DELETE", SERVICES + "/v1.harbor.example.com")
+    eventually(lambda: series not in metrics())
     eventually(lambda: server.request("GET", V1)[0] == 404)
     assert discovered(server, "harbor.example.com") is None
 

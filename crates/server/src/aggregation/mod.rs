@@ -164,7 +164,12 @@ impl Aggregation {
         let address = self.client.locate(&remote.backend).map_err(|_| unavailable())?;
         let mut request = request;
         identity::forward(&mut request, &address.to_string());
-        let answer = self.client.pass_on(&remote.backend, &address, true, request).await;
+        // whoever discovers what there is asks every server and waits for the slowest
+        let discovering = request.uri().path().trim_end_matches('/') == remote.root();
+        let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
+        let answer = self.client.pass_on(&remote.backend, &address, true, request);
+        let answer = tokio::time::timeout(bound, answer).await;
+        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         answer.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
     }
 
@@ -202,8 +207,8 @@ impl Remote {
     }
 
     /// The name of its APIService.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.version, self.group)
+    pub fn name(&self) -> Text {
+        Text::from(format!("{}.{}", self.version, self.group))
     }
 
     /// `/apis/GROUP/VERSION`.
