@@ -48,13 +48,17 @@ class Beside:
     """A small server of our own: it takes down what it is asked, and answers what it is told to."""
 
     def __init__(self, certificates):
-        self.certificates, self.asked, self.answers = certificates, [], {}
+        self.certificates, self.asked, self.answers, self.connections = certificates, [], {}, 0
 
     def __enter__(self):
         beside = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                beside.connections += 1
 
             def log_message(self, *_):
                 pass
@@ -173,11 +177,16 @@ def is_gone(server, remote, port):
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
     assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
         {"version": "v1", "freshness": "Stale"}]
+    metrics = lambda: server.request("GET", "/metrics")[1]
+    series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
+    assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
     # it comes back on its own
     remote.port = int(port)
     remote.start()
     passed(server, "harbor.example.com")
+    eventually(lambda: series + " 0" in metrics())
     server.ok("DELETE", SERVICES + "/v1.harbor.example.com")
+    eventually(lambda: series not in metrics())
     eventually(lambda: server.request("GET", V1)[0] == 404)
     assert discovered(server, "harbor.example.com") is None
 
@@ -191,9 +200,9 @@ def what_it_is_told(args):
         smuggled = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
                     "X-Mine": "1", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
                     "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
-        server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=", headers=smuggled)
+        server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=smuggled)
         method, path, headers, body = beside.asked.pop()
-        assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=", b""), path
+        assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?a=1&b=2&watch=", b""), path
         told = {name: value for name, value in headers.items() if name not in ("accept", "accept-encoding", "user-agent", "connection")}
         host = f"127.0.0.1:{beside.port}"
         assert told == {
@@ -201,6 +210,18 @@ def what_it_is_told(args):
             "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
             "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
             "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, told
+        # what is passed on is what was decided about
+        server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
+        assert beside.asked.pop()[1] == root + "/namespaces/n/waves/A%20"
+        # reads go over one connection, as long as the server keeps it
+        before = beside.connections
+        for _ in range(50):
+            server.ok("GET", root + "/waves")
+        assert beside.connections - before < 20, "one for all, and a few by those who look whether it is there"
+        beside.answers[root + "/once"] = (200, {"Connection": "close"}, b"{}")
+        for _ in range(5):
+            server.ok("GET", root + "/once")
+        beside.asked.clear()
         large = json.dumps({"text": "x" * 8_000_000}).encode()
         beside.answers[root + "/waves"] = (201, {"X-Own": "yes"}, large)
         for sent in (large, iter([large[:100], large[100:]])):

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -154,7 +155,7 @@ impl Aggregation {
     /// Passes a request on that says who asks. The error is an answer's: its code and its text.
     pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
     where
-        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
         let unavailable = || (503, "service unavailable\n".to_owned());
         if !remote.available {
@@ -163,7 +164,12 @@ impl Aggregation {
         let address = self.client.locate(&remote.backend).map_err(|_| unavailable())?;
         let mut request = request;
         identity::forward(&mut request, &address.to_string());
-        let answer = self.client.pass_on(&remote.backend, &address, true, request).await;
+        // whoever discovers what there is asks every server and waits for the slowest
+        let discovering = request.uri().path().trim_end_matches('/') == remote.root();
+        let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
+        let answer = self.client.pass_on(&remote.backend, &address, true, request);
+        let answer = tokio::time::timeout(bound, answer).await;
+        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         answer.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
     }
 
@@ -201,8 +207,8 @@ impl Remote {
     }
 
     /// The name of its APIService.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.version, self.group)
+    pub fn name(&self) -> Text {
+        Text::from(format!("{}.{}", self.version, self.group))
     }
 
     /// `/apis/GROUP/VERSION`.

@@ -1,13 +1,15 @@
 //! APIServices of other servers say whether these are available (api-machinery 27.6).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use machinery::{Status, Value};
+use machinery::{Status, Text, Value};
 use tokio::sync::watch;
 
 use crate::aggregation::Remote;
+use crate::metrics::METRICS;
 use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use crate::verbs::{self, Context};
 use crate::{clock, limits};
@@ -21,9 +23,13 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     let mut moves = context.aggregation.moves();
     let mut pause = PAUSE_MIN;
+    let mut known: BTreeSet<Text> = BTreeSet::new();
     loop {
         moves.mark_unchanged();
         let remotes = context.aggregation.all();
+        let now: BTreeSet<Text> = remotes.iter().map(|remote| remote.name()).collect();
+        known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
+        known = now;
         let none = remotes.is_empty();
         let looks = stream::iter(remotes).map(|remote| look(&context, remote)).buffer_unordered(PARALLEL);
         // to the end, whatever the first one says
@@ -52,6 +58,10 @@ async fn look(context: &Context, remote: Arc<Remote>) -> bool {
     if let Err(status) = tell(context, &remote, |conditions| found.to_value(conditions, &clock::now_rfc3339())).await {
         tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
         return false;
+    }
+    METRICS.aggregation.found(&remote.name(), found.is_good());
+    if remote.available && !found.is_good() {
+        METRICS.aggregation.failed(&remote.name(), found.reason);
     }
     found.is_good()
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
-use http::{Request, Response, request};
+use http::{Request, Response, Uri, request};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use super::chain::{Answer, Edge};
 use super::respond;
 use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
 use crate::authorization::Authorized;
-use crate::request::Verb;
+use crate::request::{Verb, encode_path};
 
 impl Edge {
     /// Passes a request on to a server beside us, and its answer back; both bodies are streams.
@@ -28,7 +28,13 @@ impl Edge {
     ) -> Answer {
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
-        *request.uri_mut() = parts.uri.clone();
+        // what has been decided about, however it was spelled
+        let (path, query) = (encode_path(&authorized.info.path), authorized.info.query.encode());
+        let target = if query.is_empty() { path } else { format!("{path}?{query}") };
+        match Uri::try_from(target) {
+            Ok(target) => *request.uri_mut() = target,
+            Err(_) => return respond::text(400, "400 Bad Request"),
+        }
         *request.headers_mut() = parts.headers.clone();
         let headers = request.headers_mut();
         introduce(&authorized.user, headers);

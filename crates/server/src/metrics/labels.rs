@@ -213,6 +213,19 @@ pub struct Username {
     pub username: &'static str,
 }
 
+/// An APIService.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ApiService {
+    pub name: Label,
+}
+
+/// An APIService, and why it is not available.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Unavailable {
+    pub name: Label,
+    pub reason: &'static str,
+}
+
 /// The queue of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct QueueName {

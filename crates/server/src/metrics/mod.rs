@@ -5,6 +5,7 @@
 //! lack `_total`) are gauges here. Scrapers are answered by `text`.
 
 mod admission;
+mod aggregation;
 mod flow;
 mod impersonation;
 mod labels;
@@ -115,6 +116,7 @@ pub struct Metrics {
     pub flow: flow::FlowMetrics,
     pub impersonation: impersonation::ImpersonationMetrics,
     pub tokens: tokens::TokenMetrics,
+    pub aggregation: aggregation::AggregationMetrics,
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
@@ -159,6 +161,7 @@ impl Metrics {
             flow: flow::FlowMetrics::default(),
             impersonation: impersonation::ImpersonationMetrics::default(),
             tokens: tokens::TokenMetrics::default(),
+            aggregation: aggregation::AggregationMetrics::default(),
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
@@ -236,6 +239,7 @@ impl Metrics {
         self.flow.register(all);
         self.impersonation.register(all);
         self.tokens.register(all);
+        self.aggregation.register(all);
     }
 
     /// Says which release this behaves as.

@@ -26,6 +26,15 @@ impl Query {
         self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// As Go's `url.Values.Encode` writes it: sorted by key.
+    pub fn encode(&self) -> String {
+        let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let escape = |text: &str| percent_encode(text, b"").replace("%20", "+");
+        let pairs = pairs.into_iter().map(|(key, value)| format!("{}={}", escape(key), escape(value)));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
@@ -34,6 +43,18 @@ impl Query {
     pub fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }
+}
+
+/// A decoded path as Go's `url.URL` writes it.
+pub fn encode_path(path: &str) -> String {
+    percent_encode(path, b"$&+,/:;=@")
+}
+
+/// Writes all bytes as `%41` but for letters, digits, `-_.~`, and those that are kept.
+fn percent_encode(text: &str, kept: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
 
 /// Decodes `%41`; `None` where an escape is broken. Bytes that are not UTF-8 become U+FFFD.
@@ -66,6 +87,9 @@ mod tests {
         let query = Query::parse("a=1&b=x%20y+z&c&d=%zz&watch=&e=False");
         assert_eq!(query.get("b"), Some("x y z"));
         assert_eq!(query.get("d"), None);
+        assert_eq!(query.encode(), "a=1&b=x+y+z&c=&e=False&watch=");
+        assert_eq!(Query::parse("b=2&a=%26%2B%3d&b=1;x&b=3").encode(), "a=%26%2B%3D&b=2&b=3");
+        assert_eq!(encode_path("/apis/a b/ü?x/:@;%"), "/apis/a%20b/%C3%BC%3Fx/:@;%25");
         assert!(query.flag("watch") && query.flag("c") && !query.flag("e") && !query.flag("nope"));
     }
 }

@@ -1,14 +1,21 @@
 //! Whole requests to a server behind a service, as APIServices name them.
 
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use machinery::{Text, Value};
 use tokio_rustls::TlsConnector;
 
 use super::remote::Identity;
 use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
+use crate::limits;
 
 /// A server behind a service.
 pub struct Backend {
@@ -19,7 +26,12 @@ pub struct Backend {
     host: String,
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
+    /// Connections that may carry another request; some still carry one.
+    idle: Mutex<Vec<(Address, SendRequest<Whole>)>>,
 }
+
+/// A body that is given as it is sent.
+type Whole = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Backend {
     /// From the spec of an APIService: `service`, `caBundle` and `insecureSkipTLSVerify`.
@@ -40,6 +52,24 @@ impl Backend {
             host,
             tls,
             unverified,
+            idle: Mutex::default(),
+        }
+    }
+
+    fn take_idle(&self, address: &Address) -> Option<SendRequest<Whole>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(at, sender)| at == address && !sender.is_closed());
+        let ready = idle.iter().position(|(_, sender)| sender.is_ready())?;
+        Some(idle.swap_remove(ready).1)
+    }
+
+    fn keep(&self, address: &Address, sender: SendRequest<Whole>) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
+            idle.push((address.clone(), sender));
+        } else if let Some(busy) = idle.iter_mut().find(|(_, sender)| !sender.is_ready()) {
+            // it ends with what it carries, such as a watch
+            *busy = (address.clone(), sender);
         }
     }
 }
@@ -50,8 +80,8 @@ impl Client {
         self.services.locate(&backend.namespace, &backend.name, backend.port)
     }
 
-    /// Sends a request over a connection of its own and answers when the headers of the answer are there; the bodies are
-    /// streams. Whether it is the right server is asked only where `verified`. The error is one line, as Go's.
+    /// Sends a request and answers when the headers of the answer are there; the bodies are streams. Whether it is the
+    /// right server is asked only where `verified`. The error is one line, as Go's.
     pub async fn pass_on<B>(
         &self,
         backend: &Backend,
@@ -60,13 +90,40 @@ impl Client {
         request: Request<B>,
     ) -> Result<Response<Incoming>, String>
     where
-        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let tls = if verified { &backend.tls } else { &backend.unverified };
+        // a connection that was idle may break at once, and not everything can be sent twice
+        if !verified || !request.method().is_safe() || !request.body().is_end_stream() {
+            return send(&mut connect::open(tls, &backend.host, address).await?, request).await;
+        }
+        while let Some(mut sender) = backend.take_idle(address) {
+            if let Ok(answer) = send(&mut sender, again(&request)).await {
+                backend.keep(address, sender);
+                return Ok(answer);
+            }
+        }
         let mut sender = connect::open(tls, &backend.host, address).await?;
-        sender.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
-            true => "EOF".to_owned(),
-            false => error.to_string(),
-        })
+        let answer = send(&mut sender, request).await?;
+        backend.keep(address, sender);
+        Ok(answer)
     }
+}
+
+async fn send(sender: &mut SendRequest<Whole>, request: Request<Whole>) -> Result<Response<Incoming>, String> {
+    sender.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
+        true => "EOF".to_owned(),
+        false => error.to_string(),
+    })
+}
+
+/// The same request, which has no body.
+fn again(request: &Request<Whole>) -> Request<Whole> {
+    let mut copy = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    copy
 }
