@@ -211,7 +211,7 @@ def timeouts(args):
 
 
 def stops_in_steps(args):
-    with Pintle(args.binary, "--shutdown-delay-duration=1s") as server:
+    with Pintle(args.binary, "--shutdown-delay-duration=4s") as server:
         url = urlparse(server.url)
         watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
         watch.request("GET", MAPS + "?watch=1", headers={"Authorization": "Bearer " + TOKEN})

@@ -317,7 +317,7 @@ impl<'a> Frame<'a> {
                 }
                 Err(error) => {
                     self.charge(call.cost.of_error())?;
-                    Err(error)
+                    Err(call.cost.breaks([true, false]).unwrap_or(error))
                 }
             },
             [left, right] => {
@@ -327,7 +327,10 @@ impl<'a> Frame<'a> {
                     (Ok(left), Ok(right)) => self.finish(call, &[left, right]),
                     (left, right) => {
                         self.charge(call.cost.of_call(&[sizeless(&left), sizeless(&right)], None))?;
-                        left.and(right)
+                        match call.cost.breaks([left.is_err(), right.is_err()]) {
+                            Some(broken) => Err(broken),
+                            None => left.and(right),
+                        }
                     }
                 }
             }

@@ -25,13 +25,24 @@ pub struct Error(std::sync::Arc<Failure>);
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     text: Text,
-    fatal: bool,
+    reach: Reach,
+}
+
+/// How far a failure goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// `&&`, `||` and folds may absorb it.
+    Here,
+    /// It ends the evaluation.
+    Evaluation,
+    /// The budget is used up.
+    Budget,
 }
 
 impl Error {
     #[cold]
     pub(crate) fn new(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), fatal: false }))
+        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Here }))
     }
 
     /// The error of a function that doesn't take such values.
@@ -43,12 +54,23 @@ impl Error {
     #[cold]
     pub(crate) fn cancelled() -> Error {
         let text = Text::new_static("operation cancelled: actual cost limit exceeded");
-        Error(std::sync::Arc::new(Failure { text, fatal: true }))
+        Error(std::sync::Arc::new(Failure { text, reach: Reach::Budget }))
     }
 
-    /// Whether the budget is used up: not to be absorbed by `&&` and `||`.
+    /// What ends an evaluation of cel-go as a panic does.
+    #[cold]
+    pub(crate) fn broken(text: &'static str) -> Error {
+        Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
+    }
+
+    /// Whether the evaluation has ended: not to be absorbed by `&&` and `||`.
     pub(crate) fn is_fatal(&self) -> bool {
-        self.0.fatal
+        self.0.reach != Reach::Here
+    }
+
+    /// Whether the budget is used up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.reach == Reach::Budget
     }
 
     /// The message.

@@ -1,7 +1,7 @@
 //! What a call is charged when it is evaluated, from the sizes of its arguments and result (crd.md 12.8).
 
 use super::{REGEX_FACTOR, STRING_FACTOR};
-use crate::value::{List, Opaque, Val};
+use crate::value::{Error, List, Opaque, Val};
 
 /// How the cost of a call is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,9 @@ pub(crate) enum CallCost {
     Sort,
     SortBy,
 }
+
+const NO_LIST: &str = "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add";
+const NO_NUMBER: &str = "internal error: interface conversion: ref.Val is *types.Err, not types.Int";
 
 fn tenth(size: u64) -> u64 {
     (size as f64 * STRING_FACTOR).ceil() as u64
@@ -94,6 +97,18 @@ impl CallCost {
             id if id.ends_with("_sort") => CallCost::Sort,
             _ => return None,
         })
+    }
+
+    /// Some of cel-go's counters take for granted that no argument has failed: then the evaluation breaks. `failed` tells
+    /// which of the first two have.
+    pub fn breaks(self, failed: [bool; 2]) -> Option<Error> {
+        let broken = match self {
+            CallCost::Distinct | CallCost::Sort if failed[0] => NO_LIST,
+            CallCost::SortBy if failed[1] => NO_LIST,
+            CallCost::Flatten if failed[1] => NO_NUMBER,
+            _ => return None,
+        };
+        Some(Error::broken(broken))
     }
 
     /// When an argument is an error.

@@ -252,14 +252,14 @@ impl Walk {
                 "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {}",
                 rule.name
             ),
-            Err(error) if error.is_fatal() => format!(
+            Err(error) if error.is_cancelled() => format!(
                 "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
                 rule.name
             ),
             Err(error) => format!("{error} evaluating rule: {}", rule.name),
         };
         self.verdict.errors.push(invalid(path, &node.schema_type, detail));
-        !matches!(&outcome.result, Err(error) if error.is_fatal())
+        !matches!(&outcome.result, Err(error) if error.is_cancelled())
     }
 
     fn failed<'a>(
@@ -306,7 +306,7 @@ impl Walk {
             );
         }
         match outcome.result {
-            Err(error) if error.is_fatal() => Err(format!(
+            Err(error) if error.is_cancelled() => Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
                 quote(&rule.expression)
             )),

@@ -21,6 +21,8 @@ pub struct Read {
 pub struct TypeError {
     path: String,
     message: String,
+    /// The same, as the conversion of maps to structs tells it.
+    converted: String,
     /// The member decodes itself: decoding ends here, and this is told, whatever came before.
     ends: bool,
 }
@@ -34,16 +36,30 @@ impl TypeError {
             }
             _ => self.message,
         };
-        TypeError { message, ..self }
+        let converted = match self.path.starts_with("metadata") {
+            true => self.converted,
+            false => self.converted.replace(" to v1.", &format!(" to {package}.")),
+        };
+        TypeError { message, converted, ..self }
     }
 }
 
 /// What is told of several type errors of a document whose keys stand in this order (as paths): the first that ends
 /// decoding, else the first.
 pub fn first_error(errors: &[TypeError], order: &[String]) -> Option<String> {
+    counting(errors, order).map(|error| error.message.clone())
+}
+
+/// The same where maps become structs (`runtime.DefaultUnstructuredConverter`), as strategic patches do: there values are
+/// converted, not decoded.
+pub fn first_conversion_error(errors: &[TypeError]) -> Option<String> {
+    counting(errors, &[]).map(|error| error.converted.clone())
+}
+
+fn counting<'a>(errors: &'a [TypeError], order: &[String]) -> Option<&'a TypeError> {
     let place = |error: &&TypeError| place(&error.path, order);
     let ending = errors.iter().filter(|error| error.ends).min_by_key(place);
-    ending.or_else(|| errors.iter().min_by_key(place)).map(|error| error.message.clone())
+    ending.or_else(|| errors.iter().min_by_key(place))
 }
 
 /// Where a path stands among the keys of a document; an item stands behind the keys of the items before it.
@@ -165,25 +181,30 @@ impl Reader {
         Read { value, unknown: self.unknown.unwrap_or_default(), error, errors: self.errors }
     }
 
-    fn fail(&mut self, message: String, ends: bool) {
-        self.errors.push(TypeError { path: self.path.clone(), message, ends });
+    /// What a member says that decodes itself.
+    fn fail(&mut self, message: String) {
+        let (path, converted) = (self.path.clone(), message.clone());
+        self.errors.push(TypeError { path, message, converted, ends: true });
     }
 
-    fn mismatch(&mut self, value: &Value, go: &str) {
-        self.mismatched(value, go, false);
+    /// A value of another Go type than `go`, which is of this sort.
+    fn mismatch(&mut self, value: &Value, go: &str, sort: &str) {
+        let converted = conversion(value, go, sort);
+        self.mismatched(value, go, converted, false);
     }
 
-    fn mismatched(&mut self, value: &Value, go: &str, ends: bool) {
+    /// The same inside of what decodes itself.
+    fn own_mismatch(&mut self, value: &Value, go: &str) {
+        let converted = format!("json: cannot unmarshal {} into Go value of type {go}", json_type(value));
+        self.mismatched(value, go, converted, true);
+    }
+
+    fn mismatched(&mut self, value: &Value, go: &str, converted: String, ends: bool) {
         let what = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
             Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
                 format!("number {}", literal(value))
             }
-            Value::Int(_) | Value::Float(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
+            other => json_type(other).to_owned(),
         };
         let place = match self.outer.as_ref().or(self.structs.last()) {
             Some(name) if !self.fields.is_empty() => {
@@ -192,7 +213,8 @@ impl Reader {
             }
             _ => "Go value of type".to_owned(),
         };
-        self.fail(format!("json: cannot unmarshal {what} into {place} {go}"), ends);
+        let message = format!("json: cannot unmarshal {what} into {place} {go}");
+        self.errors.push(TypeError { path: self.path.clone(), message, converted, ends });
     }
 
     fn structure(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
@@ -200,7 +222,7 @@ impl Reader {
             Value::Null => return None,
             Value::Object(map) => map,
             other => {
-                self.mismatch(other, &format!("v1.{}", shape.name));
+                self.mismatch(other, &format!("v1.{}", shape.name), "struct");
                 return None;
             }
         };
@@ -275,7 +297,7 @@ impl Reader {
                 Value::Bool(_) => Some(value.clone()),
                 Value::Object(_) => self.apart(value, inner),
                 _ => {
-                    self.fail("boolean or JSON schema expected".to_owned(), true);
+                    self.fail("boolean or JSON schema expected".to_owned());
                     None
                 }
             },
@@ -311,11 +333,12 @@ impl Reader {
             (Shape::MicroTime, Value::String(text)) => self.result(super::normal_micro_time(text)),
             (Shape::Quantity, value) => self.result(super::quantity::canonical(value).map(Some)),
             (Shape::Time | Shape::MicroTime, other) => {
-                self.mismatched(other, "string", true);
+                self.own_mismatch(other, "string");
                 None
             }
             (shape, other) => {
-                self.mismatch(other, go_name(shape));
+                let (go, sort) = go_type(shape);
+                self.mismatch(other, go, sort);
                 None
             }
         }
@@ -325,7 +348,7 @@ impl Reader {
         match read {
             Ok(text) => text.map(Value::from),
             Err(error) => {
-                self.fail(error, true);
+                self.fail(error);
                 None
             }
         }
@@ -337,7 +360,7 @@ impl Reader {
             Value::String(_) => item.clone(),
             Value::Null => Value::from(""),
             other => {
-                self.mismatched(other, "string", true);
+                self.own_mismatch(other, "string");
                 Value::Null
             }
         }
@@ -350,7 +373,7 @@ impl Reader {
             match item {
                 Value::Null => bytes.push(0),
                 Value::Int(i) if u8::try_from(*i).is_ok() => bytes.push(*i as u8),
-                other => self.mismatch(other, "uint8"),
+                other => self.mismatch(other, "uint8", "uint8"),
             }
         }
         Some(Value::from(base64::engine::general_purpose::STANDARD.encode(bytes)))
@@ -361,7 +384,9 @@ impl Reader {
         match base64_error(&clean) {
             None => Some(Value::from(clean)),
             Some(at) => {
-                self.fail(format!("illegal base64 data at input byte {at}"), false);
+                let message = format!("illegal base64 data at input byte {at}");
+                let converted = format!("error decoding from json: {message}");
+                self.errors.push(TypeError { path: self.path.clone(), message, converted, ends: false });
                 None
             }
         }
@@ -369,7 +394,7 @@ impl Reader {
 
     fn list(&mut self, value: &Value, go: &str, item: &'static Shape) -> Option<Value> {
         let Value::Array(items) = value else {
-            self.mismatch(value, go);
+            self.mismatch(value, go, "slice");
             return None;
         };
         let length = self.path.len();
@@ -385,7 +410,7 @@ impl Reader {
 
     fn map(&mut self, value: &Value, go: &str, item: &'static Shape) -> Option<Value> {
         let Value::Object(map) = value else {
-            self.mismatch(value, go);
+            self.mismatch(value, go, "map");
             return None;
         };
         let length = self.path.len();
@@ -438,15 +463,47 @@ fn find(shape: &Struct, name: &str) -> Option<usize> {
     shape.fields.binary_search_by(|f| f.name.cmp(name)).ok()
 }
 
-fn go_name(shape: &Shape) -> &'static str {
+/// The Go type of a scalar, and of which sort that is.
+fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     match shape {
-        Shape::Text(go) => go,
-        Shape::Bool => "bool",
-        Shape::Int32 => "int32",
-        Shape::Int64 => "int64",
-        Shape::Float => "float64",
-        Shape::Bytes => "[]uint8",
-        _ => "string",
+        Shape::Text(go) => (go, "string"),
+        Shape::Bool => ("bool", "bool"),
+        Shape::Int32 => ("int32", "int32"),
+        Shape::Int64 => ("int64", "int64"),
+        Shape::Float => ("float64", "float64"),
+        Shape::Bytes => ("[]uint8", "slice"),
+        _ => ("string", "string"),
+    }
+}
+
+/// What Go's decoder calls a value.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// What is told of a value that should become one of a Go type of this sort. Go converts numbers to each other and whole
+/// ones to texts, and nothing else.
+fn conversion(value: &Value, go: &str, sort: &str) -> String {
+    let found = match value {
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+        other => json_type(other),
+    };
+    match (sort, value) {
+        ("map" | "slice", _) => format!("cannot restore {sort} from {found}"),
+        ("struct", _) => format!("cannot restore struct from: {found}"),
+        (sort, Value::Int(_)) if sort != "bool" => format!("cannot convert int64 to {go}"),
+        (sort, Value::Float(_)) if !matches!(sort, "bool" | "string") => format!("cannot convert float64 to {go}"),
+        _ => format!("unrecognized type: {sort}"),
     }
 }
 

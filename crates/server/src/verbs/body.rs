@@ -303,6 +303,12 @@ impl Request {
         schema::shape::first_error(&errors, &machinery::value::key_paths(&document.bytes)).unwrap_or(why)
     }
 
+    /// What the conversion of a map to a typed object says of a member of a wrong type.
+    pub fn conversion_error(&self, object: &Value) -> Option<String> {
+        let shaped = self.version.shipped?.shape(object);
+        schema::shape::first_conversion_error(&shaped.errors)
+    }
+
     /// Brings an object into the form of the version that it says it has.
     pub fn normalise(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         if let Some(sibling) = self.sibling(object) {

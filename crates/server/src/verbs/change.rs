@@ -145,33 +145,6 @@ impl Change {
     }
 }
 
-/// Strategic patches are converted from maps, not decoded: a wrong type is told in other words.
-fn conversion_words(why: &str) -> String {
-    if why.starts_with("illegal base64 data") {
-        return format!("error decoding from json: {why}");
-    }
-    let Some((found, wanted)) = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into "))
-    else {
-        return why.to_owned();
-    };
-    let wanted = wanted.rsplit(" of type ").next().unwrap_or_default();
-    let found = match found {
-        "number" => "int64",
-        number if number.starts_with("number ") => "float64",
-        "array" => "slice",
-        "object" => "map",
-        other => other,
-    };
-    match wanted {
-        w if w.starts_with("map[") => format!("cannot restore map from {found}"),
-        w if w.starts_with("[]") => format!("cannot restore slice from {found}"),
-        w if w.starts_with("v1.") => format!("cannot restore struct from: {found}"),
-        // numbers and texts convert into each other in Go, other types don't
-        w if found == "int64" && w != "bool" || found == "float64" => format!("cannot convert {found} to {w}"),
-        w => format!("unrecognized type: {w}"),
-    }
-}
-
 /// The object with the patch in it, as it is.
 fn patched_only(request: &Request, patch: &Patch, old: &Value) -> Result<Value, Status> {
     match patch {
@@ -236,19 +209,19 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         }
     } else {
         match object.as_object().and_then(no_text).filter(|_| strategic) {
-            Some(why) => return Err(invalid(conversion_words(&why))),
+            Some(why) => return Err(invalid(request.conversion_error(&object).unwrap_or(why))),
             None if strategic => {}
             None => request.patched_type(&mut object, &mut strict).map_err(invalid)?,
         }
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
     }
-    let words = |why: String| if strategic { conversion_words(&why) } else { why };
     let normalised = match is_scale {
         true => super::scale::normalise(&mut object, &mut strict),
         false => request.normalise(&mut object, &mut strict),
     };
-    normalised.map_err(|why| invalid(words(why)))?;
+    let converted = |why| request.conversion_error(&object).filter(|_| strategic).unwrap_or(why);
+    normalised.map_err(|why| invalid(converted(why)))?;
     strict.duplicates = brought(patch, old);
     match options.field_validation {
         FieldValidation::Ignore => {}

@@ -8,7 +8,7 @@ use schema::apply::{ConvertError, FieldSet, TypeSchema, Versions};
 use super::{Request, Subresource};
 use crate::clock;
 use crate::resource::Resource;
-use crate::resource::builtin::Shipped;
+use crate::resource::builtin::{Shipped, StatusMetadata};
 
 /// The versions of one resource, seen through one endpoint.
 pub struct Tracked<'a> {
@@ -51,12 +51,25 @@ fn spec_fields() -> &'static FieldSet {
     SET.get_or_init(|| FieldSet::of_fields(&[&["spec"]]))
 }
 
+fn all_but_status() -> &'static FieldSet {
+    static SET: OnceLock<FieldSet> = OnceLock::new();
+    SET.get_or_init(|| FieldSet::of_fields(&[&["metadata"], &["spec"]]))
+}
+
 impl Request {
+    /// What the status endpoint does with metadata.
+    pub fn status_metadata(&self) -> StatusMetadata {
+        self.shipped().map_or(StatusMetadata::Kept, |shipped| shipped.status_metadata)
+    }
+
     /// The resource as the field manager sees it through this endpoint.
     pub fn tracked(&self) -> Tracked<'_> {
         let reset = match self.subresource {
             Subresource::None if self.version.status => Some(status_fields()),
-            Subresource::Status => Some(spec_fields()),
+            Subresource::Status if self.resource.is_custom() => Some(spec_fields()),
+            Subresource::Status if self.status_metadata() == StatusMetadata::Written => Some(spec_fields()),
+            Subresource::Status => Some(all_but_status()),
+            Subresource::Finalize => Some(status_fields()),
             _ => None,
         };
         Tracked { resource: &self.resource, reset }

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::{WriteOptions, parse_uint};
 use crate::resource::Resource;
-use crate::resource::builtin::DEFINITION_GROUP;
+use crate::resource::builtin::{DEFINITION_GROUP, StatusMetadata};
 use crate::trace::{self, Kind};
 
 /// The object as it would be stored, and what is wrong with it.
@@ -458,7 +458,8 @@ fn prepare_for_update(request: &Request, mut object: Value, old: &Value) -> Valu
         Subresource::Status => {
             let status = object.remove_at(&["status"]);
             let tracked = object.remove_at(&["metadata", "managedFields"]);
-            let metadata = object.remove_at(&["metadata"]).filter(|_| !request.resource.is_custom());
+            let metadata =
+                object.remove_at(&["metadata"]).filter(|_| request.status_metadata() != StatusMetadata::Kept);
             let mut next = old.clone();
             if let Some(metadata) = metadata {
                 next.set_at(&["metadata"], metadata);

@@ -7,7 +7,7 @@ use machinery::{Text, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, text};
-use super::{BASE, Form, NameRule, Shipped, columns};
+use super::{BASE, Form, NameRule, Shipped, StatusMetadata, columns};
 use crate::clock;
 use crate::resource::registry::Snapshot;
 
@@ -75,6 +75,7 @@ pub const API_SERVICE: Shipped = Shipped {
     categories: &["api-extensions"],
     namespaced: false,
     status: true,
+    status_metadata: StatusMetadata::Kept,
     name_rule: NameRule::Path,
     unconditional_update: false,
     form: Form::Typed(&SHAPE),

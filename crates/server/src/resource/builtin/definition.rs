@@ -4,7 +4,7 @@ use machinery::Value;
 use machinery::field::FieldError;
 use schema::definition::{self, ApiVersion, decode};
 
-use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, StoredAs, columns};
+use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, StatusMetadata, StoredAs, columns};
 
 pub const DEFINITION: Shipped = Shipped {
     group: DEFINITION_GROUP,
@@ -15,6 +15,7 @@ pub const DEFINITION: Shipped = Shipped {
     categories: &["api-extensions"],
     namespaced: false,
     status: true,
+    status_metadata: StatusMetadata::Unowned,
     unconditional_update: false,
     generation: true,
     form: Form::Definition(ApiVersion::V1),

@@ -5,7 +5,7 @@ use machinery::field::{FieldError, FieldPath};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{items, list, one_of, text};
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, Form, Shipped, StatusMetadata, columns};
 
 /// The group of both.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -147,6 +147,7 @@ const KIND: Shipped = Shipped {
     group: FLOW_GROUP,
     namespaced: false,
     status: true,
+    status_metadata: StatusMetadata::Kept,
     generation: true,
     prepare: |object, old| {
         if old.is_none() {

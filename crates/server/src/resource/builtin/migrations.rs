@@ -6,7 +6,7 @@ use machinery::{Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, Form, Shipped, StoredAs, columns};
+use super::{BASE, Form, Shipped, StatusMetadata, StoredAs, columns};
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -47,6 +47,7 @@ pub const BETA_MIGRATION: Shipped = Shipped {
     singular: "storageversionmigration",
     namespaced: false,
     status: true,
+    status_metadata: StatusMetadata::Kept,
     unconditional_update: false,
     rechecks_metadata: true,
     form: Form::Typed(&SHAPE),

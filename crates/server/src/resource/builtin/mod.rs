@@ -86,6 +86,17 @@ pub enum NameRule {
     Path,
 }
 
+/// What the status endpoint of a kind does with metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// It writes them.
+    Written,
+    /// It writes them, and nobody owns what it has written.
+    Unowned,
+    /// They stay as they are.
+    Kept,
+}
+
 /// A shipped kind.
 pub struct Shipped {
     pub group: &'static str,
@@ -97,6 +108,7 @@ pub struct Shipped {
     pub categories: &'static [&'static str],
     pub namespaced: bool,
     pub status: bool,
+    pub status_metadata: StatusMetadata,
     pub name_rule: NameRule,
     /// PUT without resourceVersion overwrites.
     pub unconditional_update: bool,
@@ -276,6 +288,7 @@ const BASE: Shipped = Shipped {
     categories: &[],
     namespaced: true,
     status: false,
+    status_metadata: StatusMetadata::Written,
     name_rule: NameRule::Subdomain,
     unconditional_update: true,
     create_on_update: false,

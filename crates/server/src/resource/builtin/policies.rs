@@ -11,7 +11,7 @@ use schema::shape::{
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
-use super::{Form, Shipped, columns};
+use super::{Form, Shipped, StatusMetadata, columns};
 
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
@@ -137,6 +137,7 @@ pub const POLICY: Shipped = Shipped {
     plural: "validatingadmissionpolicies",
     singular: "validatingadmissionpolicy",
     status: true,
+    status_metadata: StatusMetadata::Kept,
     form: Form::Typed(&POLICY_SHAPE),
     default: default_policy,
     prepare: prepare_policy,

@@ -2,7 +2,7 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, json};
-use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{items, text};
 use super::config::TEXT_MAP;
@@ -46,6 +46,35 @@ static SPEC: Struct = Struct {
     ],
 };
 
+static PORT_STATUS: Struct = Struct {
+    name: "PortStatus",
+    fields: &[given("error", TEXT), always("port", Shape::Int32), always("protocol", Shape::Text("v1.Protocol"))],
+};
+
+static INGRESS: Struct = Struct {
+    name: "LoadBalancerIngress",
+    fields: &[
+        non_empty("hostname", TEXT),
+        non_empty("ip", TEXT),
+        given("ipMode", Shape::Text("v1.LoadBalancerIPMode")),
+        non_empty("ports", Shape::List("[]v1.PortStatus", &Shape::Struct(&PORT_STATUS))),
+    ],
+};
+
+static LOAD_BALANCER: Struct = Struct {
+    name: "LoadBalancerStatus",
+    fields: &[non_empty("ingress", Shape::List("[]v1.LoadBalancerIngress", &Shape::Struct(&INGRESS)))],
+};
+
+static STATUS: Struct = Struct {
+    name: "ServiceStatus",
+    fields: &[
+        non_empty("conditions", Shape::List("[]v1.Condition", &Shape::Struct(&CONDITION)))
+            .merged(Merge::Patched("type")),
+        always("loadBalancer", Shape::Struct(&LOAD_BALANCER)),
+    ],
+};
+
 static SHAPE: Struct = Struct {
     name: "Service",
     fields: &[
@@ -53,7 +82,7 @@ static SHAPE: Struct = Struct {
         non_empty("kind", TEXT),
         given("metadata", Shape::Struct(&OBJECT_META)),
         always("spec", Shape::Struct(&SPEC)),
-        non_empty("status", Shape::Any),
+        always("status", Shape::Struct(&STATUS)),
     ],
 };
 
