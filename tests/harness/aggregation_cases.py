@@ -193,12 +193,13 @@ def is_gone(server, remote, port):
 
 def what_it_is_told(args):
     """Who asks, and nothing that could be mistaken for that; bodies of any size, both ways."""
-    with Pintle(args.binary) as other, Beside(other.dir) as beside, Pintle(args.binary, mapped(beside.port)) as server:
+    named = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
+    with Pintle(args.binary) as other, Beside(other.dir) as beside, Pintle(args.binary, mapped(beside.port), *named) as server:
         register(server, "sea.example.com", caBundle=bundle(other))
         passed(server, "sea.example.com")
         root = "/apis/sea.example.com/v1"
         smuggled = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
-                    "X-Mine": "1", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
+                    "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
                     "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
         server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=smuggled)
         method, path, headers, body = beside.asked.pop()

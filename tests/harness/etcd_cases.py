@@ -163,6 +163,20 @@ def controllers_have_one_holder(args):
             assert spec["leaseTransitions"] == 2, spec
 
 
+def migrations_lie_as_upstream_keeps_them(args):
+    """A StorageVersionMigration is carried out by whichever server runs the controllers, and lies where 1.35 looks for it."""
+    served = "--runtime-config=storagemigration.k8s.io/v1beta1=true,storagemigration.k8s.io/v1=true"
+    with Etcd() as etcd, server_on(args, etcd, served) as one, server_on(args, etcd, served) as two:
+        one.ok("POST", MAPS, config_map("kept"))
+        for version, server in (("v1", one), ("v1beta1", two)):
+            path = f"/apis/storagemigration.k8s.io/{version}/storageversionmigrations"
+            server.ok("POST", path, {"metadata": {"name": version}, "spec": {"resource": {"group": "", "resource": "configmaps"}}})
+            done = lambda: any(c["type"] == "Succeeded" for c in server.ok("GET", f"{path}/{version}")["status"].get("conditions", []))
+            eventually(done)
+            value = etcd.keys("/registry/")[f"/registry/storageversionmigrations/{version}"]
+            assert value.startswith(b"k8s\0") and b"storagemigration.k8s.io/v1beta1" in value[:64], value
+
+
 class Restless(Writer):
     """A writer that goes on when a write fails, with other objects: what has become of the write is not known until the
     end, since it may still be on its way to etcd when everybody else has forgotten it."""
@@ -705,7 +719,7 @@ def encrypted_values(args):
             assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")
 
 
-CASES = [etcd_without_room, controllers_have_one_holder, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
+CASES = [etcd_without_room, controllers_have_one_holder, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, migrations_lie_as_upstream_keeps_them, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
 
 # etcd 3.4 as today's Go builds it takes no writes after a restart, whoever asks
 RESTARTING = [changes_lost, outages, waits_for_etcd, users_of_etcd]

@@ -66,7 +66,7 @@ impl Aggregation {
         let url = format!("https://{address}{}", remote.root());
         let failed = |why: String| format!("failing or missing response from {url}: {why}");
         let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
-        identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut());
+        identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut())?;
         identity::forward(&mut request, &address.to_string());
         let answer = self.client.pass_on(&remote.backend, address, false, request);
         let answer = tokio::time::timeout(limits::REMOTE_CHECK, answer).await;

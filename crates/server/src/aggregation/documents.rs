@@ -18,7 +18,7 @@ pub fn stale(version: &Text) -> Value {
 /// Asks a server for its resources.
 pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).ok()?;
-    identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut());
+    identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut()).ok()?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
     let answer = aggregation.pass_on(remote, request).await.ok()?;
     if answer.status() != http::StatusCode::OK {

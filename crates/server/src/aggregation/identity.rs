@@ -1,6 +1,6 @@
 //! What a server beside us is told with a request: who asks, and what was asked for.
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Request, Uri};
 
 use crate::request::User;
@@ -22,8 +22,9 @@ pub const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// Says who asks; whatever the headers have said of that before, and how he has shown it, is gone.
-pub fn introduce(user: &User, headers: &mut HeaderMap) {
+/// Says who asks; whatever the headers have said of that before, and how he has shown it, is gone. The error is Go's: what
+/// no header can say is not left out, or somebody else would ask.
+pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     let ours = |name: &HeaderName| {
         let name = name.as_str();
         [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
@@ -32,22 +33,26 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) {
     };
     let told: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
     told.iter().for_each(|name| drop(headers.remove(name)));
-    headers.remove(AUTHORIZATION);
-    let mut add = |name: HeaderName, text: &str| {
-        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
-            headers.append(name, value);
-        }
+    // a WebSocket's token stands among its protocols, and upgrades are not passed on
+    [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL].iter().for_each(|name| drop(headers.remove(name)));
+    let mut add = |name: &HeaderName, text: &str| {
+        let value = HeaderValue::from_bytes(text.as_bytes());
+        let value = value.map_err(|_| format!("net/http: invalid header field value for \"{name}\""))?;
+        headers.append(name.clone(), value);
+        Ok::<_, String>(())
     };
-    add(USER, &user.name);
+    add(&USER, &user.name)?;
     if !user.uid.is_empty() {
-        add(UID, &user.uid);
+        add(&UID, &user.uid)?;
     }
-    user.groups.iter().for_each(|group| add(GROUP, group));
+    user.groups.iter().try_for_each(|group| add(&GROUP, group))?;
     for (key, values) in &user.extra {
-        if let Ok(name) = HeaderName::try_from(format!("{EXTRA}{}", escaped(key))) {
-            values.iter().for_each(|value| add(name.clone(), value));
-        }
+        let name = format!("{EXTRA}{}", escaped(key));
+        let name =
+            HeaderName::try_from(&name).map_err(|_| format!("net/http: invalid header field name \"{name}\""))?;
+        values.iter().try_for_each(|value| add(&name, value))?;
     }
+    Ok(())
 }
 
 /// A key with what a header name can't hold as `%` and two digits.
@@ -97,6 +102,7 @@ mod tests {
         let mut request = Request::get("https://here:6443/apis/a.b/v1/things?x=1").body(()).unwrap();
         let before = [
             ("authorization", "Bearer secret"),
+            ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.c2VjcmV0"),
             ("x-remote-user", "evil"),
             ("x-remote-extra-scopes", "all"),
             ("x-remote-group", "system:masters"),
@@ -115,7 +121,7 @@ mod tests {
             extra: vec![("a.b/C%".into(), vec!["1".into(), "2".into()])],
             ..User::default()
         };
-        introduce(&user, request.headers_mut());
+        introduce(&user, request.headers_mut()).unwrap();
         forward(&mut request, "s:443");
         assert_eq!(request.uri(), "/apis/a.b/v1/things?x=1");
         let mut told: Vec<String> =
@@ -134,5 +140,8 @@ mod tests {
             "x-remote-user: bob",
         ];
         assert_eq!(told, want);
+        let unspeakable = User { name: "bob\nX-Remote-Group: system:masters".into(), ..User::default() };
+        let why = introduce(&unspeakable, request.headers_mut()).unwrap_err();
+        assert_eq!(why, "net/http: invalid header field value for \"x-remote-user\"");
     }
 }

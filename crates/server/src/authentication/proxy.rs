@@ -52,6 +52,16 @@ impl ProxyHeaders {
         let groups = groups.filter(|group| !group.is_empty()).collect();
         Some(User { name, uid: first(&self.uid).unwrap_or_default(), groups, extra }.authenticated())
     }
+
+    /// Takes away what anybody has said in these headers.
+    pub fn forget(&self, headers: &mut HeaderMap) {
+        let named =
+            |name: &str| [&self.username, &self.uid, &self.groups].iter().any(|names| names.iter().any(|n| n == name));
+        let extra = |name: &str| self.extra.iter().any(|prefix| name.starts_with(prefix.as_str()));
+        let said: Vec<_> =
+            headers.keys().filter(|name| named(name.as_str()) || extra(name.as_str())).cloned().collect();
+        said.iter().for_each(|name| drop(headers.remove(name)));
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,10 @@ impl Edge {
         }
         *request.headers_mut() = parts.headers.clone();
         let headers = request.headers_mut();
-        introduce(&authorized.user, headers);
+        self.context.authentication.proxy.forget(headers);
+        if let Err(why) = introduce(&authorized.user, headers) {
+            return respond::text(503, &format!("error trying to reach service: {why}\n"));
+        }
         came_from(headers, address);
         if let Ok(id) = HeaderValue::from_str(audit_id) {
             headers.insert("audit-id", id);
