@@ -14,6 +14,11 @@ SCHEMA = {"type": "object", "properties": {
     "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
 
 
+# kinds that are served on request, by both
+GATE, BETA = "--feature-gates=MutatingAdmissionPolicy=true,StorageVersionMigrator=true", "admissionregistration.k8s.io/v1beta1"
+MIGRATIONS = "storagemigration.k8s.io/v1beta1"
+
+
 def definition(group):
     version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": SCHEMA}}
     names = {"plural": "widgets", "kind": "Widget"}
@@ -24,7 +29,7 @@ def objects(tag):
     """One object of each shipped kind, by collection and name."""
     core, roles = "/api/v1/namespaces/default", f"/apis/{RBAC}/v1"
     admission, flow = "/apis/admissionregistration.k8s.io/v1", "/apis/flowcontrol.apiserver.k8s.io/v1"
-    group = f"{tag}.example.com"
+    beta, group = f"/apis/{BETA}", f"{tag}.example.com"
     reference = {"apiGroup": RBAC, "name": tag}
     return [
         ("/api/v1/namespaces", tag, {"metadata": {"labels": {"a": "b"}}}),
@@ -49,6 +54,11 @@ def objects(tag):
          {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "object.x > 1", "message": "m"}],
                    "variables": [{"name": "v", "expression": "1"}]}}),
         (f"{admission}/validatingadmissionpolicybindings", tag, {"spec": {"policyName": tag, "validationActions": ["Deny"]}}),
+        (f"{beta}/mutatingadmissionpolicies", tag,
+         {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "reinvocationPolicy": "Never", "mutations": [
+             {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/a', value: 1}]"}}]}}),
+        (f"{beta}/mutatingadmissionpolicybindings", tag, {"spec": {"policyName": tag}}),
+        (f"/apis/{MIGRATIONS}/storageversionmigrations", tag, {"spec": {"resource": {"group": "", "resource": "configmaps"}}}),
         (f"{flow}/prioritylevelconfigurations", tag,
          {"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}}),
         (f"{flow}/flowschemas", tag, {"spec": {"priorityLevelConfiguration": {"name": tag}, "matchingPrecedence": 9000, "rules": [
@@ -95,20 +105,25 @@ def changed(server, objects):
 
 def alone(args, etcd):
     """A pintle without controllers that kube-apiserver has not: nobody changes what was written."""
-    return Pintle(args.binary, "--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", storage="etcd")
+    return Pintle(args.binary, "--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", GATE,
+                  f"--runtime-config={MIGRATIONS}=true", storage="etcd")
+
+
+def cluster(etcd):
+    return Upstream(etcd, GATE, f"--runtime-config={BETA}=true,{MIGRATIONS}=true")
 
 
 def moves_both_ways(args):
     with Etcd() as etcd:
         with alone(args, etcd) as server:
             ours = write(server, "ours")
-        with Upstream(etcd) as server:
+        with cluster(etcd) as server:
             serves(server, ours)
             theirs, ours = write(server, "theirs"), changed(server, ours)
         with alone(args, etcd) as server:
             serves(server, {**ours, **theirs})
             theirs = changed(server, theirs)
-        with Upstream(etcd) as server:
+        with cluster(etcd) as server:
             serves(server, theirs)
 
 

@@ -19,8 +19,8 @@ def build():
 class Upstream(Pintle):
     """`with Upstream(etcd) as server:` gives a kube-apiserver that is asked as a pintle is."""
 
-    def __init__(self, etcd):
-        super().__init__(build())
+    def __init__(self, etcd, *flags):
+        super().__init__(build(), *flags)
         self.etcd = etcd
 
     def start(self):
@@ -31,7 +31,7 @@ class Upstream(Pintle):
         command = [self.binary, "--etcd-servers", self.etcd.urls, "--bind-address", "127.0.0.1", "--secure-port", port,
                    "--cert-dir", self.dir / "certificates", "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
                    "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
-                   "--service-account-key-file", key, "--service-account-signing-key-file", key]
+                   "--service-account-key-file", key, "--service-account-signing-key-file", key, *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.url = f"https://127.0.0.1:{port}"

@@ -368,7 +368,9 @@ pub static SHIPPED: [Shipped; 27] = [
 pub fn stored_kinds() -> impl Iterator<Item = &'static Shipped> {
     static THIRD_PARTY: Shipped = third_party::THIRD_PARTY_RESOURCE;
     static MIGRATION: Shipped = migrations::BETA_MIGRATION;
-    SHIPPED.iter().chain([&THIRD_PARTY, &MIGRATION]).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
+    static MUTATIONS: [Shipped; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
+    let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS);
+    SHIPPED.iter().chain(switched).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
 }
 
 /// Definitions in their older form, which others may have stored.
@@ -402,7 +404,7 @@ pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped
     static THIRD_PARTY: [Shipped; 1] = [third_party::THIRD_PARTY_RESOURCE];
     let third_party: &'static [Shipped] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
     static MUTATIONS: [(&Shipped, &[Shipped]); 2] =
-        [(&mutations::POLICY, &[mutations::BETA_POLICY]), (&mutations::BINDING, &[mutations::BETA_BINDING])];
+        [(&mutations::BETA_POLICY, &[mutations::POLICY]), (&mutations::BETA_BINDING, &[mutations::BINDING])];
     let mutations: &[(&'static Shipped, &'static [Shipped])] = if config.mutating_policies { &MUTATIONS } else { &[] };
     static BETA_MIGRATION: (&Shipped, &[Shipped]) = (&migrations::BETA_MIGRATION, &[]);
     static MIGRATION: (&Shipped, &[Shipped]) = (&migrations::MIGRATION, &[]);

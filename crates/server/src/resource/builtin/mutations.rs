@@ -88,7 +88,7 @@ pub const BINDING: Shipped = Shipped {
     ..KIND
 };
 
-/// The same as of 1.34.
+/// The same as of 1.34, and so they are stored.
 pub const BETA_POLICY: Shipped = Shipped { version: "v1beta1", ..POLICY };
 pub const BETA_BINDING: Shipped = Shipped { version: "v1beta1", ..BINDING };
 
