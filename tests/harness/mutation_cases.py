@@ -42,6 +42,21 @@ def they_are_behind_their_gate(args):
         assert server.ok("GET", ADMISSION.replace("v1", "v1beta1") + "/mutatingadmissionpolicybindings")["items"] == []
 
 
+def one_object_in_both_versions(args):
+    """Each is served as what it is asked for, whichever it was written in, and either may change it."""
+    with Pintle(args.binary, GATE) as server:
+        for written in ("v1", "v1beta1"):
+            at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
+            body = {"metadata": {"name": written}, "spec": {"matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never",
+                                                            "mutations": [json_patch("[]")]}}
+            server.ok("POST", at(written), body)
+            for asked in ("v1", "v1beta1"):
+                got = server.ok("PATCH", f"{at(asked)}/{written}", {"metadata": {"labels": {asked: "seen"}}})
+                assert got["apiVersion"] == f"admissionregistration.k8s.io/{asked}", got
+                assert server.ok("GET", f"{at(asked)}/{written}") == got and server.ok("GET", at(asked))["apiVersion"] == got["apiVersion"]
+            assert got["metadata"]["labels"] == {"v1": "seen", "v1beta1": "seen"} and got["metadata"]["generation"] == 1, got
+
+
 def configurations_and_patches(args):
     with Pintle(args.binary, GATE) as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
@@ -174,7 +189,7 @@ def types_are_checked(args):
         eventually(lambda: server.ok("GET", policies + "/p")["status"] == {"observedGeneration": 2, "typeChecking": {}})
 
 
-CASES = [types_are_checked, they_are_behind_their_gate, configurations_and_patches, what_goes_wrong, policies_that_cannot_be, parameters,
+CASES = [one_object_in_both_versions, types_are_checked, they_are_behind_their_gate, configurations_and_patches, what_goes_wrong, policies_that_cannot_be, parameters,
          others_may_change_it_again]
 
 

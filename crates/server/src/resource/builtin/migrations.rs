@@ -6,7 +6,7 @@ use machinery::{Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, Form, Shipped, StatusMetadata, StoredAs, columns};
+use super::{BASE, Form, Shipped, StatusMetadata, StoredAs, columns, in_version};
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -70,16 +70,11 @@ pub const MIGRATION: Shipped = Shipped {
     deprecation: "",
     stored_as: Some(&StoredAs {
         group: MIGRATION_GROUP,
-        to_stored: |migration| in_version(migration, BETA_MIGRATION.version),
-        to_shown: |stored| in_version(stored, MIGRATION.version),
+        to_stored: |migration| in_version(migration, &BETA_MIGRATION),
+        to_shown: |stored| in_version(stored, &MIGRATION),
     }),
     ..BETA_MIGRATION
 };
-
-fn in_version(mut migration: Value, version: &str) -> Value {
-    migration.set_at(&["apiVersion"], Value::from(format!("{MIGRATION_GROUP}/{version}")));
-    migration
-}
 
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());

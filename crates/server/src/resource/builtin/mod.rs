@@ -64,6 +64,12 @@ pub struct StoredAs {
     pub to_shown: fn(Value) -> Value,
 }
 
+/// The same object in another version of its kind, whose members are the same.
+fn in_version(mut object: Value, shipped: &Shipped) -> Value {
+    object.set_at(&["apiVersion"], Value::String(group_version(shipped.group, shipped.version)));
+    object
+}
+
 /// A field that selectors may use, and where its text is: at the first of these paths that has one.
 pub type Selectable = (&'static str, &'static [&'static str]);
 

@@ -10,7 +10,7 @@ use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{Form, Shipped, columns};
+use super::{Form, Shipped, StoredAs, columns, in_version};
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
@@ -74,6 +74,11 @@ pub const POLICY: Shipped = Shipped {
     default: default_policy,
     validate: validate_policy,
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
+    stored_as: Some(&StoredAs {
+        group: KIND.group,
+        to_stored: |policy| in_version(policy, &BETA_POLICY),
+        to_shown: |stored| in_version(stored, &POLICY),
+    }),
     ..KIND
 };
 
@@ -85,12 +90,17 @@ pub const BINDING: Shipped = Shipped {
     default: |object| policies::default_resources(object, "matchResources"),
     validate: |object, _| policies::binding_errors(object.get("spec").unwrap_or(&Value::Null)),
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
+    stored_as: Some(&StoredAs {
+        group: KIND.group,
+        to_stored: |binding| in_version(binding, &BETA_BINDING),
+        to_shown: |stored| in_version(stored, &BINDING),
+    }),
     ..KIND
 };
 
 /// The same as of 1.34, and so they are stored.
-pub const BETA_POLICY: Shipped = Shipped { version: "v1beta1", ..POLICY };
-pub const BETA_BINDING: Shipped = Shipped { version: "v1beta1", ..BINDING };
+pub const BETA_POLICY: Shipped = Shipped { version: "v1beta1", stored_as: None, ..POLICY };
+pub const BETA_BINDING: Shipped = Shipped { version: "v1beta1", stored_as: None, ..BINDING };
 
 fn default_policy(object: &mut Value) {
     policies::default_resources(object, "matchConstraints");
