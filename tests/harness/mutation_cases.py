@@ -48,7 +48,7 @@ def one_object_in_both_versions(args):
         for written in ("v1", "v1beta1"):
             at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
             body = {"metadata": {"name": written}, "spec": {"matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never",
-                                                            "mutations": [json_patch("[]")]}}
+                                                            "mutations": [json_patch("[JSONPatch{op: 'test', path: '/a', value: 1}]")]}}
             server.ok("POST", at(written), body)
             for asked in ("v1", "v1beta1"):
                 got = server.ok("PATCH", f"{at(asked)}/{written}", {"metadata": {"labels": {asked: "seen"}}})
