@@ -58,6 +58,8 @@ pub const HTTP2_STREAMS_MAX: u32 = 1_000;
 pub const HISTORY_REVISIONS: u64 = 50_000;
 /// What passes between the deletion of a namespace and that of its content.
 pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long a definition stays behind instances that it had to wait for; upstream looks for them every 5 s.
+pub const DEFINITION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// What passes before an object goes whose owner was never seen here; kube-controller-manager looks at once, but its
 /// caches lag behind.
 pub const ABSENT_OWNER_GRACE: std::time::Duration = std::time::Duration::from_secs(10);

@@ -148,15 +148,15 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
 
 /// Deletes the instances of definitions, and the content of namespaces, that are being deleted.
 ///
-/// Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
+/// Definitions stay a moment where they have waited for instances. Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
 /// without help, as tests against a bare kube-apiserver do, finds it there.
 async fn cleanup(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
     // what this server does itself wakes it at once
     let others = context.objects.store().is_shared();
-    let mut leaving = namespaces::Leaving::default();
+    let (mut leaving, mut outlived) = (namespaces::Leaving::default(), verbs::Outlived::default());
     loop {
-        let next = leaving.next();
+        let next = leaving.next().into_iter().chain(outlived.next()).min();
         let grace_over = async {
             match next {
                 Some(at) => tokio::time::sleep_until(at).await,
@@ -164,11 +164,12 @@ async fn cleanup(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::
             }
         };
         tokio::select! {
-            () = context.deletion() => verbs::finalize(&context).await,
-            () = derived.deletions.notified(), if others => verbs::finalize(&context).await,
+            () = context.deletion() => {}
+            () = derived.deletions.notified(), if others => {}
             () = grace_over => {}
             () = stopped(&mut stop) => return,
         }
+        verbs::finalize(&context, &mut outlived).await;
         if derived.namespaces {
             leaving.finalize(&context).await;
         }

@@ -3,10 +3,12 @@
 //! Names are decided and the definition is established before its write is answered, so that its resource is served when
 //! the POST returns. Deleting instances goes on behind it, see [`finalize`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use machinery::{Status, Text, Value};
 use schema::definition::{self, CLEANUP_FINALIZER, Condition, ThirdPartyNames};
+use tokio::time::Instant;
 
 use super::{Context, Outcome, Request, Shown, Subresource, third_party, write};
 use crate::clock;
@@ -232,24 +234,53 @@ fn set_terminating(object: &mut Value, status: &'static str, reason: &str, messa
     definition::set_condition(object, &condition, &clock::now_rfc3339());
 }
 
+/// Definitions that have waited for instances with finalizers, by uid, with the time from which they may go. They stay a
+/// moment, as upstream: who sees the last instance go is told that it is gone, and not that nothing of its kind is served.
+#[derive(Default)]
+pub struct Outlived {
+    from: BTreeMap<Text, Instant>,
+    /// When the last pass began.
+    passed: Option<Instant>,
+}
+
+impl Outlived {
+    /// When the next one may go.
+    pub fn next(&self) -> Option<Instant> {
+        self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
+    }
+
+    /// Whether a definition without instances may go by now.
+    fn may_go(&mut self, uid: &str, now: Instant) -> bool {
+        *self.from.entry(uid.into()).or_insert(now + limits::DEFINITION_GRACE) <= now
+    }
+}
+
 /// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
 /// is released (crd.md 6.4).
-pub async fn finalize(context: &Context) {
+pub async fn finalize(context: &Context, outlived: &mut Outlived) {
     third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
+    outlived.passed = Some(clock::instant());
+    outlived.from.retain(|uid, _| root.values().any(|stored| stored.meta.uid == *uid));
     for (name, stored) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
         let object = stored.body.to_value(stored.revision);
         let finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         if finalizers.iter().any(|f| f.as_str() == Some(CLEANUP_FINALIZER))
-            && let Err(status) = finalize_one(context, &resource, name, &object).await
+            && let Err(status) = finalize_one(context, &resource, name, &object, outlived).await
         {
             tracing::warn!(definition = %name, error = %status, "instances cannot be deleted yet");
         }
     }
 }
 
-async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &Text, object: &Value) -> Result<(), Status> {
+async fn finalize_one(
+    context: &Context,
+    resource: &Arc<Resource>,
+    name: &Text,
+    object: &Value,
+    outlived: &mut Outlived,
+) -> Result<(), Status> {
     if !definition::is_condition_true(object, "Established") {
         let message = "resource was never established";
         return release(context, resource, name, "NeverEstablished", message).await;
@@ -262,14 +293,16 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &Text, 
     }
     let instances = context.objects.collection(&group.into(), &plural.into());
     let reason = definition::find_condition(object, "Terminating").map_or("", |c| c.str_at(&["reason"]));
-    if reason != "InstanceDeletionInProgress" {
+    let has_waited = reason == "InstanceDeletionInProgress";
+    if !has_waited {
         change_status(context, resource, name, |next| {
             set_terminating(next, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
         })
         .await?;
     }
     super::delete::delete_instances(context, group, plural).await?;
-    if instances.is_empty() {
+    let uid = object.str_at(&["metadata", "uid"]);
+    if instances.is_empty() && (!has_waited || outlived.may_go(uid, clock::instant())) {
         return release(context, resource, name, "InstanceDeletionCompleted", "removed all instances").await;
     }
     Ok(())

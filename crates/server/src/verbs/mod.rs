@@ -45,7 +45,7 @@ pub use bootstrap::{
     path_of, publish_trust, restore_registration, server_request, token_tracking,
 };
 pub use change::PatchKind;
-pub use definitions::{finalize, settle_all};
+pub use definitions::{Outlived, finalize, settle_all};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
 pub use list::{catch_up, get, list};
 pub use watch::{Watch, WatchEvent, watch};

@@ -189,7 +189,7 @@ async fn kinds_come_and_go() {
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
     super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&world.context).await;
+    verbs::finalize(&world.context, &mut verbs::Outlived::default()).await;
     assert!(live(&world.context, &key, &boat.meta.uid).is_none());
     world.settle(SOON).await;
     // nobody can look for the boat any more, but it was seen to go
