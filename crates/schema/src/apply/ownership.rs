@@ -201,6 +201,8 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Applied, Failure> {
     let mut live_renditions = Renditions::new(write.versions, live, write.version);
+    // times outlast entries whose version is gone
+    let time = owners.get(writer).and_then(|o| o.time);
     let mut ownership = follow_schema(write, &mut owners, &mut live_renditions)?;
     let mut object = merge(write.types, live, configuration)
         .map_err(|errors| Failure::Other(format!("failed to merge config: {}", errors_text(&errors))))?;
@@ -210,7 +212,6 @@ pub(crate) fn apply(
         set.remove_recursively(reset);
     }
     let last = owners.take(writer);
-    let time = last.as_ref().and_then(|o| o.time);
     let fresh = last.as_ref().is_none_or(|last| last.version != *write.version);
     owners.0.push(Owner { identity: writer.clone(), version: write.version.clone(), time, set });
     if let Some(last) = &last {

@@ -33,6 +33,7 @@ impl Shapes {
                     Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
                         ListKind::Map(vec![key.into()])
                     }
+                    Merge::PatchedByAll(keys) => ListKind::Map(keys.iter().copied().map(Into::into).collect()),
                 };
                 let whole = matches!(merge, Merge::PatchedWhole(_));
                 let element = self.node(item, if whole { Merge::Atomic } else { Merge::Plain });
@@ -77,6 +78,7 @@ impl Shapes {
 /// What a key counts as where it is left out: members that are always printed have a default.
 fn zero(field: &shape::Field) -> Option<Value> {
     match field.shape {
+        Shape::Text(_) if field.key_default.is_some() => field.key_default.map(Value::from),
         Shape::Text(_) if field.print == Print::Always => Some(Value::from("")),
         _ => None,
     }

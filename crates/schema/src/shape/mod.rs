@@ -65,6 +65,8 @@ pub struct Field {
     pub shape: Shape,
     pub print: Print,
     pub merge: Merge,
+    /// What the member counts as where it is left out of a key.
+    pub key_default: Option<&'static str>,
     /// The embedded Go structs that the member comes from, as errors show them: each ends with a dot.
     pub embedded: &'static str,
 }
@@ -79,7 +81,9 @@ pub enum Merge {
     Keyed(&'static str),
     /// The same, in strategic merge patches as well.
     Patched(&'static str),
-    /// The same for structs that have one owner each.
+    /// The same where several members together tell structs apart; strategic merge patches look at the first alone.
+    PatchedByAll(&'static [&'static str]),
+    /// The same as `Patched` for structs that have one owner each.
     PatchedWhole(&'static str),
     /// A struct that has one owner.
     Atomic,
@@ -89,6 +93,12 @@ impl Field {
     #[must_use]
     pub const fn merged(self, merge: Merge) -> Field {
         Field { merge, ..self }
+    }
+
+    /// With what the member counts as where it is left out of a key.
+    #[must_use]
+    pub const fn or(self, key_default: &'static str) -> Field {
+        Field { key_default: Some(key_default), ..self }
     }
 
     #[must_use]
@@ -111,15 +121,15 @@ pub enum Print {
 pub const TEXT: Shape = Shape::Text("string");
 
 pub const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Always, merge: Merge::Plain, embedded: "" }
+    Field { name, shape, print: Print::Always, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn non_empty(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, embedded: "" }
+    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn given(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Given, merge: Merge::Plain, embedded: "" }
+    Field { name, shape, print: Print::Given, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn texts() -> Shape {

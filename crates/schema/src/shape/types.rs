@@ -48,20 +48,23 @@ fn of(shape: &Shape) -> Value {
     }
 }
 
+fn keyed(schema: &mut Value, keys: &[&'static str]) {
+    schema.set_at(&["x-kubernetes-list-type"], Value::from("map"));
+    schema.set_at(&["x-kubernetes-list-map-keys"], keys.iter().copied().map(Value::from).collect());
+}
+
 fn merged(mut schema: Value, merge: Merge) -> Value {
     match merge {
         Merge::Plain => {}
         Merge::Set => schema.set_at(&["x-kubernetes-list-type"], Value::from("set")),
         Merge::Atomic => schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic")),
-        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
-            schema.set_at(&["x-kubernetes-list-type"], Value::from("map"));
-            schema.set_at(&["x-kubernetes-list-map-keys"], std::iter::once(Value::from(key)).collect());
-        }
+        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => keyed(&mut schema, &[key]),
+        Merge::PatchedByAll(keys) => keyed(&mut schema, keys),
     }
     if let Merge::PatchedWhole(_) = merge {
         schema.set_at(&["items", "x-kubernetes-map-type"], Value::from("atomic"));
     }
-    if let Merge::Patched(key) | Merge::PatchedWhole(key) = merge {
+    if let Merge::Patched(key) | Merge::PatchedWhole(key) | Merge::PatchedByAll(&[key, ..]) = merge {
         schema.set_at(&["x-kubernetes-patch-strategy"], Value::from("merge"));
         schema.set_at(&["x-kubernetes-patch-merge-key"], Value::from(key));
     }

@@ -271,6 +271,9 @@ impl Request {
         let bad_body = |why: &str| self.bad_body(&kind, split_version(&given).1, why);
         let outcome = self.normalise(&mut object, &mut strict);
         if !self.resource.is_custom() {
+            if document.format == Format::Json {
+                self.keep_seen(&mut strict, &object);
+            }
             strict = strict.in_order(document);
         }
         outcome.map_err(|why| bad_body(&self.first_type_error(document, &object, why)))?;
@@ -291,6 +294,13 @@ impl Request {
             )));
         }
         Ok(object)
+    }
+
+    /// Keeps the duplicate members that typed decoding of JSON notices.
+    pub fn keep_seen(&self, strict: &mut Strict, object: &Value) {
+        if let Some(shipped) = self.sibling(object).or(self.version.shipped) {
+            strict.duplicates.retain(|path| shipped.sees_duplicate(path));
+        }
     }
 
     /// What is told of a typed body with several members of wrong types: it hangs on their order in the body.

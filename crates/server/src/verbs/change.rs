@@ -223,6 +223,11 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     let converted = |why| request.conversion_error(&object).filter(|_| strategic).unwrap_or(why);
     normalised.map_err(|why| invalid(converted(why)))?;
     strict.duplicates = brought(patch, old);
+    if is_scale {
+        super::scale::keep_seen(&mut strict);
+    } else {
+        request.keep_seen(&mut strict, &object);
+    }
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

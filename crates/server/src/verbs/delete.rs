@@ -115,17 +115,20 @@ async fn delete_one(
     if pending {
         return mark(context, request, options, object, current).await;
     }
+    let mut revision = current.revision;
     if !options.dry_run {
         let key = resource.key(&current.meta.namespace, &current.meta.name);
-        match context.objects.delete(&key, current.revision).await {
-            Ok(_) => definitions::after_delete(context, request).await,
+        revision = match context.objects.delete(&key, current.revision).await {
+            Ok(revision) => revision,
             Err(Refused::Conflict(_)) => return Ok(None),
             Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
-        }
+        };
+        definitions::after_delete(context, request).await;
     }
     if resource.shipped().is_some_and(|s| s.returns_deleted) {
         let shown = Shown::converted(resource, &request.version, current).await?;
-        return Ok(Some(Outcome::Object(200, shown)));
+        // as the deletion left it
+        return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
     }
     Ok(Some(Outcome::Success(success(request, &current))))
 }

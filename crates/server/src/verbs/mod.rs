@@ -248,6 +248,14 @@ impl Shown {
         }
     }
 
+    /// The object as of another revision.
+    pub fn at_revision(&self, revision: Revision) -> Value {
+        match self {
+            Shown::Stored(_, body) => body.to_value(revision),
+            Shown::Tree(value) => value.clone(),
+        }
+    }
+
     /// Appends compact JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {

@@ -9,7 +9,7 @@ use schema::apply::{ConvertError, Force, ScalePath, TypeSchema, Versions};
 use schema::shape;
 
 use super::admit;
-use super::body::{Document, Strict};
+use super::body::{Document, Format, Strict};
 use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
 use crate::objects::Stored;
@@ -138,6 +138,11 @@ pub fn normalise(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
     read.error.map_or(Ok(()), Err)
 }
 
+/// Keeps the duplicate members that typed decoding of JSON notices.
+pub fn keep_seen(strict: &mut Strict) {
+    strict.duplicates.retain(|path| shape::sees_duplicate(path, &shape::SCALE));
+}
+
 /// PUT of a scale.
 pub async fn update(
     context: &Context,
@@ -155,6 +160,9 @@ pub async fn update(
     let Decoded { value: mut scale, duplicates } = decoded.unwrap_or_default();
     let mut strict = Strict::default();
     strict.duplicates = duplicates;
+    if document.format == Format::Json {
+        keep_seen(&mut strict);
+    }
     normalise(&mut scale, &mut strict).map_err(|_| unregistered())?;
     let strict = strict.in_order(document);
     match options.field_validation {

@@ -38,6 +38,11 @@ fn go_struct(members: &[(&str, Value)]) -> String {
     format!("{{{}}}", members.join(","))
 }
 
+/// `Duplicate value` with a struct.
+pub fn duplicate_struct(path: &FieldPath, members: &[(&str, Value)]) -> FieldError {
+    FieldError { value: go_struct(members), ..FieldError::duplicate(path, &Value::Null) }
+}
+
 /// `Invalid value` with a struct.
 pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
     FieldError { value: go_struct(members), ..FieldError::invalid(path, &Value::Null, why) }

@@ -30,7 +30,7 @@ static RESOURCE_RULE: Struct = Struct {
     fields: &[
         always("apiGroups", texts()).merged(Merge::Set),
         non_empty("clusterScope", Shape::Bool),
-        non_empty("namespaces", texts()).merged(Merge::Set),
+        always("namespaces", texts()).merged(Merge::Set),
         always("resources", texts()).merged(Merge::Set),
         always("verbs", texts()).merged(Merge::Set),
     ],
@@ -69,7 +69,7 @@ static SCHEMA_SPEC: Struct = Struct {
 static STATE: Struct = Struct {
     name: "FlowSchemaCondition",
     fields: &[
-        non_empty("lastTransitionTime", Shape::Time),
+        always("lastTransitionTime", Shape::Time),
         non_empty("message", TEXT),
         non_empty("reason", TEXT),
         non_empty("status", Shape::Text("v1.ConditionStatus")),
@@ -80,7 +80,7 @@ static STATE: Struct = Struct {
 static STATUS: Struct = Struct {
     name: "FlowSchemaStatus",
     fields: &[non_empty("conditions", Shape::List("[]v1.FlowSchemaCondition", &Shape::Struct(&STATE)))
-        .merged(Merge::Keyed("type"))],
+        .merged(Merge::Patched("type"))],
 };
 
 static SCHEMA_SHAPE: Struct = Struct {

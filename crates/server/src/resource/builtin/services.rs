@@ -1,10 +1,10 @@
 //! Service as an object: what operators write and `kubectl cluster-info` lists. Nothing gives it addresses.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, json};
+use machinery::{Value, json, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{items, text};
+use super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
 use super::config::TEXT_MAP;
 use super::{BASE, Form, NameRule, Shipped, columns};
 
@@ -15,10 +15,15 @@ static PORT: Struct = Struct {
         non_empty("name", TEXT),
         non_empty("nodePort", Shape::Int32),
         always("port", Shape::Int32),
-        non_empty("protocol", Shape::Text("v1.Protocol")),
+        non_empty("protocol", Shape::Text("v1.Protocol")).or("TCP"),
         given("targetPort", Shape::Any),
     ],
 };
+
+static CLIENT_IP: Struct = Struct { name: "ClientIPConfig", fields: &[given("timeoutSeconds", Shape::Int32)] };
+
+static AFFINITY: Struct =
+    Struct { name: "SessionAffinityConfig", fields: &[given("clientIP", Shape::Struct(&CLIENT_IP))] };
 
 static SPEC: Struct = Struct {
     name: "ServiceSpec",
@@ -36,11 +41,12 @@ static SPEC: Struct = Struct {
         given("loadBalancerClass", TEXT),
         non_empty("loadBalancerIP", TEXT),
         non_empty("loadBalancerSourceRanges", texts()),
-        non_empty("ports", Shape::List("[]v1.ServicePort", &Shape::Struct(&PORT))).merged(Merge::Patched("port")),
+        non_empty("ports", Shape::List("[]v1.ServicePort", &Shape::Struct(&PORT)))
+            .merged(Merge::PatchedByAll(&["port", "protocol"])),
         non_empty("publishNotReadyAddresses", Shape::Bool),
-        non_empty("selector", TEXT_MAP),
+        non_empty("selector", TEXT_MAP).merged(Merge::Atomic),
         non_empty("sessionAffinity", Shape::Text("v1.ServiceAffinity")),
-        given("sessionAffinityConfig", Shape::Any),
+        given("sessionAffinityConfig", Shape::Struct(&AFFINITY)),
         given("trafficDistribution", TEXT),
         non_empty("type", Shape::Text("v1.ServiceType")),
     ],
@@ -100,10 +106,12 @@ pub const SERVICE: Shipped = Shipped {
     default,
     prepare,
     validate,
+    warnings,
     ..BASE
 };
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 fn or_else(object: &mut Value, name: &str, value: Value) {
@@ -116,6 +124,8 @@ fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     or_else(spec, "sessionAffinity", Value::from("None"));
     or_else(spec, "type", Value::from("ClusterIP"));
+    default_affinity(spec);
+    default_traffic(spec);
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         or_else(port, "protocol", Value::from("TCP"));
         let number = port.get("port").cloned().unwrap_or_default();
@@ -123,10 +133,90 @@ fn default(object: &mut Value) {
     }
 }
 
+const SECONDS_OF_AFFINITY: i64 = 3 * 60 * 60;
+
+fn default_affinity(spec: &mut Value) {
+    match text(spec, "sessionAffinity") {
+        "None" => drop(spec.remove_at(&["sessionAffinityConfig"])),
+        "ClientIP" if spec.at(&["sessionAffinityConfig", "clientIP", "timeoutSeconds"]).is_none() => {
+            let config = json!({"clientIP": {"timeoutSeconds": (SECONDS_OF_AFFINITY)}});
+            spec.set_at(&["sessionAffinityConfig"], config);
+        }
+        _ => {}
+    }
+}
+
+/// How traffic is to be routed, by the type: which of it comes from inside, which from outside.
+fn default_traffic(spec: &mut Value) {
+    let (inside, outside) = match text(spec, "type") {
+        "ClusterIP" => (true, !list(spec, "externalIPs").is_empty()),
+        "LoadBalancer" | "NodePort" => (true, true),
+        _ => (false, false),
+    };
+    if outside {
+        or_else(spec, "externalTrafficPolicy", Value::from("Cluster"));
+    }
+    if inside {
+        or_else(spec, "internalTrafficPolicy", Value::from("Cluster"));
+    }
+    if text(spec, "type") == "LoadBalancer" {
+        or_else(spec, "allocateLoadBalancerNodePorts", Value::Bool(true));
+    }
+}
+
 fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], json!({"loadBalancer": {}}));
     }
+    let old = old.and_then(|old| old.get("spec"));
+    let Some(spec) = object.get_mut("spec") else { return };
+    let old = old.filter(|old| text(old, "type") != "ExternalName");
+    match text(spec, "type") {
+        "ExternalName" => forget_addresses(spec, old),
+        _ => address(spec, old),
+    }
+}
+
+/// A service that only names another one from now on has no addresses any more, unless they were changed with that.
+fn forget_addresses(spec: &mut Value, old: Option<&Value>) {
+    let Some(old) = old.filter(|old| text(old, "clusterIP") == text(spec, "clusterIP")) else { return };
+    for name in ADDRESSES.into_iter().chain(["internalTrafficPolicy"]) {
+        if spec.get(name) == old.get(name) {
+            spec.remove_at(&[name]);
+        }
+    }
+}
+
+const ADDRESSES: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+
+/// Whoever leaves the addresses out keeps them. Services without any get the families that they are to be known by.
+fn address(spec: &mut Value, old: Option<&Value>) {
+    for (name, value) in ADDRESSES.into_iter().filter_map(|name| Some((name, old?.get(name)?.clone()))) {
+        or_else(spec, name, value);
+    }
+    if text(spec, "clusterIP").is_empty() {
+        return;
+    }
+    let one = spec.get("clusterIP").cloned().unwrap_or_default();
+    or_else(spec, "clusterIPs", Value::Array(vec![one]));
+    if text(spec, "clusterIP") != "None" {
+        return;
+    }
+    let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
+    or_else(spec, "ipFamilyPolicy", Value::from(if selects { "SingleStack" } else { "RequireDualStack" }));
+    let single = selects || text(spec, "ipFamilyPolicy") == "SingleStack";
+    or_else(spec, "ipFamilies", if single { json!(["IPv4"]) } else { json!(["IPv4", "IPv6"]) });
+}
+
+fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
+    let Some(spec) = new.get("spec").filter(|spec| text(spec, "clusterIP") == "None") else { return vec![] };
+    let ignored = [
+        ("loadBalancerIP", !text(spec, "loadBalancerIP").is_empty()),
+        ("externalIPs", !list(spec, "externalIPs").is_empty()),
+        ("SessionAffinity", !matches!(text(spec, "sessionAffinity"), "" | "None")),
+    ];
+    let ignored = ignored.into_iter().filter(|(_, given)| *given);
+    ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")).collect()
 }
 
 fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
@@ -138,18 +228,74 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     if ports.is_empty() && kind != "ExternalName" && !headless {
         errors.push(FieldError::required(&path.child("ports"), ""));
     }
-    for (path, port) in &ports {
-        port_errors(port, path, ports.len() > 1, &mut errors);
+    if kind == "ExternalName" {
+        external_errors(spec, &path, &mut errors);
     }
+    let mut names = vec![];
+    for (path, port) in &ports {
+        port_errors(port, path, ports.len() > 1, &mut names, &mut errors);
+    }
+    one_of(spec, "sessionAffinity", &path, &AFFINITIES, &mut errors);
     if !TYPES.contains(&kind) {
         errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &TYPES));
     }
+    for (path, _) in ports.iter().filter(|(_, port)| kind == "ClusterIP" && port.get("nodePort").is_some()) {
+        errors.push(FieldError::forbidden(&path.child("nodePort"), "may not be used when `type` is 'ClusterIP'"));
+    }
+    same_ports(&ports, &mut errors);
     errors
 }
 
-fn port_errors(port: &Value, path: &FieldPath, named: bool, errors: &mut Vec<FieldError>) {
-    if named && text(port, "name").is_empty() {
-        errors.push(FieldError::required(&path.child("name"), ""));
+fn same_ports(ports: &[(FieldPath, &Value)], errors: &mut Vec<FieldError>) {
+    let key = |port: &Value| (text(port, "protocol").to_owned(), port.get("port").and_then(Value::as_int));
+    for (i, (path, port)) in ports.iter().enumerate() {
+        if ports.iter().take(i).any(|(_, before)| key(before) == key(port)) {
+            let (protocol, number) = key(port);
+            let shown = [
+                ("Name", Value::from("")),
+                ("Protocol", Value::from(protocol)),
+                ("AppProtocol", Value::Null),
+                ("Port", Value::Int(number.unwrap_or_default())),
+                ("TargetPort", Value::Int(0)),
+                ("NodePort", Value::Int(0)),
+            ];
+            errors.push(duplicate_struct(path, &shown));
+        }
+    }
+}
+
+fn external_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if !text(spec, "clusterIP").is_empty() || !list(spec, "clusterIPs").is_empty() {
+        errors.push(FieldError::forbidden(&path.child("clusterIPs"), "may not be set for ExternalName services"));
+    }
+    let name = text(spec, "externalName");
+    if name.is_empty() {
+        return errors.push(FieldError::required(&path.child("externalName"), ""));
+    }
+    // it may end with a dot
+    let messages = names::dns1123_subdomain(name.strip_suffix('.').unwrap_or(name));
+    invalid_each(&path.child("externalName"), name, messages, errors);
+}
+
+fn port_errors<'a>(
+    port: &'a Value,
+    path: &FieldPath,
+    named: bool,
+    names: &mut Vec<&'a str>,
+    errors: &mut Vec<FieldError>,
+) {
+    let name = text(port, "name");
+    if name.is_empty() {
+        if named {
+            errors.push(FieldError::required(&path.child("name"), ""));
+        }
+    } else {
+        let path = path.child("name");
+        invalid_each(&path, name, names::dns1123_label(name), errors);
+        if names.contains(&name) {
+            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+        }
+        names.push(name);
     }
     let number = port.get("port").cloned().unwrap_or_default();
     if !number.as_int().is_some_and(|number| (1..=65535).contains(&number)) {

@@ -56,6 +56,12 @@ pub async fn issue(
         return Err(Status::invalid(group, kind, name, &[error]));
     }
     let account = find(context, request, "serviceaccounts", name)?;
+    let (wanted, uid) = (object.str_at(&["metadata", "uid"]), &account.meta.uid);
+    if !wanted.is_empty() && wanted != *uid {
+        let why =
+            format!("the UID in the token request ({wanted}) does not match the UID of the service account ({uid})");
+        return Err(Status::conflict(group, kind, name, &why));
+    }
     let accounts = &context.authentication.accounts;
     let mut audiences = texts(&object, &["spec", "audiences"]);
     if audiences.is_empty() {
@@ -75,9 +81,7 @@ pub async fn issue(
     let now = clock::now_seconds();
     let token = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await.map_err(Status::internal)?;
     object.set_at(&["metadata", "name"], Value::from(name));
-    if object.str_at(&["metadata", "uid"]).is_empty() {
-        object.set_at(&["metadata", "uid"], Value::from(&account.meta.uid));
-    }
+    object.set_at(&["metadata", "uid"], Value::from(&account.meta.uid));
     object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
     object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
     object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
