@@ -52,7 +52,7 @@ pub struct World<'a> {
 
 impl World<'_> {
     fn namespace(&self, name: &Text) -> Option<Arc<Stored>> {
-        self.objects.collection(&Text::new_static(""), &Text::new_static("namespaces")).get(name)
+        self.objects.namespaces().get(name)
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Objects {
     pub(super) store: Arc<dyn Store>,
     pub(super) layout: Layout,
     collections: Mutex<HashMap<Id, Arc<Collection>>>,
+    /// One of them, which almost every write looks into.
+    namespaces: OnceLock<Arc<Collection>>,
     /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
     in_flight: Mutex<HashMap<Bytes, (Bytes, Body, Meta, u64)>>,
     applied: watch::Sender<Revision>,
@@ -64,6 +66,7 @@ impl Objects {
             store,
             layout,
             collections: Mutex::default(),
+            namespaces: OnceLock::new(),
             in_flight: Mutex::default(),
             applied: watch::Sender::new(0),
             base: Mutex::new(0),
@@ -299,6 +302,11 @@ impl Objects {
         let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *self.base.lock().unwrap_or_else(PoisonError::into_inner);
         collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
+    }
+
+    /// The collection of namespaces.
+    pub fn namespaces(&self) -> &Arc<Collection> {
+        self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))
     }
 
     /// Everything up to this revision is visible.

@@ -127,10 +127,26 @@ pub fn memory(id: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// Processor time that a process has used.
+/// Processor time that the threads of a process have used, to the nanosecond where the kernel counts so; else in ticks of
+/// 10 ms. A thread that has ended counts no more: the server's stay.
 pub fn processor(id: u32) -> Option<Duration> {
+    let process = Path::new("/proc").join(id.to_string());
+    by_threads(&process).or_else(|| in_ticks(&process))
+}
+
+fn by_threads(process: &Path) -> Option<Duration> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(process.join("task")).ok()? {
+        // one may have ended since
+        let Ok(stat) = std::fs::read_to_string(thread.ok()?.path().join("schedstat")) else { continue };
+        nanoseconds += stat.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
+}
+
+fn in_ticks(process: &Path) -> Option<Duration> {
     const TICK_MILLIS: u64 = 10;
-    let stat = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat")).ok()?;
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * TICK_MILLIS))
