@@ -129,6 +129,13 @@ fn default(object: &mut Value) {
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         or_else(port, "protocol", Value::from("TCP"));
         let number = port.get("port").cloned().unwrap_or_default();
+        let unset = match port.get("targetPort") {
+            Some(Value::String(name)) => name.is_empty(),
+            target => target == Some(&Value::Int(0)),
+        };
+        if unset {
+            port.remove_at(&["targetPort"]);
+        }
         or_else(port, "targetPort", number);
     }
 }
@@ -197,6 +204,12 @@ fn address(spec: &mut Value, old: Option<&Value>) {
     if text(spec, "clusterIP").is_empty() {
         return;
     }
+    // who changes the one without the other means both
+    if old.is_some_and(|old| {
+        old.get("clusterIP") != spec.get("clusterIP") && old.get("clusterIPs") == spec.get("clusterIPs")
+    }) {
+        spec.remove_at(&["clusterIPs"]);
+    }
     let one = spec.get("clusterIP").cloned().unwrap_or_default();
     or_else(spec, "clusterIPs", Value::Array(vec![one]));
     if text(spec, "clusterIP") != "None" {
@@ -219,11 +232,12 @@ fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
     ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")).collect()
 }
 
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let (kind, headless) = (text(spec, "type"), text(spec, "clusterIP") == "None");
+    address_errors(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
     let ports: Vec<_> = items(spec, "ports", &path).collect();
     if ports.is_empty() && kind != "ExternalName" && !headless {
         errors.push(FieldError::required(&path.child("ports"), ""));
@@ -235,7 +249,16 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     for (path, port) in &ports {
         port_errors(port, path, ports.len() > 1, &mut names, &mut errors);
     }
+    for key in spec.get("selector").and_then(Value::as_object).into_iter().flat_map(|selector| selector.keys()) {
+        invalid_each(&path.child("selector"), key, names::qualified_name(key), &mut errors);
+    }
     one_of(spec, "sessionAffinity", &path, &AFFINITIES, &mut errors);
+    one_of(spec, "internalTrafficPolicy", &path, &["Cluster", "Local"], &mut errors);
+    let seconds = ["sessionAffinityConfig", "clientIP", "timeoutSeconds"];
+    if let Some(value) = spec.at(&seconds).filter(|value| !value.as_int().is_some_and(|s| (1..=86400).contains(&s))) {
+        let path = path.child(seconds[0]).child(seconds[1]).child(seconds[2]);
+        errors.push(FieldError::invalid(&path, value, "must be greater than 0 and less than 86400"));
+    }
     if !TYPES.contains(&kind) {
         errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &TYPES));
     }
@@ -244,6 +267,28 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     }
     same_ports(&ports, &mut errors);
     errors
+}
+
+fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let path = path.child("clusterIPs");
+    let (all, one) = (spec.get("clusterIPs").cloned().unwrap_or_default(), text(spec, "clusterIP"));
+    let first = list(spec, "clusterIPs").first().and_then(Value::as_str).unwrap_or_default();
+    let named = |spec: &Value| text(spec, "type") == "ExternalName";
+    if named(spec) {
+        return;
+    }
+    if first != one {
+        let why = if one.is_empty() {
+            "must be empty when `clusterIP` is not specified"
+        } else {
+            "first value must match `clusterIP`"
+        };
+        errors.push(FieldError::invalid(&path, &all, why));
+    }
+    let before = old.filter(|old| !named(old)).map(|old| text(old, "clusterIP")).unwrap_or_default();
+    if !before.is_empty() && before != one && first == one {
+        errors.push(FieldError::invalid(&path.index(0), &all, "may not change once set"));
+    }
 }
 
 fn same_ports(ports: &[(FieldPath, &Value)], errors: &mut Vec<FieldError>) {
@@ -300,6 +345,15 @@ fn port_errors<'a>(
     let number = port.get("port").cloned().unwrap_or_default();
     if !number.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
         errors.push(FieldError::invalid(&path.child("port"), &number, "must be between 1 and 65535, inclusive"));
+    }
+    let target = port.get("targetPort").and_then(Value::as_int);
+    if target.is_some_and(|number| !(1..=65535).contains(&number)) {
+        let why = "must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(&path.child("targetPort"), &Value::from(target.unwrap_or_default()), why));
+    }
+    let application = text(port, "appProtocol");
+    if !application.is_empty() {
+        invalid_each(&path.child("appProtocol"), application, names::qualified_name(application), errors);
     }
     let protocol = text(port, "protocol");
     if !PROTOCOLS.contains(&protocol) {
