@@ -1,7 +1,8 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
 //! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication`, `flow`, `aggregation` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`, `limits`, `task`. A room imports only lower ones.
+//! `authentication`, `flow`, `aggregation` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`,
+//! `limits`, `task`. A room imports only lower ones.
 
 mod admission;
 mod aggregation;

@@ -9,6 +9,7 @@ use machinery::{Value, json};
 use super::{Aggregation, Remote, identity};
 use crate::limits;
 use crate::request::User;
+use crate::resource::builtin::SERVED_HERE;
 use crate::webhook::{Address, Unresolved};
 
 /// How many look at once; one of them is enough.
@@ -22,8 +23,14 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// That of what is served here.
+    pub fn served_here() -> Condition {
+        let (reason, message) = SERVED_HERE;
+        Condition { reason, message: message.to_owned() }
+    }
+
     pub fn is_good(&self) -> bool {
-        self.reason == "Passed"
+        self.reason == "Passed" || *self == Condition::served_here()
     }
 
     /// As an APIService has it, whose conditions are these; its time changes with its status alone.

@@ -25,6 +25,7 @@ use crate::objects::{Event, EventKind, Key};
 use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use crate::webhook::{Backend, Client, Identity};
 
+pub use check::Condition;
 pub use identity::{HOP_BY_HOP, introduce};
 
 /// Servers by group and version.
@@ -67,7 +68,9 @@ impl Aggregation {
     /// Hears of every change of an object, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == REGISTRATION_GROUP && key.plural == API_SERVICES {
-            let wanted = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+            let body = &event.object.body;
+            // most are of what is served here
+            let wanted = (event.kind != EventKind::Deleted && body.has("spec", "service")).then(|| body.to_value(0));
             self.set(&key.path, wanted.filter(|service| service.at(&["spec", "service"]).is_some()));
         } else if key.group.is_empty() && key.plural == "services" && !self.remotes.load().is_empty() {
             // it may be where a server is
@@ -84,11 +87,7 @@ impl Aggregation {
             return;
         }
         let remote = service.map(|service| Arc::new(self.remote(&place, &service, before.as_deref())));
-        let same = |a: &Remote, b: &Remote| a.spec == b.spec;
-        let moved = match (&before, &remote) {
-            (Some(before), Some(remote)) => !same(before, remote),
-            _ => true,
-        };
+        let moved = before.as_deref().map(|remote| &remote.spec) != remote.as_deref().map(|remote| &remote.spec);
         self.remotes.rcu(|remotes| {
             let mut next = Remotes::clone(remotes);
             match &remote {

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use machinery::{Status, Text, Value};
 use tokio::sync::watch;
 
-use crate::aggregation::Remote;
+use crate::aggregation::{Condition, Remote};
 use crate::metrics::METRICS;
 use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use crate::verbs::{self, Context};
@@ -55,7 +55,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
 /// Looks at one and writes down what is found. Whether all is well.
 async fn look(context: &Context, remote: Arc<Remote>) -> bool {
     let found = context.aggregation.check(&remote).await;
-    if let Err(status) = tell(context, &remote, |conditions| found.to_value(conditions, &clock::now_rfc3339())).await {
+    if let Err(status) = tell(context, &remote.name(), &found).await {
         tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
         return false;
     }
@@ -67,19 +67,19 @@ async fn look(context: &Context, remote: Arc<Remote>) -> bool {
 }
 
 /// Writes the condition of an APIService, if it says something else.
-async fn tell(context: &Context, remote: &Remote, wanted: impl Fn(&[Value]) -> Value) -> Result<(), Status> {
+pub(super) async fn tell(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
-    let name = remote.name();
-    let Some(stored) = resource.collection.get(&name) else { return Ok(()) };
+    let Some(stored) = resource.collection.get(name) else { return Ok(()) };
+    let now = clock::now_rfc3339();
     let conditions =
         |object: &Value| object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
     let before = conditions(&stored.body.to_value(0));
-    if before.contains(&wanted(&before)) {
+    if before.contains(&found.to_value(&before, &now)) {
         return Ok(());
     }
-    verbs::change_as_server(context, &resource, &name, "status", |object| {
+    verbs::change_as_server(context, &resource, name, "status", |object| {
         let mut conditions = conditions(object);
-        let wanted = wanted(&conditions);
+        let wanted = found.to_value(&conditions, &now);
         match conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available") {
             Some(condition) => *condition = wanted,
             None => conditions.push(wanted),

@@ -11,7 +11,7 @@ use machinery::{Text, Value, json};
 use tokio::sync::{Notify, watch};
 
 use crate::objects::{Event, EventKind, Key};
-use crate::verbs::{self, Context, Document, Format};
+use crate::verbs::{self, Context, Document};
 use crate::{clock, limits};
 
 const USER: &str = "kube-apiserver";
@@ -105,7 +105,7 @@ impl Expiry {
         let options = json!({"preconditions": {"resourceVersion": version}});
         let place = verbs::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
         let request = verbs::controller_request(USER, &resource, &http::Method::DELETE, &place);
-        let document = Document { bytes: options.to_json().into(), format: Format::Json };
+        let document = Document::json(&options);
         if let Err(status) = verbs::delete(context, &request, Some(&document)).await {
             tracing::debug!(event = %path, error = %status, "an event cannot be deleted yet");
             self.lock().set(path, Some(now + 1));

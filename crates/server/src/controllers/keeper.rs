@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key};
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{self, Context, Document, PatchKind};
 use crate::{clock, limits};
 
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
@@ -116,12 +116,11 @@ impl Keeper {
         if lives.is_none_or(|namespace| namespace.meta.deleting) {
             return Ok(());
         }
-        let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
         let result = match resource.collection.get(&format!("{namespace}/{}", self.name())) {
             None => {
                 let path = verbs::path_of(&resource, namespace, "");
                 let request = verbs::controller_request(self.user, &resource, &http::Method::POST, &path);
-                verbs::create(context, &request, &document(&self.object)).await
+                verbs::create(context, &request, &Document::json(&self.object)).await
             }
             Some(found) => {
                 let Some(data) = self.object.get("data") else { return Ok(()) };
@@ -131,7 +130,7 @@ impl Keeper {
                 let path = verbs::path_of(&resource, namespace, self.name());
                 let request = verbs::controller_request(self.user, &resource, &http::Method::PATCH, &path);
                 let replace = json!([{"op": "add", "path": "/data", "value": (data.clone())}]);
-                verbs::patch(context, &request, PatchKind::Json, &document(&replace)).await
+                verbs::patch(context, &request, PatchKind::Json, &Document::json(&replace)).await
             }
         };
         match result {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Derived;
 use crate::objects::Scope;
 use crate::resource::Resource;
-use crate::verbs::{self, Context, Document, Format};
+use crate::verbs::{self, Context, Document};
 use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
@@ -146,7 +146,7 @@ impl Candidate {
         };
         let path = verbs::path_of(&resource, NAMESPACE, name);
         let request = verbs::controller_request(USER, &resource, &method, &path);
-        let document = Document { bytes: lease.to_json().into(), format: Format::Json };
+        let document = Document::json(&lease);
         match found {
             None => verbs::create(&self.context, &request, &document).await.map(drop),
             Some(_) => verbs::update(&self.context, &request, &document).await.map(drop),

@@ -213,7 +213,7 @@ async fn tell(context: &Context, resource: &Arc<Resource>, migration: &Value, st
     let path = format!("{}/status", verbs::path_of(resource, "", part("name")));
     let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
     let request = Request { subresource: Subresource::Status, ..request };
-    let document = Document { bytes: patch.to_json().into(), format: Format::Json };
+    let document = Document::json(&patch);
     match verbs::patch(context, &request, PatchKind::Merge, &document).await {
         Err(status) if matches!(status.code, 404 | 409) => Ok(()),
         result => result.map(drop),

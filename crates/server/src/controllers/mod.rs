@@ -148,8 +148,9 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
 
 /// Deletes the instances of definitions, and the content of namespaces, that are being deleted.
 ///
-/// Definitions stay a moment where they have waited for instances. Namespaces wait a moment, as with upstream's controller: writes on their way arrive, and who finalizes a namespace
-/// without help, as tests against a bare kube-apiserver do, finds it there.
+/// Definitions stay a moment where they have waited for instances. Namespaces wait a moment, as with upstream's
+/// controller: writes on their way arrive, and who finalizes a namespace without help, as tests against a bare
+/// kube-apiserver do, finds it there.
 async fn cleanup(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
     context.wake_deletions();
     // what this server does itself wakes it at once

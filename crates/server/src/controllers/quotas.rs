@@ -11,7 +11,7 @@ use crate::admission::{counted_as, is_scoped};
 use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key, Stored};
 use crate::resource::Resource;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+use crate::verbs::{self, Context, Document, PatchKind, Request, Subresource};
 use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
@@ -112,7 +112,7 @@ async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
         let version = Value::from(stored.revision.to_string());
         let patch: Value =
             [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();
-        let document = Document { bytes: patch.to_json().into(), format: Format::Json };
+        let document = Document::json(&patch);
         match verbs::patch(context, &request, PatchKind::Merge, &document).await {
             Err(status) if matches!(status.code, 404 | 409) => {}
             result => drop(result?),

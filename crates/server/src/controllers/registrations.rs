@@ -4,14 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use machinery::{Status, Value, json};
+use machinery::Status;
 use tokio::sync::{Notify, watch};
 
-use crate::objects::{Key, Stored};
+use super::availability;
+use crate::aggregation::Condition;
+use crate::limits;
+use crate::objects::Key;
 use crate::resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
-use crate::resource::{Resource, defined_by};
+use crate::resource::defined_by;
 use crate::verbs::{self, Context};
-use crate::{clock, limits};
 
 /// Wakes with every change of a definition or an APIService.
 #[derive(Default)]
@@ -72,29 +74,12 @@ async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
             if let Some(wanted) = wanted.filter(|_| managed) {
                 verbs::restore_registration(context, &resource, &object, &wanted).await?;
             }
-            tell(context, &resource, stored, &object).await?;
+            if object.at(&["spec", "service"]).is_none() {
+                availability::tell(context, &stored.meta.name, &Condition::served_here()).await?;
+            }
         }
     }
     verbs::delete_as_server(context, &resource, gone).await?;
     verbs::create_missing(context, &resource, wanted.into_values()).await?;
     Ok(revision)
-}
-
-/// Sets the condition of an APIService that does not say yet how it is.
-async fn tell(context: &Context, resource: &Arc<Resource>, stored: &Stored, object: &Value) -> Result<(), Status> {
-    let now = clock::now_rfc3339();
-    if object.at(&["spec", "service"]).is_some() {
-        return Ok(());
-    }
-    let wanted = builtin::served_here(&now);
-    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let same =
-        |said: &Value| ["type", "status", "reason", "message"].iter().all(|key| said.get(key) == wanted.get(key));
-    if conditions.iter().any(same) {
-        return Ok(());
-    }
-    verbs::change_as_server(context, resource, &stored.meta.name, "status", |object| {
-        object.set_at(&["status", "conditions"], json!([(wanted.clone())]));
-    })
-    .await
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use crate::limits;
 use crate::objects::{Event, EventKind, Key, Stored};
 use crate::resource::Resource;
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{self, Context, Document, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";
 const TYPE: &str = "kubernetes.io/service-account-token";
@@ -104,14 +104,15 @@ impl TokenSecrets {
         let namespace = stored.meta.namespace.as_str();
         let path = verbs::path_of(secrets, namespace, &stored.meta.name);
         let request = |method: http::Method| verbs::controller_request(USER, secrets, &method, &path);
-        let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
         let Some(account) = account_of(context, namespace, &secret) else {
             let same = json!({"preconditions": {"uid": (stored.meta.uid.clone())}});
-            return verbs::delete(context, &request(http::Method::DELETE), Some(&document(&same))).await.map(drop);
+            return verbs::delete(context, &request(http::Method::DELETE), Some(&Document::json(&same)))
+                .await
+                .map(drop);
         };
         let Some(mut patch) = self.missing(context, &account, &secret).await? else { return Ok(()) };
         patch.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
-        verbs::patch(context, &request(http::Method::PATCH), PatchKind::Merge, &document(&patch)).await.map(drop)
+        verbs::patch(context, &request(http::Method::PATCH), PatchKind::Merge, &Document::json(&patch)).await.map(drop)
     }
 
     /// The merge patch that gives a Secret what it lacks; none if it lacks nothing.

@@ -11,11 +11,8 @@ use tokio::time::Instant;
 
 use crate::authentication::LAST_USED;
 use crate::objects::Key;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 use crate::{clock, limits};
-
-/// The namespace and name of [`verbs::token_tracking`].
-const PATH: &str = "kube-system/kube-apiserver-legacy-service-account-token-tracking";
 
 /// Wakes with every change of the ConfigMap.
 #[derive(Default)]
@@ -26,7 +23,8 @@ pub struct TokenTracking {
 impl TokenTracking {
     /// Hears of every change of an object.
     pub fn observe(&self, key: &Key) {
-        if key.path == PATH && key.plural == "configmaps" && key.group.is_empty() {
+        let named = || key.path.split_once('/') == Some(verbs::TOKEN_TRACKING);
+        if key.plural == "configmaps" && key.group.is_empty() && named() {
             self.changed.notify_one();
         }
     }
@@ -70,10 +68,6 @@ impl TokenTracking {
     }
 }
 
-fn document(value: &Value) -> Document {
-    Document { bytes: value.to_json().into(), format: Format::Json }
-}
-
 /// Sets the label of a Secret, unless another server has.
 async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
@@ -86,7 +80,7 @@ async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
     let request = verbs::server_request(&secrets, &http::Method::PATCH, &path, Subresource::None);
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
-    match verbs::patch(context, &request, PatchKind::Merge, &document(&patch)).await {
+    match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
         // it has gone, or there is another one
         Err(status) if matches!(status.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
         result => result.map(drop),
@@ -104,7 +98,8 @@ enum Kept {
 async fn keep(context: &Context, may_make: bool) -> Result<Kept, Status> {
     let Some(maps) = context.registry.get("", "configmaps") else { return Ok(Kept::There) };
     let wanted = verbs::token_tracking();
-    match maps.collection.get(PATH) {
+    let (namespace, name) = verbs::TOKEN_TRACKING;
+    match maps.collection.get(&maps.key(namespace, name).path) {
         None if !may_make => Ok(Kept::Missing),
         None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| Kept::Made),
         Some(found) => {
@@ -116,7 +111,7 @@ async fn keep(context: &Context, may_make: bool) -> Result<Kept, Status> {
             let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
             let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
-            match verbs::patch(context, &request, PatchKind::Merge, &document(&patch)).await {
+            match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
                 Err(status) if status.reason != Reason::NotFound => Err(status),
                 _ => Ok(Kept::There),
             }

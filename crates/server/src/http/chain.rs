@@ -1,6 +1,5 @@
 //! The path of every request, in order: who, may they, what, body, verb, answer (api-machinery 1.3).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,14 +109,18 @@ impl Edge {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let left = if watching { std::time::Duration::MAX } else { entry.left() };
-                let origin = (client.address, audit_id);
-                // what a server beside us sends goes out as it comes
-                let ours = self.context.aggregation.find(&entry.authorized.info.path).is_none();
-                let handled = Box::pin(self.clone().handle(entry.authorized, &parts, origin, body, &reply));
-                match tokio::time::timeout(left, trace::at(reply.place, handled)).await {
-                    Ok(answer) if watching && ours => self.upgraded(answer, &mut parts),
-                    Ok(answer) => answer,
-                    Err(_) => out_of_time(&reply),
+                match self.context.aggregation.find(&entry.authorized.info.path) {
+                    // what it sends goes out as it comes
+                    Some(remote) => {
+                        let origin = (client.address, audit_id);
+                        let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
+                        in_time(left, relayed, &reply).await
+                    }
+                    None => {
+                        let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
+                        let answer = in_time(left, handled, &reply).await;
+                        if watching { self.upgraded(answer, &mut parts) } else { answer }
+                    }
                 }
             }
         };
@@ -287,15 +290,10 @@ impl Edge {
     async fn handle(
         self: Arc<Self>,
         authorized: Authorized,
-        parts: &http::request::Parts,
-        origin: (IpAddr, &str),
+        headers: &HeaderMap,
         body: Incoming,
         reply: &Reply,
     ) -> Answer {
-        let headers = &parts.headers;
-        if let Some(remote) = self.context.aggregation.find(&authorized.info.path) {
-            return self.relay(&remote, &authorized, parts, origin, body).await;
-        }
         if !authorized.info.is_resource {
             if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
                 return answer;
@@ -435,6 +433,11 @@ fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
 /// A text of a request in quotes, harmless where it is shown.
 fn quoted(text: &str) -> String {
     escape(&machinery::value::quote(text))
+}
+
+/// An answer, at the place of its request among the spans, if it comes in time.
+async fn in_time(left: std::time::Duration, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
+    tokio::time::timeout(left, trace::at(reply.place, answer)).await.unwrap_or_else(|_| out_of_time(reply))
 }
 
 fn out_of_time(reply: &Reply) -> Answer {

@@ -113,6 +113,12 @@ impl Body {
         out.extend_from_slice(after);
     }
 
+    /// Whether a member of the object has this member, without decoding it; an answer for bytes that were encoded here.
+    pub fn has(&self, outer: &str, inner: &str) -> bool {
+        let members = skim::find(&self.bytes, outer).and_then(|start| skim::members(&self.bytes, start));
+        members.is_some_and(|members| members.iter().any(|member| member.key == inner.as_bytes()))
+    }
+
     /// The tree, with its resourceVersion.
     pub fn to_value(&self, revision: Revision) -> Value {
         let mut value = decode(&self.bytes).unwrap_or_default();
@@ -272,6 +278,15 @@ mod tests {
         for other in [r#"{"metadata":{"name":"x","resourceVersion":"1"}}"#, r#"{"metadata": {"name":"x"}}"#, "{}"] {
             assert!(skimmed(&Bytes::from(other)).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn members_are_found_without_decoding() {
+        let body = Body::encode(&json!({"a": {"service": 1}, "service": {}, "spec": {"x": {"y": 1}, "service": null}}));
+        for (outer, inner, want) in [("spec", "service", true), ("spec", "y", false), ("service", "x", false)] {
+            assert_eq!(body.has(outer, inner), want, "{outer}.{inner}");
+        }
+        assert!(!body.has("none", "x") && !Body::encode(&json!([])).has("spec", "x"));
     }
 
     #[test]

@@ -44,6 +44,11 @@ fn excerpt(bytes: &[u8]) -> String {
 }
 
 impl Document {
+    /// A document of the server's own.
+    pub fn json(value: &Value) -> Document {
+        Document { bytes: value.to_json().into(), format: Format::Json }
+    }
+
     pub fn decode(&self) -> Result<Decoded, JsonError> {
         match self.format {
             Format::Json => decode_strict(&self.bytes),

@@ -1,4 +1,4 @@
-//! What the server does in its own name: the first namespaces, emptying namespaces, small changes.
+//! What a server makes and puts in order when it starts.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,67 +6,24 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
-use super::body::{Document, Format};
+use super::as_server::{SERVER, path_of, server_request};
+use super::body::Document;
 use super::reconcile::{self, Change};
-use super::{Context, PatchKind, Request, Subresource, create, delete, patch, write};
-use crate::authorization::{Authorized, GROUP, defaults};
+use super::{Context, PatchKind, Subresource, create, delete, patch};
+use crate::authorization::{GROUP, defaults};
 use crate::flow;
-use crate::objects::Stored;
+use crate::resource::Resource;
 use crate::resource::builtin::{
     self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
 };
-use crate::resource::{Resource, Version};
 use crate::{clock, limits};
 
-/// The field manager and user of the server.
-pub const SERVER: &str = "kube-apiserver";
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
-/// The name of the ConfigMap that tells since when uses of tokens are tracked.
-const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+/// The namespace and name of the ConfigMap that tells since when uses of tokens are tracked.
+pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// A request of the server itself, in the storage version, which nobody is asked about.
-pub fn server_request(
-    resource: &Arc<Resource>,
-    method: &http::Method,
-    path: &str,
-    subresource: Subresource,
-) -> Request {
-    let request = controller_request(SERVER, resource, method, path);
-    Request { subresource, default_manager: SERVER.into(), admitted: false, ..request }
-}
-
-/// A request of a controller under a user name of its own, in the storage version.
-pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
-    Request {
-        authorized: Authorized::internal(user, method, path),
-        resource: resource.clone(),
-        version: resource.storage_version().clone(),
-        subresource: Subresource::None,
-        default_manager: user.rsplit(':').next().unwrap_or_default().into(),
-        admitted: true,
-        warnings: Default::default(),
-        trail: None,
-    }
-}
-
-/// The path of an object in the storage version.
-pub fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
-    path_in(resource, resource.storage_version(), namespace, name)
-}
-
-/// The path of an object in a version.
-pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &str) -> String {
-    let version = &version.name;
-    let prefix = match resource.group.as_str() {
-        "" => format!("/api/{version}"),
-        group => format!("/apis/{group}/{version}"),
-    };
-    let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
-    format!("{prefix}{place}/{}/{name}", resource.plural)
-}
 
 /// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
 /// commit may carry many.
@@ -100,45 +57,48 @@ const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication"
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
+    in_turn(context, || settle_trust(context, &resource, data)).await
+}
+
+async fn settle_trust(
+    context: &Context,
+    resource: &Arc<Resource>,
+    data: &[(&'static str, String)],
+) -> Result<(), Status> {
     let (namespace, name) = TRUST;
-    let mut result = Ok(());
-    for _ in 0..limits::WRITE_RETRIES {
-        let existing = resource.collection.get(&resource.key(namespace, name).path);
-        let before = existing.as_ref().map(|stored| stored.body.to_value(stored.revision)).unwrap_or_default();
-        let mut wanted = Value::object();
-        for (key, text) in data {
-            let known = before.str_at(&["data", key]);
-            let text = match key.ends_with("-ca-file") {
-                true if known.contains(text.as_str()) => known.to_owned(),
-                true => format!("{known}{text}"),
-                false => text.clone(),
-            };
-            wanted.set_at(&[key], Value::from(text));
-        }
-        let mut object = machinery::json!({"metadata": {"name": name, "namespace": namespace}, "data": wanted});
-        let version = before.str_at(&["metadata", "resourceVersion"]);
-        let (method, path) = match &existing {
-            Some(_) if before.get("data") == object.get("data") => return Ok(()),
-            Some(_) => {
-                object.set_at(&["metadata", "resourceVersion"], Value::from(version));
-                (http::Method::PATCH, path_of(&resource, namespace, name))
-            }
-            None => (http::Method::POST, path_of(&resource, namespace, "")),
-        };
-        let request = server_request(&resource, &method, &path, Subresource::None);
-        let document = Document { bytes: object.to_json().into(), format: Format::Json };
-        result = match existing {
-            Some(_) => patch(context, &request, PatchKind::Merge, &document).await.map(drop),
-            None => create(context, &request, &document).await.map(drop),
-        };
-        match &result {
-            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
-                super::catch_up(context).await?;
-            }
-            _ => break,
-        }
+    let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) else {
+        let object = machinery::json!({
+            "metadata": {"name": name, "namespace": namespace}, "data": (trust_beside(&Value::Null, data))
+        });
+        let request =
+            server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
+        return create(context, &request, &Document::json(&object)).await.map(drop);
+    };
+    let before = existing.body.to_value(existing.revision);
+    let wanted = trust_beside(&before, data);
+    if before.get("data") == Some(&wanted) {
+        return Ok(());
     }
-    result
+    let version = Value::from(before.str_at(&["metadata", "resourceVersion"]));
+    let change = machinery::json!({"metadata": {"resourceVersion": version}, "data": wanted});
+    let request =
+        server_request(resource, &http::Method::PATCH, &path_of(resource, namespace, name), Subresource::None);
+    patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
+}
+
+/// What is published beside what the ConfigMap has: authorities are added to it, anything else is replaced.
+fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
+    let mut wanted = Value::object();
+    for (key, text) in data {
+        let known = before.str_at(&["data", key]);
+        let text = match key.ends_with("-ca-file") {
+            true if known.contains(text.as_str()) => known.to_owned(),
+            true => format!("{known}{text}"),
+            false => text.clone(),
+        };
+        wanted.set_at(&[key], Value::from(text));
+    }
+    wanted
 }
 
 /// Creates again what flow control cannot do without (api-machinery 20.1).
@@ -154,8 +114,9 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
 
 /// The ConfigMap that tells since when uses of tokens in Secrets are told (KEP-2799).
 pub fn token_tracking() -> Value {
+    let (namespace, name) = TOKEN_TRACKING;
     machinery::json!({
-        "metadata": {"name": TOKEN_TRACKING, "namespace": "kube-system"},
+        "metadata": {"name": name, "namespace": namespace},
         "data": {"since": (machinery::time::date(clock::now_seconds()))}
     })
 }
@@ -203,7 +164,7 @@ pub async fn restore_registration(
     let request = server_request(resource, &http::Method::PATCH, &path, Subresource::None);
     let spec = wanted.get("spec").cloned().unwrap_or_default();
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
-    let document = Document { bytes: replace.to_json().into(), format: Format::Json };
+    let document = Document::json(&replace);
     match patch(context, &request, PatchKind::Json, &document).await {
         // it has gone
         Err(status) if status.reason == Reason::NotFound => Ok(()),
@@ -227,17 +188,18 @@ pub async fn create_missing(
     resource: &Arc<Resource>,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
-    let settle = |object| settle_in_turn(context, resource, object);
+    let settle = |wanted| async move { in_turn(context, || settle_one(context, resource, &wanted)).await };
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, settle).await
 }
 
-/// The same object may be settled by other servers at the same time.
-async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: Value) -> Result<(), Status> {
+/// Does something until no other server has done the same, or something else, at the same time.
+async fn in_turn<F: Future<Output = Result<(), Status>>>(
+    context: &Context,
+    attempt: impl Fn() -> F,
+) -> Result<(), Status> {
     let mut result = Ok(());
     for _ in 0..limits::WRITE_RETRIES {
-        let place = |key: &str| wanted.str_at(&["metadata", key]);
-        let existing = resource.collection.get(&resource.key(place("namespace"), place("name")).path);
-        result = settle_one(context, resource, &wanted, existing).await;
+        result = attempt().await;
         match &result {
             Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
                 super::catch_up(context).await?;
@@ -249,12 +211,7 @@ async fn settle_in_turn(context: &Context, resource: &Arc<Resource>, wanted: Val
 }
 
 /// Creates an object, or adds what the existing one has lost.
-async fn settle_one(
-    context: &Context,
-    resource: &Arc<Resource>,
-    wanted: &Value,
-    existing: Option<Arc<Stored>>,
-) -> Result<(), Status> {
+async fn settle_one(context: &Context, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let namespace = wanted.str_at(&["metadata", "namespace"]);
     // upstream's flow control has a name of its own
     let manager = if resource.group == FLOW_GROUP { FLOW_PRODUCER } else { SERVER };
@@ -262,9 +219,8 @@ async fn settle_one(
         let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
         server_request(resource, &method, &path, Subresource::None)
     };
-    let document = |value: &Value| Document { bytes: value.to_json().into(), format: Format::Json };
     let name = wanted.str_at(&["metadata", "name"]);
-    if let Some(existing) = existing {
+    if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
         if resource.group != GROUP {
             return Ok(());
         }
@@ -272,62 +228,10 @@ async fn settle_one(
             Change::Nothing => return Ok(()),
             Change::Patch(change) => {
                 let request = request(http::Method::PATCH, name);
-                return patch(context, &request, PatchKind::Merge, &document(&change)).await.map(drop);
+                return patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop);
             }
             Change::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
         }
     }
-    create(context, &request(http::Method::POST, ""), &document(wanted)).await.map(drop)
-}
-
-/// Deletes what a namespace has of a resource; answers what is left.
-pub async fn empty_namespace(
-    context: &Context,
-    resource: &Arc<Resource>,
-    namespace: &str,
-) -> Result<Vec<Value>, Status> {
-    let prefix = format!("{namespace}/");
-    let inside = || -> Vec<_> {
-        let (root, _) = resource.collection.latest();
-        let from = machinery::Text::from(prefix.as_str());
-        root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
-    };
-    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
-    delete::delete_as_server(context, resource, inside().into_iter().filter(|stored| !held(stored)).collect()).await?;
-    Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
-}
-
-/// Changes an object as the server, whatever happens to it meanwhile; an object that is being deleted and held by
-/// nothing any more goes.
-pub async fn change_as_server(
-    context: &Context,
-    resource: &Arc<Resource>,
-    name: &str,
-    subresource: &str,
-    change: impl Fn(&mut Value),
-) -> Result<(), Status> {
-    let endpoint = if subresource == "finalize" { Subresource::Finalize } else { Subresource::Status };
-    let path = format!("{}/{subresource}", path_of(resource, "", name));
-    let request = server_request(resource, &http::Method::PUT, &path, endpoint);
-    for _ in 0..limits::WRITE_RETRIES {
-        let Some(current) = resource.collection.get(name) else { return Ok(()) };
-        let old = current.body.to_value(current.revision);
-        let mut next = old.clone();
-        change(&mut next);
-        request.track_update(Some(&old), &mut next, SERVER);
-        let held = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-        let releasable = resource.shipped().is_none_or(|s| s.allows_removal(&next));
-        if current.meta.deleting && !held && releasable {
-            let key = resource.key("", name);
-            match context.objects.delete(&key, current.revision).await {
-                Ok(_) => return Ok(()),
-                Err(store::Refused::Conflict(_)) => continue,
-                Err(store::Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
-            }
-        }
-        if write::store(context, &request, &next, Some(&current)).await?.is_ok() {
-            return Ok(());
-        }
-    }
-    Ok(())
+    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
 }

@@ -39,8 +39,8 @@ fn group_of(name: &str) -> &str {
 
 /// A request of the server itself to the status of a definition.
 fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
-    let path = format!("{}/status", super::bootstrap::path_of(resource, "", name));
-    super::bootstrap::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
+    let path = format!("{}/status", super::as_server::path_of(resource, "", name));
+    super::as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
 /// What follows the write of any object, which has `created` it or changed it.
@@ -330,7 +330,7 @@ async fn change_status(
     name: &Text,
     change: impl Fn(&mut Value),
 ) -> Result<(), Status> {
-    super::bootstrap::change_as_server(context, resource, name, "status", change).await?;
+    super::as_server::change_as_server(context, resource, name, "status", change).await?;
     if resource.collection.get(name).is_none() {
         Box::pin(settle_peers(context, group_of(name), name)).await;
     }

@@ -9,7 +9,7 @@ use store::Refused;
 use super::admit::{self, Write};
 use super::body::{Document, type_text};
 use super::list::Selection;
-use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, bootstrap, definitions, write};
+use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, as_server, definitions, write};
 use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions};
@@ -335,8 +335,8 @@ pub async fn delete_as_server(
 ) -> Result<(), Status> {
     let options = &DeleteOptions::default();
     let delete = async |stored: Arc<Stored>| {
-        let path = bootstrap::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-        let request = bootstrap::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        let path = as_server::path_of(resource, &stored.meta.namespace, &stored.meta.name);
+        let request = as_server::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_until_gone(context, &request, options, stored).await
     };
     delete_all(objects.into_iter().map(delete).collect(), limits::DELETE_COLLECTION_PARALLEL).await

@@ -4,6 +4,7 @@
 //! [`Status`]. Every write goes through the one loop in `write.rs`.
 
 mod admit;
+mod as_server;
 mod body;
 mod bootstrap;
 mod change;
@@ -39,10 +40,11 @@ use crate::flow::Flow;
 use crate::objects::{Body, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
+pub use as_server::{change_as_server, controller_request, empty_namespace, path_in, path_of, server_request};
 pub use body::{Document, Format};
 pub use bootstrap::{
-    bootstrap, change_as_server, controller_request, create_mandatory_flows, create_missing, empty_namespace, path_in,
-    path_of, publish_trust, restore_registration, server_request, token_tracking,
+    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,
+    token_tracking,
 };
 pub use change::PatchKind;
 pub use definitions::{Outlived, finalize, settle_all};

@@ -6,7 +6,7 @@ use http::Method;
 use machinery::{Status, Value};
 
 use super::admit::Write;
-use super::bootstrap::{SERVER, path_of, server_request};
+use super::as_server::{SERVER, path_of, server_request};
 use super::{Subresource, write};
 use crate::admission::Charge;
 use crate::limits;

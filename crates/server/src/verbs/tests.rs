@@ -82,7 +82,7 @@ impl World {
     async fn post(&self, group: &str, plural: &str, path: &str, object: Value) {
         let resource = self.context.registry.get(group, plural).unwrap();
         let request = controller_request("tester", &resource, &Method::POST, path);
-        create(&self.context, &request, &document(&object)).await.unwrap();
+        create(&self.context, &request, &Document::json(&object)).await.unwrap();
     }
 
     fn boat(&mut self) -> (&'static str, String) {
@@ -105,13 +105,13 @@ impl World {
             0..4 => {
                 let metadata = json!({"name": name, "labels": (set(labels))});
                 let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": metadata, "spec": (set(spec))});
-                create(&self.context, &self.request(&Method::POST, &place), &document(&boat)).await
+                create(&self.context, &self.request(&Method::POST, &place), &Document::json(&boat)).await
             }
             4..7 => {
                 let held: Value = if self.random.below(4) == 0 { json!(["example.com/hold"]) } else { Value::Null };
                 let change = json!({"metadata": {"labels": labels, "finalizers": held}, "spec": spec});
                 let request = self.request(&Method::PATCH, &item);
-                patch(&self.context, &request, PatchKind::Merge, &document(&change)).await
+                patch(&self.context, &request, PatchKind::Merge, &Document::json(&change)).await
             }
             7..9 => delete(&self.context, &self.request(&Method::DELETE, &item), None).await,
             _ => {
@@ -137,10 +137,6 @@ impl World {
         let request = self.request(&Method::GET, &World::path(view, &format!("watch=1&{more}")));
         watch(self.context.clone(), request, self.stop.subscribe()).await.unwrap()
     }
-}
-
-fn document(object: &Value) -> Document {
-    Document { bytes: object.to_json().into(), format: Format::Json }
 }
 
 /// The members that are not null.
@@ -262,7 +258,7 @@ async fn a_collection_is_deleted_up_to_the_first_refusal() {
     let mut versions = vec![];
     for name in ["a", "b", "c"] {
         let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name}});
-        match create(&world.context, &world.request(&Method::POST, &place), &document(&boat)).await.unwrap() {
+        match create(&world.context, &world.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap() {
             Outcome::Object(_, shown) => {
                 versions.push(shown.to_value().str_at(&["metadata", "resourceVersion"]).to_owned())
             }
@@ -285,12 +281,12 @@ async fn an_update_that_loses_to_a_deletion_finds_nothing() {
     let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}});
     let mut codes = vec![];
     for _ in 0..20 {
-        let made = create(&world.context, &world.request(&Method::POST, &place), &document(&boat)).await.unwrap();
+        let made = create(&world.context, &world.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap();
         let Outcome::Object(_, made) = made else { panic!("no object") };
         let mut changed = made.to_value();
         changed.set_at(&["spec", "sails"], Value::Int(1));
         let deletion = world.request(&Method::DELETE, &format!("{place}/b"));
-        let changed = document(&changed);
+        let changed = Document::json(&changed);
         let (deleted, updated) =
             tokio::join!(delete(&world.context, &deletion, None), update(&world.context, &item, &changed));
         deleted.unwrap();

@@ -8,10 +8,10 @@ use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::SendRequest;
 use machinery::{Text, Value};
 use tokio_rustls::TlsConnector;
 
+use super::connect::Connection;
 use super::remote::Identity;
 use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
@@ -27,7 +27,7 @@ pub struct Backend {
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
     /// Connections that may carry another request; some still carry one.
-    idle: Mutex<Vec<(Address, SendRequest<Whole>)>>,
+    idle: Mutex<Vec<(Address, Connection<Whole>)>>,
 }
 
 /// A body that is given as it is sent.
@@ -56,20 +56,20 @@ impl Backend {
         }
     }
 
-    fn take_idle(&self, address: &Address) -> Option<SendRequest<Whole>> {
+    fn take_idle(&self, address: &Address) -> Option<Connection<Whole>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(at, sender)| at == address && !sender.is_closed());
-        let ready = idle.iter().position(|(_, sender)| sender.is_ready())?;
+        idle.retain(|(at, connection)| at == address && !connection.is_closed());
+        let ready = idle.iter().position(|(_, connection)| connection.is_ready())?;
         Some(idle.swap_remove(ready).1)
     }
 
-    fn keep(&self, address: &Address, sender: SendRequest<Whole>) {
+    fn keep(&self, address: &Address, connection: Connection<Whole>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
-            idle.push((address.clone(), sender));
-        } else if let Some(busy) = idle.iter_mut().find(|(_, sender)| !sender.is_ready()) {
+            idle.push((address.clone(), connection));
+        } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {
             // it ends with what it carries, such as a watch
-            *busy = (address.clone(), sender);
+            *busy = (address.clone(), connection);
         }
     }
 }
@@ -96,26 +96,19 @@ impl Client {
         let tls = if verified { &backend.tls } else { &backend.unverified };
         // a connection that was idle may break at once, and not everything can be sent twice
         if !verified || !request.method().is_safe() || !request.body().is_end_stream() {
-            return send(&mut connect::open(tls, &backend.host, address).await?, request).await;
+            return connect::open(tls, &backend.host, address).await?.send(request).await;
         }
-        while let Some(mut sender) = backend.take_idle(address) {
-            if let Ok(answer) = send(&mut sender, again(&request)).await {
-                backend.keep(address, sender);
+        while let Some(mut connection) = backend.take_idle(address) {
+            if let Ok(answer) = connection.send(again(&request)).await {
+                backend.keep(address, connection);
                 return Ok(answer);
             }
         }
-        let mut sender = connect::open(tls, &backend.host, address).await?;
-        let answer = send(&mut sender, request).await?;
-        backend.keep(address, sender);
+        let mut connection = connect::open(tls, &backend.host, address).await?;
+        let answer = connection.send(request).await?;
+        backend.keep(address, connection);
         Ok(answer)
     }
-}
-
-async fn send(sender: &mut SendRequest<Whole>, request: Request<Whole>) -> Result<Response<Incoming>, String> {
-    sender.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
-        true => "EOF".to_owned(),
-        false => error.to_string(),
-    })
 }
 
 /// The same request, which has no body.

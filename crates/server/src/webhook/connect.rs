@@ -3,10 +3,8 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -17,21 +15,30 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::drive;
 use super::service::Address;
 use super::trust::{Anyone, Trust};
-use super::{Endpoint, drive};
 
 /// A connection that carries one request after the other.
 #[derive(Debug)]
-pub struct Connection(SendRequest<Full<Bytes>>);
+pub struct Connection<B>(SendRequest<B>);
 
-impl Connection {
+impl<B: Body + 'static> Connection<B> {
     /// Whether the other side still listens, as far as one can tell.
     pub async fn is_alive(&mut self) -> bool {
         self.0.ready().await.is_ok()
     }
 
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
+    /// Whether another request may be sent now.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_ready()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    pub async fn send(&mut self, request: Request<B>) -> Result<Response<Incoming>, String> {
         self.0.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
             true => "EOF".to_owned(),
             false => error.to_string(),
@@ -87,17 +94,8 @@ fn system_roots() -> Arc<RootCertStore> {
     ROOTS.get_or_init(load).clone()
 }
 
-/// Opens a connection.
-pub async fn connect(endpoint: &Endpoint, address: &Address) -> Result<Connection, String> {
-    open(&endpoint.tls, &endpoint.host, address).await.map(Connection)
-}
-
 /// Opens a connection to who has a certificate for a host.
-pub async fn open<B>(
-    tls: &Result<TlsConnector, String>,
-    host: &str,
-    address: &Address,
-) -> Result<SendRequest<B>, String>
+pub async fn open<B>(tls: &Result<TlsConnector, String>, host: &str, address: &Address) -> Result<Connection<B>, String>
 where
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
@@ -107,7 +105,7 @@ where
     let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, host))?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     drive(connection);
-    Ok(sender)
+    Ok(Connection(sender))
 }
 
 async fn dial(address: &Address) -> Result<TcpStream, String> {

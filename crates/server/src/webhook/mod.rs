@@ -26,7 +26,7 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task};
 pub use answers::Answers;
 pub use backend::Backend;
-use connect::{Connection, connect};
+use connect::Connection;
 pub use remote::{Identity, Outside, Remote};
 pub use service::{Address, Services, Unresolved};
 
@@ -44,7 +44,7 @@ pub struct Endpoint {
     /// The header Authorization; empty for none.
     authorization: String,
     tls: Result<tokio_rustls::TlsConnector, String>,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Connection<Full<Bytes>>>>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -188,17 +188,17 @@ impl Endpoint {
                 return Ok(answer);
             }
         }
-        let mut connection = connect(self, address).await?;
+        let mut connection = connect::open(&self.tls, &self.host, address).await?;
         let answer = send(&mut connection, self, target, body).await?;
         self.keep(connection);
         Ok(answer)
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Connection<Full<Bytes>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn keep(&self, connection: Connection) {
+    fn keep(&self, connection: Connection<Full<Bytes>>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push(connection);
@@ -207,7 +207,7 @@ impl Endpoint {
 }
 
 async fn send(
-    connection: &mut Connection,
+    connection: &mut Connection<Full<Bytes>>,
     endpoint: &Endpoint,
     target: &str,
     body: Option<Bytes>,

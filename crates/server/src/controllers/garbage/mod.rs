@@ -20,7 +20,7 @@ use graph::{QUEUE, Task, What};
 
 use crate::objects::{Key, Owner, Stored};
 use crate::resource::Resource;
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{self, Context, Document, PatchKind};
 use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -99,7 +99,7 @@ async fn report(context: &Context, resource: &Resource, stored: &Stored, referen
     });
     let path = verbs::path_of(&events, "default", "");
     let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
-    let document = Document { bytes: event.to_json().into(), format: Format::Json };
+    let document = Document::json(&event);
     if let Err(status) = verbs::create(context, &request, &document).await {
         tracing::warn!(object = %name, error = %status, "an event could not be told");
     }
@@ -296,7 +296,7 @@ async fn patch(
     metadata.set_at(&["resourceVersion"], Value::from(stored.revision.to_string()));
     let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
     let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
-    let document = Document { bytes: json!({"metadata": metadata}).to_json().into(), format: Format::Json };
+    let document = Document::json(&json!({"metadata": metadata}));
     verbs::patch(context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
 }
 
@@ -316,6 +316,6 @@ async fn delete(
     });
     let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
     let request = verbs::controller_request(USER, resource, &http::Method::DELETE, &path);
-    let document = Document { bytes: options.to_json().into(), format: Format::Json };
+    let document = Document::json(&options);
     verbs::delete(context, &request, Some(&document)).await.map(|_| Verdict::Done)
 }

@@ -41,7 +41,7 @@ impl World {
         let resource = self.resource(group, plural);
         let path = verbs::path_of(&resource, namespace, "");
         let request = verbs::controller_request("tester", &resource, &http::Method::POST, &path);
-        let document = Document { bytes: object.to_json().into(), format: Format::Json };
+        let document = Document::json(&object);
         verbs::create(&self.context, &request, &document).await.unwrap();
     }
 

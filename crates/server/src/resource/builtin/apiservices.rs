@@ -105,12 +105,13 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// The reason and the message with which what is served here is available.
+pub const SERVED_HERE: (&str, &str) = ("Local", "Local APIServices are always available");
+
 /// The condition of what is served here.
-pub fn local(now: &str) -> Value {
-    json!({
-        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
-        "message": "Local APIServices are always available"
-    })
+fn local(now: &str) -> Value {
+    let (reason, message) = SERVED_HERE;
+    json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 }
 
 fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {

@@ -26,7 +26,7 @@ mod third_party;
 mod webhooks;
 
 pub use apiservices::{
-    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, api_services, local as served_here,
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, api_services,
     version_priority,
 };
 pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
