@@ -3,7 +3,7 @@
 //! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
-use super::{Unknown, json_type};
+use super::Unknown;
 use crate::status::{Reason, Status};
 use crate::value::{Map, Text, Value, decode, decode_strict};
 
@@ -46,7 +46,7 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
 }
 
 fn cannot(value: &Value, what: &str) -> String {
-    format!("json: cannot unmarshal {} into Go {what}", json_type(value))
+    format!("json: cannot unmarshal {} into Go {what}", value.json_type())
 }
 
 fn told(bytes: &[u8]) -> Result<Patch, String> {

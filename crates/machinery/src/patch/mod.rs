@@ -32,20 +32,8 @@ fn decode_object(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
             Ok((value, told))
         }
         other => {
-            let kind = json_type(&other);
+            let kind = other.json_type();
             Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
         }
-    }
-}
-
-/// The kind of a value in the words of Go's decoder.
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

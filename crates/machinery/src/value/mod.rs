@@ -131,6 +131,15 @@ impl Value {
         }
     }
 
+    /// The kind of value in the words of Go's decoder, in which all numbers are one.
+    pub fn json_type(&self) -> &'static str {
+        match self {
+            Value::Bool(_) => "bool",
+            Value::Int(_) | Value::Float(_) => "number",
+            other => other.type_name(),
+        }
+    }
+
     /// Compact JSON with sorted keys and Go's escaping.
     pub fn to_json(&self) -> String {
         let mut out = Vec::with_capacity(256);

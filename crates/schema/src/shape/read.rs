@@ -195,7 +195,7 @@ impl Reader {
 
     /// The same inside of what decodes itself.
     fn own_mismatch(&mut self, value: &Value, go: &str) {
-        let converted = format!("json: cannot unmarshal {} into Go value of type {go}", json_type(value));
+        let converted = format!("json: cannot unmarshal {} into Go value of type {go}", value.json_type());
         self.mismatched(value, go, converted, true);
     }
 
@@ -204,7 +204,7 @@ impl Reader {
             Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
                 format!("number {}", literal(value))
             }
-            other => json_type(other).to_owned(),
+            other => other.json_type().to_owned(),
         };
         let place = match self.outer.as_ref().or(self.structs.last()) {
             Some(name) if !self.fields.is_empty() => {
@@ -476,18 +476,6 @@ fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// What Go's decoder calls a value.
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// What is told of a value that should become one of a Go type of this sort. Go converts numbers to each other and whole
 /// ones to texts, and nothing else.
 fn conversion(value: &Value, go: &str, sort: &str) -> String {
@@ -496,7 +484,7 @@ fn conversion(value: &Value, go: &str, sort: &str) -> String {
         Value::Float(_) => "float64",
         Value::Array(_) => "slice",
         Value::Object(_) => "map",
-        other => json_type(other),
+        other => other.json_type(),
     };
     match (sort, value) {
         ("map" | "slice", _) => format!("cannot restore {sort} from {found}"),

@@ -291,18 +291,6 @@ impl DeleteOptions {
     }
 }
 
-/// The kind of a JSON value in the words of Go's decoder.
-pub fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use machinery::json;

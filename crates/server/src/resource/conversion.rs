@@ -9,7 +9,6 @@ use machinery::status::aggregate;
 use machinery::{Status, Value};
 
 use super::{Resource, Version};
-use crate::request::go_type;
 use crate::webhook::{Client, Endpoint};
 use crate::{clock, limits};
 
@@ -124,7 +123,7 @@ fn check_members(response: &Value) -> Result<(), String> {
     for (path, owner, wanted, fits) in members {
         let given = response.at(path).filter(|given| !given.is_null());
         if let Some(given) = given.filter(|given| !fits(given)) {
-            let (given, path) = (go_type(given), path.join("."));
+            let (given, path) = (given.json_type(), path.join("."));
             return Err(format!(
                 "json: cannot unmarshal {given} into Go struct field {owner}.response.{path} of type {wanted}"
             ));
@@ -181,7 +180,7 @@ fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
         return Err(Wrong::Unreadable("unexpected end of JSON input".to_owned()));
     }
     if new.as_object().is_none() {
-        let given = go_type(&new);
+        let given = new.json_type();
         let why = format!("json: cannot unmarshal {given} into Go value of type map[string]interface {{}}");
         return Err(Wrong::Unreadable(why));
     }

@@ -3,7 +3,7 @@
 use machinery::value::{Decoded, JsonError, decode_strict};
 use machinery::{Status, Value, yaml};
 
-use crate::request::{FieldValidation, go_type};
+use crate::request::FieldValidation;
 use crate::resource::{Version, builtin, group_version};
 use schema::Malformed;
 
@@ -80,7 +80,7 @@ pub fn type_error(value: &Value) -> Option<String> {
         Value::Object(members) => member_error(members),
         Value::Null => None,
         other => {
-            let found = go_type(other);
+            let found = other.json_type();
             Some(format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
             ))
@@ -105,7 +105,7 @@ fn typed_version(object: &Value) -> String {
 pub fn no_text(members: &machinery::Map) -> Option<String> {
     let found = |key: &&str| members.get(key).filter(|value| !matches!(value, Value::Null | Value::String(_)));
     let key = ["apiVersion", "kind"].into_iter().find(|key| found(key).is_some())?;
-    let found = go_type(found(&key)?);
+    let found = found(&key)?.json_type();
     Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))
 }
 

@@ -5,7 +5,7 @@ use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::body::{Document, Format, Strict, no_text, type_error};
 use super::{Request, Subresource};
-use crate::request::{FieldValidation, WriteOptions, go_type};
+use crate::request::{FieldValidation, WriteOptions};
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn decode_apply(document: &Document, options: &WriteOptions) -> Result<Change, S
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            go_type(&decoded.value)
+            decoded.value.json_type()
         )));
     }
     let repeated = Repeated { lines: decoded.duplicates, validation: options.field_validation };

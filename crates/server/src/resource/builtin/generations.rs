@@ -79,9 +79,9 @@ impl<'a> Entry<'a> {
         if always && !on {
             return Err(format!("{name}=false: it can't be switched off"));
         }
-        let mut known = SWITCHES.iter().map(|switch| switch.name).chain(ALL);
-        if !always && !known.any(|known| known == name) {
-            let known = SWITCHES.iter().map(|switch| switch.name).chain(ALL).collect::<Vec<_>>().join(", ");
+        let known: Vec<&str> = SWITCHES.iter().map(|switch| switch.name).chain(ALL).collect();
+        if !always && !known.contains(&name) {
+            let known = known.join(", ");
             return Err(format!("{name:?} is not known; what can be switched on is: {known}"));
         }
         Ok(Entry { name, on })
