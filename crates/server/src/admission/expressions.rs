@@ -1,7 +1,7 @@
 //! Expressions about a write: how they are compiled, what they see, what they may cost (api-machinery 26.1).
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use cel::types::Type;
 use cel::value::{Val, from_json};
@@ -110,16 +110,24 @@ async fn shown<'a>(
     resource.convert(object.clone(), own, version).await.map(Cow::Owned)
 }
 
-/// `namespaceObject`, put together when an expression first asks for it.
-#[derive(Debug)]
-struct NamespaceObject {
-    stored: Option<Arc<Stored>>,
+/// `namespaceObject`, put together when an expression first asks for it: NamespaceLifecycle has found that it is there.
+struct NamespaceObject<'a> {
+    world: &'a World<'a>,
+    /// None for what is in none.
+    name: Option<&'a Text>,
     made: OnceLock<Value>,
 }
 
-impl Supply for NamespaceObject {
+impl std::fmt::Debug for NamespaceObject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+impl Supply for NamespaceObject<'_> {
     fn value(&self) -> Val<'_> {
-        value(self.made.get_or_init(|| self.stored.as_deref().map(namespace_object).unwrap_or_default()))
+        let stored = || self.world.namespace(self.name?);
+        value(self.made.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
     }
 }
 
@@ -148,7 +156,7 @@ const SLOTS: usize = 16;
 /// A write as expressions see it.
 pub struct Subject<'a> {
     shown: &'a Shown<'a>,
-    namespace: NamespaceObject,
+    namespace: NamespaceObject<'a>,
     request: RequestObject<'a>,
     authorizer: Authorizer<'a>,
     request_resource: RequestResource<'a>,
@@ -156,19 +164,20 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub fn new(
-        world: &World<'a>,
+        world: &'a World<'a>,
         attributes: &'a Attributes<'a>,
         version: &'a Version,
         shown: &'a Shown<'a>,
-    ) -> Result<Subject<'a>, Status> {
+    ) -> Subject<'a> {
         let authorizer = Authorizer::new(world.authorizer, attributes);
-        Ok(Subject {
+        let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
+        Subject {
             shown,
-            namespace: NamespaceObject { stored: namespace_of(world, attributes)?, made: OnceLock::new() },
+            namespace: NamespaceObject { world, name, made: OnceLock::new() },
             request: RequestObject { attributes, version, made: OnceLock::new() },
             authorizer,
             request_resource: RequestResource { authorizer, attributes },
-        })
+        }
     }
 
     /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then what is given, then those of
@@ -194,15 +203,6 @@ impl<'a> Subject<'a> {
 /// JSON as expressions have it.
 pub fn value(json: &Value) -> Val<'_> {
     from_json(json, decl::json()).unwrap_or(Val::Null)
-}
-
-/// The namespace of a write; none for what is in none.
-fn namespace_of(world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<Arc<Stored>>, Status> {
-    if attributes.namespace.is_empty() || attributes.is_namespace() {
-        return Ok(None);
-    }
-    let found = world.namespace(attributes.namespace);
-    found.map(Some).ok_or_else(|| Status::not_found("", "namespaces", attributes.namespace))
 }
 
 /// `namespaceObject`: the parts of the namespace that expressions may see.

@@ -1,7 +1,5 @@
 //! Which writes a webhook or a policy is about (api-machinery 25.1).
 
-use std::sync::Arc;
-
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
@@ -116,12 +114,12 @@ impl Matching {
     }
 
     /// The version in which a write is meant; none if it isn't.
-    pub fn version(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Option<Arc<Version>> {
+    pub fn version<'a>(&self, world: &World<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
             return None;
         }
         let found = match self.rules.is_empty() && self.all_without_rules {
-            true => own_version(attributes),
+            true => Some(attributes.version),
             false => version_of(&self.rules, self.equivalent, attributes),
         };
         found.filter(|_| self.namespaces.is_empty() || self.matches_namespace(world, attributes))
@@ -146,18 +144,15 @@ impl Matching {
     }
 }
 
-fn own_version(attributes: &Attributes<'_>) -> Option<Arc<Version>> {
-    attributes.resource.version(&attributes.version.name).cloned()
-}
-
 /// The version of the request if a rule names it, else the first other one that a rule names.
-fn version_of(rules: &[Rule], equivalent: bool, attributes: &Attributes<'_>) -> Option<Arc<Version>> {
+fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
     if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
-        return own_version(attributes);
+        return Some(attributes.version);
     }
-    let others = || attributes.resource.versions.iter().filter(|v| v.served && v.name != attributes.version.name);
+    let resource = attributes.resource;
+    let others = || resource.versions.iter().filter(|v| v.served && v.name != attributes.version.name);
     let found = |rule: &Rule| others().find(|version| rule.matches(attributes, version));
-    rules.iter().filter(|_| equivalent).find_map(found).cloned()
+    rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
 }
 
 /// What no webhook and no policy is asked about: their own configuration.

@@ -265,8 +265,8 @@ async fn apply(
             return Ok(());
         }
     };
-    let shown = Shown::new(attributes, &version).await?;
-    let subject = Subject::new(world, attributes, &version, &shown)?;
+    let shown = Shown::new(attributes, version).await?;
+    let subject = Subject::new(world, attributes, version, &shown);
     for binding in bindings {
         if !binding.matching.is_meant(world, attributes) {
             continue;

@@ -31,7 +31,7 @@ pub async fn apply(
         Ok(source) => source,
         Err(why) => return judge(None, format!("failed to configure policy: {why}")).map(|()| None),
     };
-    let mut shown = Shown::new(attributes, &version).await?;
+    let mut shown = Shown::new(attributes, version).await?;
     let before = shown.object.clone();
     for binding in bindings.iter().filter(|binding| binding.matching.is_meant(world, attributes)) {
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
@@ -42,7 +42,7 @@ pub async fn apply(
             }
         };
         for params in params {
-            match mutated(world, attributes, &version, &shown, policy.programs(), params.as_ref())? {
+            match mutated(world, attributes, version, &shown, policy.programs(), params.as_ref()) {
                 Ok(object) => shown.object = object,
                 Err(why) => judge(Some(binding), why)?,
             }
@@ -53,7 +53,7 @@ pub async fn apply(
     }
     let object = shown.object.into_owned();
     match attributes.is_versioned() {
-        true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
+        true => attributes.resource.convert(object, version, attributes.version).await.map(Some),
         false => Ok(Some(object)),
     }
 }
@@ -63,7 +63,7 @@ fn denial(policy: &Policy, binding: Option<&Binding>, why: &str) -> Denial {
     Denial::new(format!("policy '{}'{with} denied request: {why}", policy.name))
 }
 
-/// The object after all mutations of a policy, each of which sees what the one before made. The inner error is what is
+/// The object after all mutations of a policy, each of which sees what the one before made. The error is what is
 /// wrong with the policy.
 fn mutated<'a>(
     world: &World<'_>,
@@ -72,30 +72,25 @@ fn mutated<'a>(
     shown: &Shown<'a>,
     programs: &Programs,
     params: Option<&Value>,
-) -> Result<Result<Cow<'a, Value>, String>, Status> {
+) -> Result<Cow<'a, Value>, String> {
     let mut current = shown.clone();
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let held = {
-        let subject = Subject::new(world, attributes, version, &current)?;
+        let subject = Subject::new(world, attributes, version, &current);
         all_hold(&programs.conditions, &mut activation(&subject, programs, params, true))
     };
-    match held {
-        Ok(true) => {}
-        Ok(false) => return Ok(Ok(current.object)),
-        Err(why) => return Ok(Err(why)),
+    if !held? {
+        return Ok(current.object);
     }
     for mutation in &programs.mutations {
         let object = {
-            let subject = Subject::new(world, attributes, version, &current)?;
+            let subject = Subject::new(world, attributes, version, &current);
             let mut variables = activation(&subject, programs, params, true);
             patched(mutation, &mut variables, &mut budget, version, &current.object)
         };
-        match object {
-            Ok(object) => current.object = Cow::Owned(object),
-            Err(why) => return Ok(Err(why)),
-        }
+        current.object = Cow::Owned(object?);
     }
-    Ok(Ok(current.object))
+    Ok(current.object)
 }
 
 /// The object as one mutation changes it.

@@ -93,14 +93,14 @@ impl Hook {
         &self,
         world: &World<'_>,
         attributes: &Attributes<'a>,
-    ) -> Result<Option<(Arc<Version>, Shown<'a>)>, Status> {
+    ) -> Result<Option<(&'a Version, Shown<'a>)>, Status> {
         let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
-        let shown = Shown::new(attributes, &version).await?;
+        let shown = Shown::new(attributes, version).await?;
         if self.conditions.is_empty() {
             return Ok(Some((version, shown)));
         }
         let held = {
-            let subject = Subject::new(world, attributes, &version, &shown)?;
+            let subject = Subject::new(world, attributes, version, &shown);
             all_hold(self.conditions(), &mut subject.activation(None, true))
         };
         match held {
@@ -241,7 +241,7 @@ impl Webhooks {
         place: (usize, usize),
     ) -> Result<Option<Value>, Status> {
         let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = match hook.call(&self.client, attributes, &version, &shown).await {
+        let patched = match hook.call(&self.client, attributes, version, &shown).await {
             Ok(patched) => patched,
             Err(failure) => {
                 hook.judge(failure, attributes, place)?;
@@ -255,7 +255,7 @@ impl Webhooks {
         });
         let Some(object) = patched.filter(|object| *object != *shown.object) else { return Ok(None) };
         match attributes.is_versioned() {
-            true => attributes.resource.convert(object, &version, attributes.version).await.map(Some),
+            true => attributes.resource.convert(object, version, attributes.version).await.map(Some),
             false => Ok(Some(object)),
         }
     }
@@ -270,7 +270,7 @@ impl Webhooks {
         for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
                 calls.push(async move {
-                    let answered = hook.call(&self.client, attributes, &version, &shown).await;
+                    let answered = hook.call(&self.client, attributes, version, &shown).await;
                     answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
                 });
             }
