@@ -3,6 +3,7 @@
 //! Errors are values of `Result`; `&&`, `||` and folds absorb them, except the one that says the budget is used up.
 
 use crate::cost::runtime::CallCost;
+use crate::decl::{Decl, DeclKind};
 use crate::library::registry;
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
@@ -10,7 +11,7 @@ use crate::node::{
 };
 use crate::program::Supply;
 use crate::types::Type;
-use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal};
+use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal, untyped};
 use crate::work;
 use machinery::Text;
 use std::rc::Rc;
@@ -632,15 +633,26 @@ fn not_iterable(value: &Val<'_>, two: bool) -> Error {
 
 /// The member behind members of objects: `None` if any of the steps is of another kind, or is missing.
 fn members<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'a>>> {
-    let (Qualifier { kind: QualifierKind::Field(name), optional: false }, rest) = qualifiers.split_first()? else {
-        return None;
-    };
+    let (first, rest) = qualifiers.split_first()?;
+    let name = first.member()?;
+    if let Map::Json(map, Decl { kind: DeclKind::Json, .. }) = map {
+        return json_member(map, qualifiers).map(|value| Ok(untyped(value)));
+    }
     let found = map.get_str(name)?;
     match (&found, rest) {
         (_, []) => Some(found),
         (Ok(Val::Map(inner)), rest) => members(inner, rest),
         _ => None,
     }
+}
+
+/// The same in JSON that nothing is declared of.
+fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
+    let (last, before) = qualifiers.split_last()?;
+    for qualifier in before {
+        map = map.get(qualifier.member()?)?.as_object()?;
+    }
+    map.get(last.member()?)
 }
 
 fn unwrap<'a>(value: Val<'a>) -> (Option<Val<'a>>, bool) {

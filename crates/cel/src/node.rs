@@ -96,6 +96,16 @@ pub(crate) struct Qualifier {
     pub optional: bool,
 }
 
+impl Qualifier {
+    /// The member that has to be there.
+    pub fn member(&self) -> Option<&str> {
+        match &self.kind {
+            QualifierKind::Field(name) if !self.optional => Some(name),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum QualifierKind {
     Field(Text),

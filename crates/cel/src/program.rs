@@ -58,7 +58,9 @@ impl Program {
         let result = frame.eval(&self.root);
         let cost = frame.cost;
         frame.slots.truncate(self.variables);
-        frame.slots.extend(rest.into_iter().flatten());
+        if let Some(rest) = rest {
+            frame.slots.extend(rest);
+        }
         activation.0 = frame.slots;
         Outcome { result, cost }
     }

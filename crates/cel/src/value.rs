@@ -15,6 +15,7 @@ use machinery::{Text, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub(crate) use convert::untyped;
 pub use convert::{from_json, misnamed, to_json};
 pub(crate) use equal::{compare, equal, item_key, scalar_text};
 

@@ -110,7 +110,7 @@ fn formatted<'a>(text: &'a str, kind: &DeclKind) -> Result<Val<'a>> {
     }
 }
 
-fn untyped(value: &Value) -> Val<'_> {
+pub(crate) fn untyped(value: &Value) -> Val<'_> {
     match value {
         Value::Null => Val::Null,
         Value::Bool(b) => Val::Bool(*b),

@@ -4,6 +4,8 @@ use super::{Text, Value};
 
 /// So many entries are compared each with each faster than in order.
 const FEW: usize = 8;
+/// Among so many a key is found faster by going through them.
+const FOUND_IN_TURN: usize = 16;
 
 fn has_duplicates(entries: &[(Text, Value)]) -> bool {
     let same = |a: &str, b: &str| a.len() == b.len() && a == b;
@@ -36,7 +38,7 @@ impl Map {
 
     /// Where a key stands. Most are sought in vain: few are compared faster than sorted, by their lengths first.
     fn find(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= FEW {
+        if self.entries.len() <= FOUND_IN_TURN {
             return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
         }
         self.position(key).ok()
