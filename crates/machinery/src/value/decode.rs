@@ -41,13 +41,19 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None };
     let value = decoder.document()?;
-    let duplicates = if decoder.duplicated { trace(bytes).duplicates } else { vec![] };
+    let duplicates = if decoder.duplicated { trace(bytes).0.duplicates } else { vec![] };
     Ok(Decoded { value, duplicates })
+}
+
+/// The document with its members as they stand, those that come again as well: to be gone through, not to be looked up in.
+/// Null if it is no JSON.
+pub fn decode_every(bytes: &[u8]) -> Value {
+    trace(bytes).1
 }
 
 /// The paths of all keys of a document in the order in which they stand there; none if it is no JSON.
 pub fn key_paths(bytes: &[u8]) -> Vec<String> {
-    trace(bytes).paths
+    trace(bytes).0.paths
 }
 
 /// What the second, slower walk finds.
@@ -57,11 +63,11 @@ struct Trace {
     duplicates: Vec<String>,
 }
 
-fn trace(bytes: &[u8]) -> Trace {
+fn trace(bytes: &[u8]) -> (Trace, Value) {
     let trace = Some(Trace::default());
     let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace };
-    let _ = decoder.document();
-    decoder.trace.unwrap_or_default()
+    let value = decoder.document().unwrap_or_default();
+    (decoder.trace.unwrap_or_default(), value)
 }
 
 /// Where the decoder stands, as a chain on the stack; made into text only for duplicates.
@@ -219,6 +225,9 @@ impl<'a> Decoder<'a> {
             }
             self.space();
             c = self.next()?;
+        }
+        if self.trace.is_some() {
+            return Ok(Value::Object(Map::as_they_stand(entries)));
         }
         let duplicated = &mut self.duplicated;
         Ok(Value::Object(Map::from_entries(entries, |_| *duplicated = true)))
@@ -464,6 +473,8 @@ mod tests {
     fn duplicates_are_told_by_path() {
         let decoded = decode_strict(br#"{"spec":{"l":[{"a":1,"a":2}],"b":1,"b":2,"b":3}}"#).unwrap();
         assert_eq!(decoded.duplicates, ["spec.l[0].a", "spec.b"]);
+        let every = decode_every(br#"{"b":{"x":1,"x":2},"a":null,"b":3}"#);
+        assert_eq!(every.to_json(), r#"{"b":{"x":1,"x":2},"a":null,"b":3}"#);
         assert_eq!(decoded.value.to_json(), r#"{"spec":{"b":3,"l":[{"a":2}]}}"#);
     }
 }

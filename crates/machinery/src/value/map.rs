@@ -115,6 +115,11 @@ impl Map {
         self.entries.iter_mut().map(|(_, v)| v)
     }
 
+    /// Members in any order, of which some may come again: to be gone through alone.
+    pub(super) fn as_they_stand(entries: Vec<(Text, Value)>) -> Map {
+        Map { entries }
+    }
+
     /// Makes a map of entries in any order. The last of several equal keys wins; `duplicate` hears of each key that
     /// came again, in the order in which it did.
     pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {

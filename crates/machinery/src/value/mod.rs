@@ -8,7 +8,7 @@ mod encode;
 mod map;
 pub mod skim;
 
-pub use decode::{Decoded, JsonError, decode, decode_strict, key_paths};
+pub use decode::{Decoded, JsonError, decode, decode_every, decode_strict, key_paths};
 pub use encode::{float_text, quote, write_json, write_json_string};
 pub use map::Map;
 

@@ -6,6 +6,7 @@
 
 mod common;
 mod definition;
+mod joined;
 mod metadata;
 pub mod quantity;
 mod read;
@@ -16,6 +17,7 @@ pub use common::{
     CONDITION, DELETE_OPTIONS, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE, SCALE,
 };
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
+pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, TypeError, first_conversion_error, first_error, read, read_request, read_stored, sees_duplicate};
 pub use time::{days_in, normal_micro_time, normal_time};

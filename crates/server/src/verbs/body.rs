@@ -264,6 +264,12 @@ impl Request {
                 self.check_third_party_type(&object)?;
             }
         } else {
+            if let Some(shipped) = self.sibling(&object).or(self.version.shipped)
+                && document.format == Format::Json
+                && !duplicates.is_empty()
+            {
+                object = shipped.joined(&document.bytes);
+            }
             self.default_type(&mut object, document)?;
         }
         let mut strict = Strict { duplicates, ..Strict::default() };

@@ -168,12 +168,12 @@ impl Shipped {
 
     /// Whether a member that comes twice in a JSON body is noticed, by its path.
     pub fn sees_duplicate(&self, path: &str) -> bool {
-        let shape = match self.form {
-            Form::Typed(shape) => shape,
-            Form::Definition(ApiVersion::V1) => &shape::DEFINITION,
-            Form::Definition(ApiVersion::V1Beta1) => &shape::DEFINITION_BETA,
-        };
-        shape::sees_duplicate(path, shape)
+        shape::sees_duplicate(path, self.structure())
+    }
+
+    /// A JSON body in which members come again.
+    pub fn joined(&self, body: &[u8]) -> Value {
+        shape::joined(&machinery::value::decode_every(body), self.structure())
     }
 
     /// The object before anything is set: what a create does not bring into being.
