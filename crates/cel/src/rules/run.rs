@@ -271,8 +271,10 @@ impl Walk {
         variables: &Variables<'_, 'a>,
         correlation: Correlation<'_>,
     ) -> bool {
+        // the object as a whole changes with every write, which sets the time of a manager
+        let whole = path.as_str().is_empty();
         let path = if rule.field_path.is_empty() { path.clone() } else { path.child(&rule.field_path) };
-        let ratcheted = !rule.uses_old_self && correlation.unchanged(value);
+        let ratcheted = !whole && !rule.uses_old_self && correlation.unchanged(value);
         let message = match self.message(rule, variables) {
             Ok(message) => message,
             Err(detail) => {

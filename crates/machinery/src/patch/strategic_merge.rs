@@ -97,6 +97,27 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
     Ok(Patch { value, strict_errors })
 }
 
+/// What is left of a patch when it has been merged into an object, as errors show it: directives are taken out where they
+/// are followed, lists with their order, and nulls that remove nothing.
+pub fn applied(patch: &Value, original: &Value) -> Value {
+    let (Value::Object(members), Value::Object(original)) = (patch, original) else { return patch.clone() };
+    let mut left = members.clone();
+    if members.get(DIRECTIVE).and_then(Value::as_str) == Some("replace") {
+        left.remove(DIRECTIVE);
+        return Value::Object(left);
+    }
+    left.remove(RETAIN_KEYS);
+    let ordered = members.keys().filter_map(|key| Some((key, key.strip_prefix(SET_ORDER)?.strip_prefix('/')?)));
+    ordered.for_each(|(order, list)| [order, list].iter().for_each(|key| drop(left.remove(key))));
+    for (key, value) in left.iter_mut() {
+        match original.get(key) {
+            Some(original) => *value = applied(value, original),
+            None => drop_nulls(value),
+        }
+    }
+    Value::Object(left)
+}
+
 /// Why a patch doesn't apply.
 enum Failure {
     /// The patch has a form that it may not have: 400.
@@ -359,6 +380,23 @@ mod tests {
         meta.set("whole", FieldMeta { replace: true, ..FieldMeta::default() });
         let value = |text: &str| decode(text.as_bytes()).expect("JSON");
         apply(value(document), value(patch), &meta).map_or_else(|s| s.message.clone(), |v| v.to_json())
+    }
+
+    #[test]
+    fn directives_are_gone_when_they_were_followed() {
+        let document = r#"{"data":{"a":"1"},"l":[1]}"#;
+        let cases = [
+            (r#"{"data":{"$patch":"replace","q":1}}"#, r#"{"data":{"q":1}}"#),
+            (r#"{"data":{"$patch":"delete"}}"#, r#"{"data":{"$patch":"delete"}}"#),
+            (r#"{"data":{"$retainKeys":["a"],"b":null}}"#, r#"{"data":{"b":null}}"#),
+            (r#"{"$setElementOrder/l":[2,1],"l":[2],"x":1}"#, r#"{"x":1}"#),
+            (r#"{"new":{"a":null,"b":{"c":null},"$patch":"replace"}}"#, r#"{"new":{"$patch":"replace","b":{}}}"#),
+            (r#"{"gone":null}"#, r#"{"gone":null}"#),
+        ];
+        let value = |text: &str| decode(text.as_bytes()).expect("JSON");
+        for (patch, want) in cases {
+            assert_eq!(applied(&value(patch), &value(document)).to_json(), want, "{patch}");
+        }
     }
 
     #[test]

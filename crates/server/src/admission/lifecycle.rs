@@ -17,7 +17,8 @@ impl Admission {
         attributes: &Attributes<'_>,
         name: &str,
     ) -> Result<(), Status> {
-        if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced {
+        // what is in no namespace is told so when it is validated
+        if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced || attributes.namespace.is_empty() {
             return Ok(());
         }
         let step = Step::begin("NamespaceLifecycle", "admit", attributes.operation);

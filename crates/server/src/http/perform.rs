@@ -71,7 +71,6 @@ impl Edge {
                 if verb == Verb::Delete {
                     write(context, &request, Write::Delete(document)).await?
                 } else {
-                    verbs::catch_up(context).await?;
                     Box::pin(verbs::delete_collection(context, &request, document.as_ref())).await?
                 }
             }

@@ -41,7 +41,10 @@ impl Edge {
         let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
         let unknown =
             || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
-        if info.malformed || (shipped_group && info.rest > 0) {
+        if info.malformed {
+            return Err(NotServed::Plain);
+        }
+        if shipped_group && info.rest > 0 {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
@@ -51,6 +54,8 @@ impl Edge {
         }
         let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
         let scoped = match (resource.namespaced, named_scope) {
+            // built-in routes find out when they look for the object
+            (true, false) if info.nowhere && !resource.is_custom() => true,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
             (false, true) => false,
             _ => true,
@@ -102,13 +107,6 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     let verb = info.verb;
     let named = !info.name.is_empty();
     let refused = || not_allowed(request, verb);
-    if named && !matches!(verb, Verb::Proxy | Verb::None | Verb::Create) {
-        let messages = machinery::names::path_segment(&info.name);
-        if let Some(why) = messages.first() {
-            let quoted = machinery::value::quote(&info.name);
-            return Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")));
-        }
-    }
     if request.resource.is_review() {
         if named && request.subresource == Subresource::None {
             return Err(Status::no_such_resource());

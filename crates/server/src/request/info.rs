@@ -59,8 +59,10 @@ pub struct RequestInfo {
     pub rest: usize,
     /// The deprecated `/watch/` form.
     pub watch_path: bool,
-    /// The path starts with two slashes, which no route knows.
+    /// The path has two slashes before the group, which no route knows.
     pub malformed: bool,
+    /// The path says that the resource is in a namespace, and not in which.
+    pub nowhere: bool,
 }
 
 impl RequestInfo {
@@ -94,9 +96,10 @@ impl RequestInfo {
             rest: 0,
             watch_path: false,
             malformed: false,
+            nowhere: false,
         };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        info.malformed = path.starts_with("//");
+        info.malformed = path.starts_with("//") || path.starts_with("/apis//");
         info.parse_parts(&parts);
         if info.is_resource {
             info.verb = info.verb_of();
@@ -134,6 +137,7 @@ impl RequestInfo {
             self.namespace = (*namespace).into();
             let own = matches!(after, [] | ["status" | "finalize", ..]);
             if !own {
+                self.nowhere = namespace.is_empty();
                 rest = after;
             }
         }

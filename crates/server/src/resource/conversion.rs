@@ -8,7 +8,7 @@ use machinery::patch::gotext::type_of;
 use machinery::status::aggregate;
 use machinery::{Status, Value};
 
-use super::{Resource, Version};
+use super::{Resource, Version, unknown_kind};
 use crate::webhook::{Client, Endpoint};
 use crate::{clock, limits};
 
@@ -145,9 +145,7 @@ fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<
         return Err("converting (v1.Status) to (v1.ConversionReview): unknown conversion".to_owned());
     }
     if !told_version.is_empty() && !told_kind.is_empty() {
-        return Err(format!(
-            "no kind \"{told_kind}\" is registered for version \"{told_version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        ));
+        return Err(unknown_kind(told_kind, told_version));
     }
     let shown = if told_version.is_empty() { "/" } else { told_version };
     Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"))

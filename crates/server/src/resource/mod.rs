@@ -17,6 +17,7 @@ mod version;
 
 use std::sync::Arc;
 
+use machinery::value::quote;
 use machinery::{Status, Text};
 
 use crate::objects::{Collection, Key};
@@ -143,6 +144,12 @@ impl Resource {
         let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.storage_group(), self.kind));
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
+}
+
+/// What is told of a type that nobody knows.
+pub fn unknown_kind(kind: &str, api_version: &str) -> String {
+    let (kind, version) = (quote(kind), quote(api_version));
+    format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// `group/version`, or just the version in the core group.

@@ -5,6 +5,7 @@ use machinery::{Map, Status, Value};
 use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
+use crate::resource::unknown_kind;
 
 /// What admission is asked about a request.
 pub struct Write<'a> {
@@ -123,9 +124,7 @@ impl Write<'_> {
                         let why = format!("converting ({version}.{kind}) to ({package}.{own}): unknown conversion");
                         Status::untyped(500, why)
                     }
-                    false => Status::internal(format!(
-                        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
-                    )),
+                    false => Status::internal(unknown_kind(kind, api_version)),
                 });
             }
         }

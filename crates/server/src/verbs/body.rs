@@ -1,10 +1,10 @@
 //! From the bytes of a request to an object of the request's version (crd.md 7.6, api-machinery 5).
 
-use machinery::value::{Decoded, JsonError, decode_strict};
+use machinery::value::{Decoded, JsonError, decode_strict, quote};
 use machinery::{Status, Value, yaml};
 
 use crate::request::FieldValidation;
-use crate::resource::{Version, builtin, group_version};
+use crate::resource::{Version, builtin, group_version, unknown_kind};
 use schema::Malformed;
 
 use super::Request;
@@ -118,11 +118,6 @@ fn member_error(members: &machinery::Map) -> Option<String> {
     (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
 
-/// What is told of a type that nobody knows.
-fn unknown_kind(kind: &str, api_version: &str) -> String {
-    format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"")
-}
-
 /// What strict decoding found.
 #[derive(Debug, Default)]
 pub struct Strict {
@@ -218,7 +213,7 @@ impl Request {
     /// What is told of a body that says it is `kind` in `version`.
     fn bad_body(&self, kind: &str, version: &str, why: &str) -> Status {
         let wanted = &self.resource.kind;
-        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"))
+        Status::bad_request(format!("{kind} in version {} cannot be handled as a {wanted}: {why}", quote(version)))
     }
 
     /// As [`Request::bad_body`], of a body of the type that is wanted.
@@ -236,7 +231,7 @@ impl Request {
             return Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'");
         }
         let version = split_version(api_version).1;
-        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+        Status::bad_request(format!("{kind} in version {} cannot be handled as a {kind}: {why}", quote(version)))
     }
 
     fn unrecognized(&self, why: &str, document: &Document) -> Status {

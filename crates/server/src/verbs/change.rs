@@ -183,7 +183,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     let mut object = patched_only(request, patch, old)?;
     let invalid = |why: String| {
         let shown = match patch {
-            Patch::Strategic(patch) => gotext::plain(&patch.value),
+            Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
             // made again for the message: errors are rare, copies of whole objects are not cheap
             _ => match written(patch, old) {
                 Some(written) => written.text(),

@@ -13,7 +13,7 @@ use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, as_serve
 use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions};
-use crate::resource::Resource;
+use crate::resource::{Resource, unknown_kind};
 use crate::{clock, limits};
 
 /// Reads the options of a delete: from the body if there is one, else from the query.
@@ -66,14 +66,14 @@ fn check_type(body: &Value) -> Result<(), Status> {
     Err(Status::bad_request(if readable {
         format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
     } else {
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"")
+        unknown_kind(kind, version)
     }))
 }
 
 /// Deletes one object, or marks it if finalizers are pending.
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let path = request.place()?.path;
     for _ in 0..limits::WRITE_RETRIES {
         let current = request.resource.collection.get(&path);
         let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
@@ -268,18 +268,34 @@ pub async fn delete_collection(
     request: &Request,
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
-    let list_options = ListOptions::parse(request.query(), false)?;
+    let mut list_options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &list_options)?;
+    if list_options.limit == 0 {
+        // collections are deleted by pages: they are read at a version, not at one that is as new
+        list_options.limit = i64::MAX;
+    }
     // without a body `resourceVersion` speaks of the list, and is a precondition of each deletion as well
     let options = options(request, document)?;
+    super::list::reach(context, &list_options).await?;
     let page = selection.page(context, request, &list_options).await?;
+    if let Some(first) = page.items.first() {
+        super::check_key(request.resource.namespaced.then(|| request.namespace().as_str()), &first.meta.name)?;
+    }
     let items: Vec<Shown> = page.shown(request)?;
     // where a deletion may be refused they come one after the other: what stands behind the refused one stays
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
     let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
-    let deletions = page.items.iter().map(|stored| delete_until_gone(context, request, &options, stored.clone()));
+    // what was there at an older version may have changed, or gone
+    let now = |stored: &Arc<Stored>| {
+        request.resource.collection.get(&request.resource.key(&stored.meta.namespace, &stored.meta.name).path)
+    };
+    let selected: Vec<Arc<Stored>> = match list_options.resource_version.is_empty() {
+        true => page.items.clone(),
+        false => page.items.iter().filter_map(now).collect(),
+    };
+    let deletions = selected.into_iter().map(|stored| delete_until_gone(context, request, &options, stored));
     delete_all(deletions.collect(), at_once).await?;
     Ok(Outcome::List(ListOutcome {
         items,

@@ -26,7 +26,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
         true => catch_up(context).await?,
         false => wait_until(context, version).await?,
     }
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
     Ok(Outcome::Object(200, Shown::converted(&request.resource, &request.version, stored).await?))
@@ -257,21 +257,26 @@ impl Page {
     }
 }
 
+/// Waits until what the options of a list ask for can be seen here.
+pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Status> {
+    if !options.continue_token.is_empty() {
+        // another server may have made it
+        let version = Continue::decode(&options.continue_token).map_or(0, |token| token.revision);
+        return wait_until(context, Revision::try_from(version).unwrap_or(0)).await;
+    }
+    if options.resource_version.is_empty() {
+        return catch_up(context).await;
+    }
+    let version = parse_version(&options.resource_version)
+        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+    wait_until(context, version).await
+}
+
 /// Answers a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &options)?;
-    if !options.continue_token.is_empty() {
-        // another server may have made it
-        let version = Continue::decode(&options.continue_token).map_or(0, |token| token.revision);
-        wait_until(context, Revision::try_from(version).unwrap_or(0)).await?;
-    } else if options.resource_version.is_empty() {
-        catch_up(context).await?;
-    } else {
-        let version = parse_version(&options.resource_version)
-            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-        wait_until(context, version).await?;
-    }
+    reach(context, &options).await?;
     let page = selection.page(context, request, &options).await?;
     let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
     METRICS.reads.listed(&of, page.fetched, page.items.len());

@@ -112,6 +112,9 @@ pub fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let metadata = object.get("metadata").unwrap_or(&empty);
     let mut errors = vec![];
     name_errors(request, metadata, &mut errors);
+    if request.resource.namespaced && request.namespace().is_empty() {
+        errors.push(FieldError::required(&FieldPath::new("metadata.namespace"), ""));
+    }
     schema::metadata::validate_common(metadata, &FieldPath::new("metadata"), &mut errors);
     standard_finalizers(request, metadata, &mut errors);
     errors

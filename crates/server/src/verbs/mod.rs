@@ -37,7 +37,7 @@ use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
 use crate::flow::Flow;
-use crate::objects::{Body, Objects, Stored};
+use crate::objects::{Body, Key, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use as_server::{change_as_server, controller_request, empty_namespace, path_in, path_of, server_request};
@@ -189,6 +189,23 @@ pub struct Request {
     pub trail: Option<Arc<Trail>>,
 }
 
+/// Refuses what no object can be found by: no namespace where there has to be one, or a name that is no segment of a path.
+fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
+    if namespace.is_some_and(str::is_empty) {
+        return Err(Status::bad_request("Namespace parameter required."));
+    }
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    match machinery::names::path_segment(name).first() {
+        Some(why) => {
+            let quoted = machinery::value::quote(name);
+            Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Request {
     pub fn namespace(&self) -> &Text {
         &self.authorized.info.namespace
@@ -196,6 +213,13 @@ impl Request {
 
     pub fn name(&self) -> &Text {
         &self.authorized.info.name
+    }
+
+    /// Where the object of the request lies; refuses what lies nowhere. Asked when the object is looked for, behind
+    /// whatever is wrong with a body.
+    pub fn place(&self) -> Result<Key, Status> {
+        check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
+        Ok(self.resource.key(self.namespace(), self.name()))
     }
 
     pub fn query(&self) -> &crate::request::Query {

@@ -97,16 +97,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
     if !matches!(kind, "Role" | "ClusterRole") {
         return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
     }
-    if kind == "Role" && namespace.is_empty() {
-        return Err(Status::bad_request("Namespace parameter required."));
-    }
-    if name.is_empty() {
-        return Err(Status::bad_request("Name parameter required."));
-    }
-    match machinery::names::path_segment(name).first() {
-        Some(why) => Err(Status::bad_request(format!("Name parameter invalid: {}: {why}", quote(name)))),
-        None => Ok(()),
-    }
+    super::check_key((kind == "Role").then_some(namespace), name)
 }
 
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {

@@ -14,7 +14,7 @@ use super::change::{Change, Patch};
 use super::{Context, Outcome, Request, Shown, meta, write};
 use crate::objects::Stored;
 use crate::request::{FieldValidation, WriteOptions, parse_uint};
-use crate::resource::{ScalePaths, Version};
+use crate::resource::{ScalePaths, Version, unknown_kind};
 use crate::{clock, limits};
 
 fn segments(path: &str) -> Vec<&str> {
@@ -128,9 +128,7 @@ pub fn normalise(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
     };
     let (kind, version) = (given("kind", "Scale"), given("apiVersion", SCALE_VERSION));
     if kind != "Scale" || version != SCALE_VERSION {
-        return Err(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        ));
+        return Err(unknown_kind(&kind, &version));
     }
     let read = shape::read(scale, &shape::SCALE);
     strict.unknown.extend(read.unknown);
@@ -217,7 +215,7 @@ struct Attempt {
 
 impl Attempt {
     async fn new(request: &Request) -> Result<Attempt, Status> {
-        let path = request.resource.key(request.namespace(), request.name()).path;
+        let path = request.place()?.path;
         let current = request.resource.collection.get(&path);
         let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
         let old = request.resource.read_converted(&current, &request.version).await?;

@@ -265,11 +265,17 @@ async fn a_collection_is_deleted_up_to_the_first_refusal() {
             _ => panic!("a create is answered with an object"),
         }
     }
-    let request = world.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[0]));
-    let refused = delete_collection(&world.context, &request, None).await.err().unwrap();
+    let request = world.request(&Method::DELETE, &place);
+    let options = Document::json(&json!({"preconditions": {"resourceVersion": (versions[0].clone())}}));
+    let refused = delete_collection(&world.context, &request, Some(&options)).await.err().unwrap();
     assert!(refused.message.contains("\"b\": the ResourceVersion in the precondition"), "{}", refused.message);
     let left = objects(&world.list(("/namespaces/n", ""), "").await);
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/b", "n/c"]);
+    // what was there at a version
+    let request = world.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[1]));
+    delete_collection(&world.context, &request, None).await.unwrap();
+    let left = objects(&world.list(("/namespaces/n", ""), "").await);
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["n/c"]);
 }
 
 /// As for the loser of every race: the next look at the object decides (store.go, GuaranteedUpdate).

@@ -211,7 +211,7 @@ pub async fn patch(
     document: &Document,
 ) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let path = request.place()?.path;
     if kind != PatchKind::Apply && request.resource.collection.get(&path).is_none() {
         return Err(request.resource.not_found(request.name()));
     }
@@ -229,7 +229,7 @@ pub async fn change_loop(
     change: &Change,
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
-    let path = request.resource.key(request.namespace(), request.name()).path;
+    let path = request.place()?.path;
     for _ in 0..limits::WRITE_RETRIES {
         let Some(current) = request.resource.collection.get(&path) else {
             return absent(context, request, change, options).await;
