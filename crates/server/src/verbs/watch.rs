@@ -88,8 +88,8 @@ pub async fn watch(
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
     let now = clock::instant();
-    let long_enough = timeout > Duration::from_secs(LAST_BOOKMARK_SECONDS);
-    let next_bookmark = (options.allow_bookmarks && long_enough).then(|| now + bookmark_delay(timeout));
+    let deadline = now + timeout;
+    let next_bookmark = next_bookmark(now, deadline).filter(|_| options.allow_bookmarks);
     Ok(Watch {
         context,
         selection,
@@ -97,7 +97,7 @@ pub async fn watch(
         initial: Some(initial),
         retired,
         stop,
-        deadline: now + timeout,
+        deadline,
         next_bookmark,
         ended: false,
         sent: from,
@@ -105,11 +105,11 @@ pub async fn watch(
     })
 }
 
-/// A bookmark a minute, and one shortly before the end.
-fn bookmark_delay(left: Duration) -> Duration {
-    let last = left.saturating_sub(Duration::from_secs(LAST_BOOKMARK_SECONDS));
-    let regular = Duration::from_millis(BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
-    if last.is_zero() { left / 2 } else { last.min(regular) }
+/// A bookmark a minute, and one shortly before the end, which is the last.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let last = deadline.checked_sub(Duration::from_secs(LAST_BOOKMARK_SECONDS))?;
+    let regular = now + Duration::from_millis(BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
+    Some(last.min(regular)).filter(|next| *next > now)
 }
 
 fn too_old(version: Revision, oldest: Revision) -> Status {
@@ -197,8 +197,7 @@ impl Watch {
 
     /// What is still untold, then a bookmark at the newest revision.
     async fn bookmark(&mut self) -> Vec<WatchEvent> {
-        let left = self.deadline.saturating_duration_since(clock::instant());
-        self.next_bookmark = Some(clock::instant() + bookmark_delay(left)).filter(|next| *next < self.deadline);
+        self.next_bookmark = next_bookmark(clock::instant(), self.deadline);
         // asked for before the ring is read: everything up to here is in it
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
@@ -271,5 +270,22 @@ impl Watch {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }
         object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bookmark_comes_shortly_before_the_end() {
+        let now = clock::instant();
+        let after = |seconds: u64| now + Duration::from_secs(seconds);
+        let cases = [(30, 0, Some(28)), (30, 20, Some(28)), (30, 28, None), (30, 29, None), (2, 0, None), (1, 0, None)];
+        for (end, at, want) in cases {
+            assert_eq!(next_bookmark(after(at), after(end)), want.map(after), "{at} of {end}");
+        }
+        let regular = next_bookmark(now, after(1800)).unwrap();
+        assert!(regular > after(58) && regular <= after(60));
     }
 }
