@@ -111,8 +111,9 @@ pub fn applied(patch: &Value, original: &Value) -> Value {
     ordered.for_each(|(order, list)| [order, list].iter().for_each(|key| drop(left.remove(key))));
     for (key, value) in left.iter_mut() {
         match original.get(key) {
-            Some(original) => *value = applied(value, original),
-            None => drop_nulls(value),
+            Some(original @ Value::Object(_)) => *value = applied(value, original),
+            Some(Value::Array(_)) if matches!(value, Value::Array(_)) => {}
+            _ => drop_nulls(value),
         }
     }
     Value::Object(left)
@@ -392,6 +393,7 @@ mod tests {
             (r#"{"$setElementOrder/l":[2,1],"l":[2],"x":1}"#, r#"{"x":1}"#),
             (r#"{"new":{"a":null,"b":{"c":null},"$patch":"replace"}}"#, r#"{"new":{"$patch":"replace","b":{}}}"#),
             (r#"{"gone":null}"#, r#"{"gone":null}"#),
+            (r#"{"data":{"a":{"b":null}}}"#, r#"{"data":{"a":{}}}"#),
         ];
         let value = |text: &str| decode(text.as_bytes()).expect("JSON");
         for (patch, want) in cases {

@@ -78,7 +78,8 @@ impl Request<'_> {
 /// `group/version, Kind=Kind`; an apiVersion that is none counts as empty.
 fn kind_text(api_version: &str, kind: &str) -> String {
     let (group, version) = match api_version.split_once('/') {
-        Some((_, version)) if version.contains('/') => ("", ""),
+        // what is no version has no kind either
+        Some((_, version)) if version.contains('/') => return "/, Kind=".to_owned(),
         Some((group, version)) => (group, version),
         None => ("", api_version),
     };

@@ -27,6 +27,7 @@ impl Edge {
     /// What is not a resource: discovery, OpenAPI, health, version, metrics.
     pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> Answer {
         let path = info.path.trim_end_matches('/');
+        let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.answer(path, &info.query),
             "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
@@ -34,6 +35,9 @@ impl Edge {
         }
         match path {
             "/version" if info.method != Method::GET => return reply.status(&no_such_method()),
+            "/version" if !negotiate::takes(given, &[Media::Json]) => {
+                return reply.status(&negotiate::unsupported_body());
+            }
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
@@ -63,7 +67,11 @@ impl Edge {
         // built-in routes know their methods, those that follow the definitions don't ask
         let built_in = in_shipped || path == "/api" || path.starts_with("/api/");
         if let Some(found) = self.discovery.answer(path, etag, reply) {
-            return if built_in && info.method != Method::GET { reply.status(&no_such_method()) } else { found };
+            return match built_in {
+                true if info.method != Method::GET => reply.status(&no_such_method()),
+                true if !negotiate::takes(given, self.served) => reply.status(&negotiate::unsupported_body()),
+                _ => found,
+            };
         }
         if info.path.starts_with("/apis//") {
             return respond::text(404, "404 page not found\n");

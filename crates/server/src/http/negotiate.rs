@@ -261,9 +261,29 @@ pub fn unsupported_media_type(served: &[Media]) -> Status {
     Status::new(Reason::UnsupportedMediaType, message)
 }
 
+/// The 415 of built-in routes, which look at the type of a body before they are taken.
+pub fn unsupported_body() -> Status {
+    Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
+}
+
+/// Whether a route takes what a request says that its body is, if it says anything.
+pub fn takes(content_type: &str, served: &[Media]) -> bool {
+    let of = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
+    content_type.is_empty() || content_type.split(',').map(of).any(|given| served.iter().any(|m| m.as_str() == given))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn routes_take_what_they_name() {
+        let served = [Media::Json, Media::Yaml];
+        let taken = ["", "application/json", "application/json; charset=utf-8", "text/plain, application/yaml;x"];
+        taken.iter().for_each(|given| assert!(takes(given, &served), "{given}"));
+        let others = ["*/*", "text/plain", "application/vnd.kubernetes.protobuf", "application", ";"];
+        others.iter().for_each(|given| assert!(!takes(given, &served), "{given}"));
+    }
 
     #[test]
     fn clauses_are_tried_in_order() {

@@ -37,6 +37,10 @@ impl Edge {
         if matches!(verb, Verb::Update | Verb::Patch) && request.name().is_empty() {
             return Err(Status::bad_request("name must be provided"));
         }
+        if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
+            // built-in routes look at Accept before they are taken
+            verbs::check_options(&request)?;
+        }
         check_accept(&request, verb, reply)?;
         let context = &*self.context;
         let outcome = match verb {
@@ -161,9 +165,7 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
             )
         });
     }
-    kind.ok_or_else(|| {
-        Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
-    })
+    kind.ok_or_else(negotiate::unsupported_body)
 }
 
 async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {

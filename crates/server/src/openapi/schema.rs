@@ -54,9 +54,6 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
 /// A structural schema with the members that every object has.
 fn typed(openapi: &Value, dialect: Dialect) -> Value {
     let mut root = node(openapi, dialect, Place::Tree);
-    if root.get("type").is_none() {
-        root.set_at(&["type"], Value::from("object"));
-    }
     let metadata = see("Standard object's metadata.", "#metadata");
     root.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, metadata));
     type_meta(&mut root, standard::api_version_text(), standard::kind_text());

@@ -11,7 +11,7 @@ use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS};
 use crate::objects::{Expired, Root, Scope, Stored};
-use crate::request::{ListOptions, VersionMatch, parse_uint};
+use crate::request::{ListOptions, Verb, VersionMatch, parse_uint};
 
 /// Answers one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
@@ -255,6 +255,11 @@ impl Page {
         let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
         self.items.iter().map(show).collect()
     }
+}
+
+/// Refuses options that no list or watch can have.
+pub fn check_options(request: &Request) -> Result<(), Status> {
+    ListOptions::parse(request.query(), request.authorized.info.verb == Verb::Watch).map(drop)
 }
 
 /// Waits until what the options of a list ask for can be seen here.

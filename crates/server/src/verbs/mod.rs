@@ -49,7 +49,7 @@ pub use bootstrap::{
 pub use change::PatchKind;
 pub use definitions::{Outlived, finalize, settle_all};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
-pub use list::{catch_up, get, list};
+pub use list::{catch_up, check_options, get, list};
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
 

@@ -52,7 +52,11 @@ async fn create_prepared(
 ) -> Result<Outcome, Status> {
     let resource = &request.resource;
     let shown_options = admit::write_options("CreateOptions", options);
-    let name = Text::from(object.str_at(&["metadata", "name"]));
+    // a path may name another one than the object, which is asked about in its place
+    let name = match request.name().is_empty() {
+        true => Text::from(object.str_at(&["metadata", "name"])),
+        false => request.name().clone(),
+    };
     let asked = if name.is_empty() { object.str_at(&["metadata", "generateName"]) } else { name.as_str() };
     if resource.terminating {
         let why = "create not allowed while custom resource definition is terminating";
@@ -154,9 +158,11 @@ fn validate_create(request: &Request, object: &Value) -> Vec<FieldError> {
     let metadata = meta::validate_create(request, object);
     match request.shipped() {
         Some(shipped) => {
-            let mut errors = metadata;
-            errors.extend((shipped.validate)(object, None));
-            errors
+            let own = (shipped.validate)(object, None);
+            match shipped.metadata_last && !own.is_empty() {
+                true => own,
+                false => metadata.into_iter().chain(own).collect(),
+            }
         }
         None => {
             let types = schema::type_meta_errors(object, &request.api_version(), &request.resource.kind);

@@ -169,8 +169,29 @@ pub const PARAM_REF: ShippedColumn =
     column("ParamRef", "ParamRef indicates the param resource which sets the configuration param", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
-        Value::from(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") })
+        Value::from(match reference.get("selector") {
+            Some(selector) if name.is_empty() => selector_text(selector),
+            _ if namespace.is_empty() => format!("*/{name}"),
+            _ => format!("{namespace}/{name}"),
+        })
     });
+
+/// A LabelSelector as Go's protobuf types print themselves.
+fn selector_text(selector: &Value) -> String {
+    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
+    let requirement = |it: &Value| {
+        let values = it.get("values").and_then(Value::as_array).unwrap_or_default().iter().filter_map(Value::as_str);
+        let values = values.collect::<Vec<_>>().join(" ");
+        let (key, operator) = (it.str_at(&["key"]), it.str_at(&["operator"]));
+        format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+    };
+    let expressions: String = expressions.iter().map(requirement).collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+}
 
 pub const REQUESTS: ShippedColumn = column(
     "Request",

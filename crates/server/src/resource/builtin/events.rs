@@ -95,6 +95,7 @@ const KIND: Shipped = Shipped {
 pub const CORE_EVENT: Shipped = Shipped {
     name_rule: NameRule::Path,
     rechecks_change: false,
+    metadata_last: true,
     standard_finalizers: false,
     selectable: CORE_FIELDS,
     form: Form::Typed(&CORE_SHAPE),

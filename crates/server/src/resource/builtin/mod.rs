@@ -130,6 +130,8 @@ pub struct Shipped {
     pub rechecks_metadata: bool,
     /// Updates check the change of the metadata once more.
     pub rechecks_change: bool,
+    /// Metadata of a new object are looked at when nothing else is wrong with it.
+    pub metadata_last: bool,
     /// Finalizers are standard names or qualified ones.
     pub standard_finalizers: bool,
     /// Deletions look after dependents.
@@ -313,6 +315,7 @@ const BASE: Shipped = Shipped {
     generation: false,
     rechecks_metadata: false,
     rechecks_change: true,
+    metadata_last: false,
     standard_finalizers: true,
     owns_dependents: true,
     selectable: &[],
