@@ -52,6 +52,18 @@ def health(args):
             assert text(server, f"/{endpoint}/boat")[0] == 404
 
 
+def index(args):
+    """Every path that is listed is there, or stands for those below it: `kubectl get --raw /`."""
+    with Pintle(args.binary) as server:
+        status, answer, headers = server.request("GET", "/")
+        assert (status, headers["content-type"]) == (200, "application/json"), (status, headers)
+        paths = answer["paths"]
+        assert paths == sorted(paths) and {"/api/v1", "/apis/apiextensions.k8s.io/v1", "/readyz/shutdown"} <= set(paths), paths
+        for path in paths:
+            assert path.endswith("/") or server.request("GET", path)[0] == 200, path
+        assert server.request("GET", "/", token="plain-token")[0] == 403
+
+
 def audit_ids(args):
     with Pintle(args.binary) as server:
         for path in (MAPS, "/readyz", "/nowhere", "/api/v1/boats"):
@@ -322,5 +334,5 @@ def cbor_is_behind_its_switch(args):
         assert answer["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), answer
 
 
-CASES = [health, audit_ids, metrics, in_flight, compression, timeouts, stops_in_steps, websockets_are_closed_at_the_end,
+CASES = [health, index, audit_ids, metrics, in_flight, compression, timeouts, stops_in_steps, websockets_are_closed_at_the_end,
          discovery_in_other_encodings, cbor_is_behind_its_switch]

@@ -1,9 +1,11 @@
 //! What is not a resource: discovery, OpenAPI, health, version, metrics.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, StatusCode};
-use machinery::Status;
+use machinery::{Status, Value};
 
 use super::body::Body;
 use super::chain::{Answer, Edge};
@@ -14,6 +16,24 @@ use super::route::no_such_method;
 use crate::discovery::Render as _;
 use crate::request::RequestInfo;
 use crate::verbs;
+
+/// Paths that are always there.
+const INDEX: [&str; 14] = [
+    "/.well-known/openid-configuration",
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/apis/",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/openid/v1/jwks",
+    "/readyz",
+    "/version",
+];
 
 impl Edge {
     /// Discovery and OpenAPI show what another server has just defined, if the store can be asked.
@@ -31,6 +51,10 @@ impl Edge {
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.answer(path, &info.query),
             "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
+            "/" | "/index.html" => {
+                let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
+                return reply.tree(StatusCode::OK, &self.index(), &accepted);
+            }
             _ => {}
         }
         match path {
@@ -80,6 +104,26 @@ impl Edge {
             return reply.status(&Status::no_such_resource());
         }
         respond::text(404, "404 page not found\n")
+    }
+
+    /// The paths there are: `/`.
+    fn index(&self) -> Value {
+        let mut paths: BTreeSet<String> = INDEX.iter().map(|path| (*path).to_owned()).collect();
+        let remotes = self.context.aggregation.all();
+        let remote = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
+        let served = self.context.registry.snapshot();
+        let own = served.values().flat_map(|resource| {
+            let versions = resource.versions.iter().filter(|version| version.served);
+            versions.map(|version| (resource.group.clone(), version.name.clone()))
+        });
+        for (group, version) in own.chain(remote).filter(|(group, _)| !group.is_empty()) {
+            paths.insert(format!("/apis/{group}"));
+            paths.insert(format!("/apis/{group}/{version}"));
+        }
+        for endpoint in ["/healthz", "/livez", "/readyz"] {
+            paths.extend(self.health.names(endpoint).map(|check| format!("{endpoint}/{check}")));
+        }
+        machinery::json!({"paths": (paths.into_iter().map(Value::from).collect::<Value>())})
     }
 
     /// What others verify tokens of ServiceAccounts with (api-machinery 21.1).
@@ -161,14 +205,14 @@ impl crate::discovery::Render for Reply {
     }
 
     /// Never CBOR: client-go reads none here, not even where it prefers it.
-    fn document(&self, value: &machinery::Value) -> Answer {
+    fn document(&self, value: &Value) -> Answer {
         match self.plain.iter().find(|a| a.media != Media::Cbor) {
             Some(accepted) => self.shipped(value, accepted),
             None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
         }
     }
 
-    fn aggregated(&self, value: &machinery::Value, json: &Bytes, etag: &str) -> Answer {
+    fn aggregated(&self, value: &Value, json: &Bytes, etag: &str) -> Answer {
         let accepted = self.aggregated.unwrap_or(Accepted::JSON);
         let response = match accepted.media {
             Media::Json if !self.is_pretty(&accepted) => self.bytes(StatusCode::OK, Media::Json.as_str(), json.clone()),

@@ -52,6 +52,11 @@ impl Health {
         checks
     }
 
+    /// The names of the checks of an endpoint.
+    pub fn names(&self, endpoint: &str) -> impl Iterator<Item = &'static str> {
+        self.checks(endpoint).into_iter().map(|(name, _)| name)
+    }
+
     /// Answers `/healthz`, `/livez` and `/readyz`.
     pub fn answer(&self, endpoint: &str, query: &Query) -> Response<Body> {
         let name = endpoint.trim_start_matches('/');
