@@ -60,7 +60,7 @@ def index(args):
         paths = answer["paths"]
         assert paths == sorted(paths) and {"/api/v1", "/apis/apiextensions.k8s.io/v1", "/readyz/shutdown"} <= set(paths), paths
         for path in paths:
-            assert path.endswith("/") or server.request("GET", path)[0] == 200, path
+            assert path.endswith("/") or server.request("GET", path, headers={"Accept": "*/*"})[0] == 200, path
         assert server.request("GET", "/", token="plain-token")[0] == 403
 
 
