@@ -39,21 +39,22 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
 
 /// Decodes one JSON document and reports duplicate keys.
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None };
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false };
     let value = decoder.document()?;
-    let duplicates = if decoder.duplicated { trace(bytes).0.duplicates } else { vec![] };
+    let duplicates = if decoder.duplicated { trace(bytes).duplicates } else { vec![] };
     Ok(Decoded { value, duplicates })
 }
 
 /// The document with its members as they stand, those that come again as well: to be gone through, not to be looked up in.
 /// Null if it is no JSON.
 pub fn decode_every(bytes: &[u8]) -> Value {
-    trace(bytes).1
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: true };
+    decoder.document().unwrap_or_default()
 }
 
 /// The paths of all keys of a document in the order in which they stand there; none if it is no JSON.
 pub fn key_paths(bytes: &[u8]) -> Vec<String> {
-    trace(bytes).0.paths
+    trace(bytes).paths
 }
 
 /// What the second, slower walk finds.
@@ -63,11 +64,11 @@ struct Trace {
     duplicates: Vec<String>,
 }
 
-fn trace(bytes: &[u8]) -> (Trace, Value) {
+fn trace(bytes: &[u8]) -> Trace {
     let trace = Some(Trace::default());
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace };
-    let value = decoder.document().unwrap_or_default();
-    (decoder.trace.unwrap_or_default(), value)
+    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace, every: false };
+    let _ = decoder.document();
+    decoder.trace.unwrap_or_default()
 }
 
 /// Where the decoder stands, as a chain on the stack; made into text only for duplicates.
@@ -116,6 +117,8 @@ struct Decoder<'a> {
     /// The first number that no float can hold: told when the syntax is right.
     overflow: Option<JsonError>,
     trace: Option<Trace>,
+    /// Members that come again are kept beside those that they replace.
+    every: bool,
 }
 
 fn error(message: impl Into<String>) -> JsonError {
@@ -226,7 +229,7 @@ impl<'a> Decoder<'a> {
             self.space();
             c = self.next()?;
         }
-        if self.trace.is_some() {
+        if self.every {
             return Ok(Value::Object(Map::as_they_stand(entries)));
         }
         let duplicated = &mut self.duplicated;

@@ -1,83 +1,90 @@
 //! Members that come again: Go reads them into what is there already (encoding/json, decoding into values that are set).
 
+use std::collections::BTreeMap;
+
 use machinery::value::Map;
 use machinery::{Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
-/// A typed document as Go reads it, of members as they stand ([`machinery::value::decode_every`]).
+/// A typed document as Go reads it, of members as they stand ([`machinery::value::decode_every`]). Takes as long as the
+/// document is.
 pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     match every {
-        Value::Object(members) => structure(None, members, shape),
+        Value::Object(members) => structure(&[members], shape),
         other => other.clone(),
     }
 }
 
-/// What was known after another value was read into it. One of a wrong type stays, so that it is told.
-fn join(known: Option<Value>, again: &Value, shape: &'static Shape) -> Value {
-    let known = match known {
-        Some(known) if !fits(&known, shape) => return known,
-        known => known.filter(|known| !known.is_null()),
-    };
-    match (shape, again) {
-        (Shape::Struct(shape), Value::Object(again)) => structure(known, again, shape),
-        (Shape::List(_, item), Value::Array(again)) => list(known, again, item),
-        (Shape::Map(_, item), Value::Object(again)) => map(known, again, item),
-        (_, again) => plain(again),
+/// What a place holds when these values were read into it in turn. One of a wrong type stays, so that it is told.
+fn read(values: &[&Value], shape: &'static Shape, pointer: bool) -> Value {
+    if let Some(wrong) = values.iter().find(|value| !fits(value, shape)) {
+        return plain(wrong);
+    }
+    // null takes away what a pointer points to, and changes nothing else
+    let since = values.iter().rposition(|value| pointer && value.is_null()).map_or(0, |at| at + 1);
+    let given: Vec<&Value> = values[since..].iter().copied().filter(|value| !value.is_null()).collect();
+    match (shape, given.last()) {
+        (_, None) => Value::Null,
+        (Shape::Struct(shape), _) => structure(&objects(&given), shape),
+        (Shape::Map(_, item), _) => map(&objects(&given), item),
+        (Shape::List(_, item), _) => list(&given.iter().filter_map(|value| value.as_array()).collect::<Vec<_>>(), item),
+        (_, Some(last)) => plain(last),
     }
 }
 
-fn structure(known: Option<Value>, again: &Map, shape: &'static Struct) -> Value {
-    let mut members = members(known);
-    for (key, value) in again.iter() {
-        let field = shape.fields.binary_search_by(|field| field.name.cmp(key)).ok().map(|at| &shape.fields[at]);
-        let known = members.remove(key);
-        let value = match field {
-            None => plain(value),
-            // nothing is read into a value; a pointer points to nothing then
-            Some(field) if value.is_null() && !is_pointer(field) => known.unwrap_or_default(),
-            Some(field) => join(known, value, &field.shape),
-        };
-        members.insert(key.clone(), value);
+fn objects<'a>(values: &[&'a Value]) -> Vec<&'a Map> {
+    values.iter().filter_map(|value| value.as_object()).collect()
+}
+
+/// The values of each member, in turn.
+fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
+    let mut groups: BTreeMap<&Text, Vec<&Value>> = BTreeMap::new();
+    for (key, value) in all.iter().flat_map(|members| members.iter()) {
+        groups.entry(key).or_default().push(value);
     }
-    Value::Object(members)
+    groups
+}
+
+fn structure(all: &[&Map], shape: &'static Struct) -> Value {
+    let member = |(key, values): (&Text, Vec<&Value>)| {
+        let field = shape.fields.binary_search_by(|field| field.name.cmp(key)).ok().map(|at| &shape.fields[at]);
+        let value = match field {
+            Some(field) => read(&values, &field.shape, is_pointer(field)),
+            None => values.last().map(|last| plain(last)).unwrap_or_default(),
+        };
+        (key.clone(), value)
+    };
+    Value::Object(grouped(all).into_iter().map(member).collect())
 }
 
 /// Items are read into those that were at their places.
-fn list(known: Option<Value>, again: &[Value], item: &'static Shape) -> Value {
-    let mut known = match known {
-        Some(Value::Array(items)) => items,
-        _ => vec![],
-    }
-    .into_iter();
-    let read = again.iter().map(|value| match (known.next(), value) {
-        (Some(known), Value::Null) => known,
-        (known, value) => join(known, value, item),
-    });
-    Value::Array(read.collect())
+fn list(all: &[&[Value]], item: &'static Shape) -> Value {
+    let length = all.last().map_or(0, |last| last.len());
+    let read_at = |at: usize| {
+        let mut values: Vec<&Value> = all.iter().rev().map_while(|items| items.get(at)).collect();
+        values.reverse();
+        read(&values, item, may_be_nothing(item))
+    };
+    (0..length).map(read_at).collect()
 }
 
 /// Values of maps are new ones each time.
-fn map(known: Option<Value>, again: &Map, item: &'static Shape) -> Value {
-    let mut members = members(known);
-    for (key, value) in again.iter() {
-        let wrong = members.remove(key).filter(|known| !fits(known, item));
-        members.insert(key.clone(), wrong.unwrap_or_else(|| join(None, value, item)));
-    }
-    Value::Object(members)
+fn map(all: &[&Map], item: &'static Shape) -> Value {
+    let member = |(key, values): (&Text, Vec<&Value>)| {
+        let counting = values.iter().find(|value| !fits(value, item)).or(values.last());
+        (key.clone(), counting.map(|value| read(&[value], item, true)).unwrap_or_default())
+    };
+    Value::Object(grouped(all).into_iter().map(member).collect())
 }
 
-fn members(known: Option<Value>) -> Map {
-    match known {
-        Some(Value::Object(members)) => members,
-        _ => Map::new(),
-    }
+fn may_be_nothing(shape: &Shape) -> bool {
+    matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any)
 }
 
 /// Whether null takes away what was there: metadata is printed as if it were a pointer, and is none.
 fn is_pointer(field: &Field) -> bool {
-    let may_be_nothing = matches!(field.shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any);
-    may_be_nothing || (field.print == Print::Given && field.name != "metadata")
+    may_be_nothing(&field.shape) || (field.print == Print::Given && field.name != "metadata")
 }
 
 fn fits(value: &Value, shape: &Shape) -> bool {
@@ -145,5 +152,15 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(joined(&decode_every(text.as_bytes()), &THING).to_json(), want, "{text}");
         }
+    }
+
+    /// Each member is looked at once, however many there are and however often they come again.
+    #[test]
+    fn large_documents_are_read_in_one_go() {
+        let many: String = (0..100_000).rev().map(|i| format!("\"k{i:06}\":\"\",")).collect();
+        let again = r#""texts":{},"#.repeat(100_000);
+        let text = format!(r#"{{"texts":{{{}}},{again}"text":""}}"#, many.trim_end_matches(','));
+        let read = joined(&decode_every(text.as_bytes()), &THING);
+        assert_eq!(read.get("texts").and_then(Value::as_object).map(Map::len), Some(100_000));
     }
 }

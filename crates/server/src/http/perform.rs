@@ -37,11 +37,13 @@ impl Edge {
         if matches!(verb, Verb::Update | Verb::Patch) && request.name().is_empty() {
             return Err(Status::bad_request("name must be provided"));
         }
-        if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
-            // built-in routes look at Accept before they are taken
-            verbs::check_options(&request)?;
+        if let Err(refusal) = check_accept(&request, verb, reply) {
+            // wrong options are told before it, but by built-in routes, which look at Accept before they are taken
+            if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
+                verbs::check_options(&request)?;
+            }
+            return Err(refusal);
         }
-        check_accept(&request, verb, reply)?;
         let context = &*self.context;
         let outcome = match verb {
             Verb::Get if request.subresource == Subresource::Scale => verbs::scale::get(context, &request).await?,

@@ -292,7 +292,7 @@ pub async fn delete_collection(
         request.resource.collection.get(&request.resource.key(&stored.meta.namespace, &stored.meta.name).path)
     };
     let selected: Vec<Arc<Stored>> = match list_options.resource_version.is_empty() {
-        true => page.items.clone(),
+        true => page.items,
         false => page.items.iter().filter_map(now).collect(),
     };
     let deletions = selected.into_iter().map(|stored| delete_until_gone(context, request, &options, stored));
