@@ -136,7 +136,8 @@ def count(name, outcome, report):
     passed = [line for line in lines if line.startswith("ok ")]
     failed = [found.group(1).strip() for found in (re.match("FAIL ([^:]*)", line) for line in lines) if found]
     if not failed and (status != 0 or not passed):
-        failed = [f"the program ended with {status} after {len(passed)} cases"]
+        last = passed[-1].strip() if passed else "none"
+        failed = [f"the program ended with {status} after {len(passed)} cases, the last of them: {last}"]
     if failed:
         print("".join(lines[-400:]))
     print(f"{name}: {len(passed)} passed, {len(failed)} failed; {took}", flush=True)
