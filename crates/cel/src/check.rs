@@ -312,7 +312,7 @@ impl Checker<'_> {
                     Type::Error
                 }
             },
-            Type::Object(object) => match object.escaped(field).and_then(|f| f.decl.exposed.clone()) {
+            Type::Object(object) => match object.selected(field).and_then(|f| f.decl.exposed.clone()) {
                 Some(t) => t,
                 None => {
                     self.issue(id, format!("undefined field '{field}'"));
@@ -453,6 +453,8 @@ impl Checker<'_> {
 
     /// The result of an overload if it takes the arguments.
     fn matches(&mut self, overload: &Overload, arguments: &[Type]) -> Option<Type> {
+        // upstream makes variables for overloads of any number of parameters, and messages show their numbers
+        let first = self.solver.fresh(overload.letters.len());
         if overload.params.len() != arguments.len() {
             return None;
         }
@@ -460,7 +462,6 @@ impl Checker<'_> {
             let pairs = arguments.iter().zip(&overload.params);
             return self.solver.all_assignable(pairs).then(|| overload.result.clone());
         }
-        let first = self.solver.fresh(overload.letters.len());
         let instance = |t: &Type| unify::instance(t, &overload.letters, first);
         let params: Vec<Type> = overload.params.iter().map(instance).collect();
         let fits = self.solver.all_assignable(arguments.iter().zip(&params));

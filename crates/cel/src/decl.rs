@@ -6,6 +6,7 @@
 use crate::parser::RESERVED;
 use crate::types::Type;
 use machinery::{Text, Value};
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// Bytes of a request: what unbounded sizes are bounded by.
@@ -89,6 +90,16 @@ impl ObjectType {
             return Some(field);
         }
         self.fields.iter().find(|field| field.escaped.as_deref() == Some(name))
+    }
+
+    /// The field that a rule means by a name: words that CEL reserves may stand for fields as they are.
+    pub fn selected(&self, name: &str) -> Option<&DeclField> {
+        self.escaped(name).or_else(|| if RESERVED.contains(&name) { self.named(name) } else { None })
+    }
+
+    /// The field that a key means while a rule runs.
+    pub fn keyed(&self, key: &str) -> Option<&DeclField> {
+        self.named(&unescape(key)?)
     }
 
     /// The field with a name as objects write it.
@@ -339,4 +350,71 @@ pub fn escape(name: &str) -> Option<Text> {
         rest = &rest[c.len_utf8()..];
     }
     Some(Text::from(out))
+}
+
+/// The name that an escaped one stands for; none if it holds a sequence that means nothing.
+fn unescape(key: &str) -> Option<Cow<'_, str>> {
+    if !key.contains("__") {
+        return Some(Cow::Borrowed(key));
+    }
+    let mut out = String::new();
+    let mut rest = key;
+    while let Some(c) = rest.chars().next() {
+        let (part, len) = match sequence(rest) {
+            Some(word) => (meaning(word, word.len() + 4 == key.len())?, word.len() + 4),
+            None => (&rest[..c.len_utf8()], c.len_utf8()),
+        };
+        out.push_str(part);
+        rest = &rest[len..];
+    }
+    Some(Cow::Owned(out))
+}
+
+/// The word of the `__word__` that a text begins with.
+fn sequence(text: &str) -> Option<&str> {
+    let word = text.strip_prefix("__")?;
+    let word = &word[..word.find('_')?];
+    let is_closed = text[word.len() + 2..].starts_with("__");
+    (!word.is_empty() && is_closed).then_some(word)
+}
+
+/// What a word between underscores stands for; reserved ones do so only as whole names.
+fn meaning(word: &str, is_whole: bool) -> Option<&str> {
+    match word {
+        "underscores" => Some("__"),
+        "dot" => Some("."),
+        "dash" => Some("-"),
+        "slash" => Some("/"),
+        word if is_whole && RESERVED.contains(&word) => Some(word),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_escapes() {
+        for name in ["a", "a.b", "dash-name", "a/b", "__x", "x__y", "namespace", "a_b", "_a_"] {
+            let escaped = escape(name).expect(name);
+            assert_eq!(unescape(&escaped).as_deref(), Some(name));
+        }
+        let cases = [
+            ("namespace", Some("namespace")),
+            ("a.b", Some("a.b")),
+            ("__x", Some("__x")),
+            ("___dash__", Some("_-")),
+            ("__dot____dot__", Some("..")),
+            ("__dot__in", Some(".in")),
+            ("__in__", Some("in")),
+            ("__in__x", None),
+            ("__x__", None),
+            ("____", Some("____")),
+            ("__é__", None),
+        ];
+        for (key, want) in cases {
+            assert_eq!(unescape(key).as_deref(), want, "{key}");
+        }
+    }
 }

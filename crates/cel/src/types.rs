@@ -174,12 +174,12 @@ impl Type {
             "uint" => Type::Uint,
             "string" => Type::String,
             "null_type" => Type::Null,
-            "list" => Type::list(Type::Dyn),
-            "map" => Type::map(Type::Dyn, Type::Dyn),
+            "list" => Type::parse("list(A)"),
+            "map" => Type::parse("map(A, B)"),
             "type" => Type::Type(None),
             "google.protobuf.Timestamp" => Type::Timestamp,
             "google.protobuf.Duration" => Type::Duration,
-            "optional_type" => Type::optional(Type::Dyn),
+            "optional_type" => Type::parse("optional_type(V)"),
             "net.IP"
             | "net.CIDR"
             | "kubernetes.Quantity"

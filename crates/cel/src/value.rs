@@ -7,10 +7,9 @@ mod convert;
 mod equal;
 
 use crate::decl::{Decl, ListKind, ObjectType};
-use crate::library::{
-    authorization::Authorization, format::Format, net::Cidr, net::Ip, quantity::Quantity, semver::Version, urls::Url,
-};
+use crate::library::{authorization::Authorization, format::Format, net::Cidr, net::Ip, semver::Version, urls::Url};
 use crate::types::Type;
+use machinery::quantity::Quantity;
 use machinery::{Text, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -170,6 +169,8 @@ pub enum Val<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opaque {
     Quantity(Quantity),
+    /// What adding or subtracting quantities makes.
+    Sum(Quantity),
     Url(Url),
     Ip(Ip),
     Cidr(Cidr),
@@ -180,7 +181,7 @@ pub enum Opaque {
 impl Opaque {
     pub(crate) fn type_of(&self) -> Type {
         Type::parse(match self {
-            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Quantity(_) | Opaque::Sum(_) => "kubernetes.Quantity",
             Opaque::Url(_) => "kubernetes.URL",
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(_) => "net.CIDR",
@@ -455,7 +456,7 @@ impl<'a> Map<'a> {
     pub(crate) fn get_str(&self, key: &str) -> Option<Result<Val<'a>>> {
         match self {
             Map::Object(map, object) => {
-                let field = object.escaped(key)?;
+                let field = object.keyed(key)?;
                 let value = map.get(&field.name)?;
                 if value.is_null() { None } else { Some(from_json(value, &field.decl)) }
             }

@@ -9,6 +9,7 @@ pub mod jsonpath;
 pub mod names;
 pub mod patch;
 pub mod protobuf;
+pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod time;

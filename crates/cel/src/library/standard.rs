@@ -4,6 +4,7 @@ use crate::decl::ListKind;
 use crate::library::time;
 use crate::types::Type;
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
+use machinery::value::shortest::{decimal, scientific};
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -304,7 +305,6 @@ pub fn to_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [value] = args else { return Err(Error::overload()) };
     match value {
         Val::Duration(d) => Ok(Val::Duration(*d)),
-        Val::Int(i) => Ok(Val::Duration(*i)),
         Val::String(s) => {
             time::parse_duration(s).map(Val::Duration).ok_or_else(|| conversion(value, "google.protobuf.Duration"))
         }
@@ -365,14 +365,14 @@ fn shortest(d: f64, exponent_max: i32) -> String {
     if d == 0.0 {
         return if d.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    let scientific = format!("{d:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let text = scientific(d);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if !(-4..exponent_max).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", exponent.abs());
     }
-    format!("{d}")
+    decimal(d)
 }
 
 /// A value as Go's `%v` prints it in messages.

@@ -118,16 +118,10 @@ pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, Stri
     if any { i64::try_from(total).map_err(|_| failure()) } else { Err(failure()) }
 }
 
-/// `2.5s`: how durations are printed.
+/// `2.5s`: how durations are printed, seconds as a double.
 pub(crate) fn duration_text(nanoseconds: i64) -> String {
-    let whole = nanoseconds / 1_000_000_000;
-    let fraction = (nanoseconds % 1_000_000_000).unsigned_abs();
-    if fraction == 0 {
-        return format!("{whole}s");
-    }
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let digits = format!("{fraction:09}");
-    format!("{sign}{}.{}s", whole.unsigned_abs(), digits.trim_end_matches('0'))
+    let seconds = (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9;
+    format!("{seconds}s")
 }
 
 fn number(text: &str, digits: usize) -> Option<(i64, &str)> {

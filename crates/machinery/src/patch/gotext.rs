@@ -1,5 +1,6 @@
 //! Values as Go's `fmt` prints them, for messages that show them so.
 
+use crate::value::shortest::{decimal, scientific};
 use crate::value::{Value, quote};
 
 /// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e6 on.
@@ -12,9 +13,9 @@ pub fn float(f: f64) -> String {
     }
     let size = f.abs();
     if f == 0.0 || (1e-4..1e6).contains(&size) {
-        return format!("{f}");
+        return decimal(f);
     }
-    let text = format!("{f:e}");
+    let text = scientific(f);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
     format!("{digits}e{sign}{exponent:0>2}")

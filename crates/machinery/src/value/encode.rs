@@ -1,6 +1,7 @@
 //! Canonical JSON: compact, sorted, escaped and formatted as Go's encoder does it (api-machinery 3.2).
 
 use super::Value;
+use super::shortest::{decimal, scientific};
 
 /// Appends `value` as compact JSON.
 pub fn write_json(value: &Value, out: &mut Vec<u8>) {
@@ -77,10 +78,10 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
 pub fn float_text(f: f64) -> String {
     let magnitude = f.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
-        let text = format!("{f:e}");
+        let text = scientific(f);
         return if text.contains("e-") { text } else { text.replace('e', "e+") };
     }
-    format!("{f}")
+    decimal(f)
 }
 
 /// `text` quoted as Go's `%q` does it.

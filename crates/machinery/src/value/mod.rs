@@ -6,6 +6,7 @@
 mod decode;
 mod encode;
 mod map;
+pub mod shortest;
 pub mod skim;
 
 pub use decode::{Decoded, JsonError, decode, decode_every, decode_strict, key_paths};

@@ -8,7 +8,6 @@ mod common;
 mod definition;
 mod joined;
 mod metadata;
-pub mod quantity;
 mod read;
 mod time;
 mod types;

@@ -1,6 +1,7 @@
 //! Reading a tree as a typed object.
 
 use base64::Engine as _;
+use machinery::quantity::Quantity;
 use machinery::{Map, Text, Value};
 
 use super::{Field, Print, Shape, Struct};
@@ -331,7 +332,9 @@ impl Reader {
             (Shape::Bytes, Value::Array(items)) => self.byte_list(items),
             (Shape::Time, Value::String(text)) => self.result(super::normal_time(text)),
             (Shape::MicroTime, Value::String(text)) => self.result(super::normal_micro_time(text)),
-            (Shape::Quantity, value) => self.result(super::quantity::canonical(value).map(Some)),
+            (Shape::Quantity, value) => {
+                self.result(Quantity::of(value).map(|q| Some(q.to_string())).map_err(str::to_owned))
+            }
             (Shape::Time | Shape::MicroTime, other) => {
                 self.own_mismatch(other, "string");
                 None

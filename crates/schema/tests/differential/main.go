@@ -5,10 +5,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"sort"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -20,6 +23,7 @@ type question struct {
 	Pattern *string
 	Path    *string
 	Number  *string
+	Amount  *string
 	Texts   []string
 	Objects []json.RawMessage
 	Schemas []json.RawMessage
@@ -49,6 +53,8 @@ func answerTo(q question) any {
 		return pattern(*q.Pattern, q.Texts)
 	case q.Path != nil:
 		return path(*q.Path, q.Objects)
+	case q.Amount != nil:
+		return amount(*q.Amount, q.Texts)
 	default:
 		return number(*q.Number, q.Schemas)
 	}
@@ -121,4 +127,39 @@ func number(text string, schemas []json.RawMessage) any {
 		said = append(said, texts)
 	}
 	return map[string]any{"type": fmt.Sprintf("%T", value), "shown": fmt.Sprint(value), "written": string(written), "said": said}
+}
+
+// How a quantity is read and written, and how it goes with others.
+func amount(text string, others []string) any {
+	parsed, err := resource.ParseQuantity(text)
+	if err != nil {
+		return err.Error()
+	}
+	integer, whole := parsed.AsInt64()
+	if !whole {
+		integer = 0
+	}
+	said := []any{parsed.String(), integer, whole, told(parsed), parsed.Sign()}
+	// beyond that and below zero thousandths overflow
+	if float := parsed.AsApproximateFloat64(); float > 0 && float < 1e9 {
+		said = append(said, parsed.MilliValue()%1000 == 0)
+	}
+	for _, text := range others {
+		other, err := resource.ParseQuantity(text)
+		if err != nil {
+			continue
+		}
+		// comparing and adding change what they are about
+		compared, sum, difference := parsed.DeepCopy(), parsed.DeepCopy(), parsed.DeepCopy()
+		order := compared.Cmp(other)
+		sum.Add(other)
+		difference.Sub(other)
+		said = append(said, order, sum.String(), told(sum), difference.String(), told(difference))
+	}
+	return said
+}
+
+// The bits of the double.
+func told(quantity resource.Quantity) string {
+	return strconv.FormatUint(math.Float64bits(quantity.AsApproximateFloat64()), 16)
 }

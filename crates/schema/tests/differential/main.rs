@@ -1,7 +1,9 @@
-//! Patterns, paths of printer columns and numbers, against Go and the libraries of Kubernetes.
+//! Patterns, paths of printer columns, numbers and quantities, against Go and the libraries of Kubernetes.
 //!
 //! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-schema --test differential`.
 //! Questions are made of parts at random, always the same; `main.go` answers them.
+
+mod quantities;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -322,6 +324,11 @@ const NUMBERS: &[&str] = &[
     "-4.5",
     "1e15",
     "1e16",
+    "1600012345678901.25",
+    "1600012345678901.75",
+    "9007199254740993.0",
+    "4503599627370497.5",
+    "1125899906842625.25",
 ];
 const BOUNDS: &[&str] =
     &["0", "1", "2", "3", "0.5", "1.5", "2.5", "-0.5", "-3", "0.1", "1e3", "9007199254740993", "1e19", "-2.9", "0.25"];
@@ -394,10 +401,19 @@ fn all_is_as_in_go() {
     let number =
         |(text, schemas): &(&str, Vec<Value>)| json!({"Number": (*text), "Schemas": (Value::Array(schemas.clone()))});
     questions.extend(numbers.iter().map(number));
+    let amounts: Vec<(String, Vec<String>)> = (0..20_000)
+        .map(|_| (quantities::text(&mut random), (0..3).map(|_| quantities::text(&mut random)).collect()))
+        .collect();
+    let amount = |(text, others): &(String, Vec<String>)| {
+        let others: Value = others.iter().map(|other| Value::from(other.as_str())).collect();
+        json!({"Amount": (text.as_str()), "Texts": (others)})
+    };
+    questions.extend(amounts.iter().map(amount));
 
     let answers = answers(&questions);
     let (first, rest) = answers.split_at(patterns.len());
-    let (second, third) = rest.split_at(paths.len());
+    let (second, rest) = rest.split_at(paths.len());
+    let (third, fourth) = rest.split_at(numbers.len());
     let told = |what: &str, difference: Difference| difference.map(|difference| format!("{what}: {difference}"));
     let mut differences: Vec<String> =
         patterns.iter().zip(first).filter_map(|(text, answer)| told(text, compare_pattern(text, answer))).collect();
@@ -405,6 +421,10 @@ fn all_is_as_in_go() {
     let number =
         |((text, schemas), answer): (&(&str, Vec<Value>), &Value)| told(text, compare_number(text, schemas, answer));
     differences.extend(numbers.iter().zip(third).filter_map(number));
+    let amount = |((text, others), answer): (&(String, Vec<String>), &Value)| {
+        told(text, quantities::compare(text, others, answer))
+    };
+    differences.extend(amounts.iter().zip(fourth).filter_map(amount));
     let shown = differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
     assert!(differences.is_empty(), "{} of {} differ:\n{shown}", differences.len(), questions.len());
 }

@@ -1,7 +1,7 @@
 //! ResourceQuota: how many objects a namespace may hold (api-machinery 24.3).
 
+use machinery::quantity::Quantity;
 use machinery::{Status, Text, Value};
-use schema::shape::quantity::Quantity;
 
 use super::measure::Step;
 use super::{Admission, Attributes, Operation, World};
@@ -35,8 +35,8 @@ pub fn is_scoped(quota: &Value) -> bool {
     !scopes.is_empty() || !selectors.unwrap_or_default().is_empty()
 }
 
-fn amount(value: Option<&Value>) -> Option<i128> {
-    Some(Quantity::parse(value?.as_str()?).ok()?.whole())
+fn amount(value: Option<&Value>) -> Option<Quantity> {
+    Quantity::parse(value?.as_str()?).ok()
 }
 
 impl Admission {
@@ -78,9 +78,9 @@ fn charged(quota: &Value, names: &[String]) -> Result<Option<Value>, String> {
     let mut used = quota.at(&["status", "used"]).cloned().unwrap_or_default();
     let mut exceeded = vec![];
     for key in counted {
-        let (held, hard) = (amount(member("used", key)).unwrap_or_default(), amount(member("hard", key)));
-        let next = held.saturating_add(1);
-        if hard.is_some_and(|hard| next > hard) {
+        let (one, held) = (Quantity::from_int(1), amount(member("used", key)));
+        let next = held.map_or(one.clone(), |held| held.plus(&one));
+        if amount(member("hard", key)).is_some_and(|hard| next.compare(&hard).is_gt()) {
             exceeded.push(key);
         }
         used.set_at(&[key], Value::from(next.to_string()));

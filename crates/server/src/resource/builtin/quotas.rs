@@ -1,8 +1,8 @@
 //! ResourceQuota as an object (api-machinery 24.3).
 
 use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
-use schema::shape::quantity::Quantity;
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, list, text};
@@ -145,10 +145,10 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
         let Ok(quantity) = Quantity::parse(amount) else { continue };
         let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
         let whole = COUNTED.contains(&resource) || extended;
-        if quantity.is_negative() {
+        if quantity.signum() < 0 {
             invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
         }
-        if whole && !quantity.is_integer() {
+        if whole && !quantity.is_whole() {
             invalid_each(&path, amount, vec!["must be an integer".to_owned()], errors);
         }
     }

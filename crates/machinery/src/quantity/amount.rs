@@ -1,0 +1,154 @@
+//! Amounts: a number and a power of ten, small ones in 64 bits.
+
+use num_bigint::{BigInt, Sign};
+use std::cmp::Ordering;
+
+/// A number before a power of ten.
+#[derive(Clone, Debug)]
+pub(super) enum Amount {
+    Small { value: i64, power: i32 },
+    Big { value: BigInt, power: i32 },
+}
+
+/// A power of ten as Go's `math.Pow10` has it: a product or a quotient of two exact ones.
+fn power_of_ten(power: i32) -> f64 {
+    let exact = |power: i32| format!("1e{power}").parse().unwrap_or(f64::NAN);
+    match power {
+        ..=-324 => 0.0,
+        -323..=-1 => exact(power / 32 * 32) / exact(-(power % 32)),
+        0..=308 => exact(power / 32 * 32) * exact(power % 32),
+        309.. => f64::INFINITY,
+    }
+}
+
+const MILLI: i32 = -3;
+/// The digits that two amounts may lie apart and still be put together exactly: more than any body has.
+const APART_MAX: u32 = 1 << 16;
+
+/// A number times a power of ten, if 64 bits hold it.
+pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
+    if value == 0 { Some(0) } else { value.checked_mul(10i64.checked_pow(power)?) }
+}
+
+fn ten(power: u32) -> BigInt {
+    BigInt::from(10).pow(power)
+}
+
+/// The quotient, rounded away from zero.
+pub(super) fn divided_up(value: &BigInt, divisor: &BigInt) -> BigInt {
+    let (quotient, rest) = (value / divisor, value % divisor);
+    match rest.sign() {
+        Sign::NoSign => quotient,
+        Sign::Plus => quotient + 1,
+        Sign::Minus => quotient - 1,
+    }
+}
+
+impl Amount {
+    pub(super) fn signum(&self) -> i64 {
+        match self {
+            Amount::Small { value, .. } => value.signum(),
+            Amount::Big { value, .. } => match value.sign() {
+                Sign::Minus => -1,
+                Sign::NoSign => 0,
+                Sign::Plus => 1,
+            },
+        }
+    }
+
+    pub(super) fn negated(&self) -> Amount {
+        match self {
+            Amount::Small { value, power } => Amount::Small { value: value.wrapping_neg(), power: *power },
+            Amount::Big { value, power } => Amount::Big { value: -value, power: *power },
+        }
+    }
+
+    pub(super) fn parts(&self) -> (BigInt, i32) {
+        match self {
+            Amount::Small { value, power } => (BigInt::from(*value), *power),
+            Amount::Big { value, power } => (value.clone(), *power),
+        }
+    }
+
+    /// The sum; that which is beyond all measure swallows the other.
+    pub(super) fn plus(&self, other: &Amount) -> Amount {
+        if let (Amount::Small { value: a, power: p }, Amount::Small { value: b, power: q }) = (self, other)
+            && let Some(sum) = small_sum((*a, *p), (*b, *q))
+        {
+            return sum;
+        }
+        match aligned(self, other) {
+            Some((a, b, power)) => Amount::Big { value: a + b, power },
+            None if self.magnitude() >= other.magnitude() => self.clone(),
+            None => other.clone(),
+        }
+    }
+
+    /// The difference; a small one is the sum with the negated number, which the smallest has no room for.
+    pub(super) fn minus(&self, other: &Amount) -> Amount {
+        if let (Amount::Small { value: a, power: p }, Amount::Small { value: b, power: q }) = (self, other)
+            && let Some(sum) = small_sum((*a, *p), (b.wrapping_neg(), *q))
+        {
+            return sum;
+        }
+        let (value, power) = other.parts();
+        self.plus(&Amount::Big { value: -value, power })
+    }
+
+    pub(super) fn compare(&self, other: &Amount) -> Ordering {
+        let (sign, of_other) = (self.signum(), other.signum());
+        if sign != of_other || sign == 0 {
+            return sign.cmp(&of_other);
+        }
+        match aligned(self, other) {
+            Some((a, b, _)) => a.cmp(&b),
+            None => (self.magnitude() * sign).cmp(&(other.magnitude() * sign)),
+        }
+    }
+
+    /// The power of ten of the first digit.
+    fn magnitude(&self) -> i64 {
+        let (value, power) = self.parts();
+        value.magnitude().to_string().len() as i64 + i64::from(power)
+    }
+
+    pub(super) fn approximate(&self) -> f64 {
+        let (base, power) = match self {
+            Amount::Small { value, power } => (*value as f64, *power),
+            // the parser of doubles rounds as a conversion does
+            Amount::Big { value, power } => (value.to_string().parse().unwrap_or(f64::NAN), *power),
+        };
+        if power == 0 { base } else { base * power_of_ten(power) }
+    }
+
+    /// Whether thousandths, rounded away from zero, are whole units.
+    pub(super) fn is_whole(&self) -> bool {
+        let (value, power) = self.parts();
+        let finer = MILLI.saturating_sub(power).clamp(0, APART_MAX as i32);
+        let thousandths = divided_up(&value, &ten(finer.unsigned_abs()));
+        power >= 0 || thousandths % ten((power.max(MILLI)).unsigned_abs()) == BigInt::ZERO
+    }
+}
+
+/// The sum of two small amounts if it is small, at the smaller power of ten.
+fn small_sum(a: (i64, i32), b: (i64, i32)) -> Option<Amount> {
+    let (value, power) = match (a, b) {
+        (amount, (0, _)) | ((0, _), amount) => amount,
+        ((x, p), (y, q)) if p >= q => (raised(x, p.abs_diff(q))?.checked_add(y)?, q),
+        ((x, p), (y, q)) => (raised(y, p.abs_diff(q))?.checked_add(x)?, p),
+    };
+    Some(Amount::Small { value, power })
+}
+
+/// Both numbers before the smaller power of ten; none if they lie further apart than anybody writes.
+fn aligned(a: &Amount, b: &Amount) -> Option<(BigInt, BigInt, i32)> {
+    let ((x, p), (y, q)) = (a.parts(), b.parts());
+    let apart = p.abs_diff(q);
+    if p == q {
+        return Some((x, y, p));
+    }
+    if apart > APART_MAX {
+        return None;
+    }
+    Some(if p > q { (x * ten(apart), y, q) } else { (x, y * ten(apart), p) })
+}

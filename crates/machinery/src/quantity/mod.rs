@@ -1,0 +1,85 @@
+//! Quantities: decimal numbers with a suffix, exact to a billionth where they are kept as more than 18 digits.
+//!
+//! What is kept, how it adds up and how it is written is `k8s.io/apimachinery/pkg/api/resource` (crd.md 12.6).
+
+mod amount;
+mod text;
+
+use crate::Value;
+use amount::Amount;
+use std::cmp::Ordering;
+
+/// An amount, the family of its suffix, and the text it was written with where that is its canonical form.
+#[derive(Clone, Debug)]
+pub struct Quantity {
+    amount: Amount,
+    form: Form,
+    text: Option<String>,
+}
+
+/// The family of suffixes that a quantity was written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+impl Quantity {
+    /// The quantity in a document: a number or a string; the error is upstream's text.
+    pub fn of(value: &Value) -> Result<Quantity, &'static str> {
+        match value {
+            Value::String(text) => Quantity::parse(text.trim()),
+            other => Quantity::parse(&other.to_json()),
+        }
+    }
+
+    /// A whole number.
+    pub fn from_int(number: i64) -> Quantity {
+        Quantity { amount: Amount::Small { value: number, power: 0 }, form: Form::Decimal, text: None }
+    }
+
+    /// The sum, in the form of the first summand that isn't zero.
+    pub fn plus(&self, other: &Quantity) -> Quantity {
+        let form = if self.signum() == 0 { other.form } else { self.form };
+        Quantity { amount: self.amount.plus(&other.amount), form, text: None }
+    }
+
+    pub fn minus(&self, other: &Quantity) -> Quantity {
+        let form = if self.signum() == 0 { other.form } else { self.form };
+        Quantity { amount: self.amount.minus(&other.amount), form, text: None }
+    }
+
+    pub fn compare(&self, other: &Quantity) -> Ordering {
+        self.amount.compare(&other.amount)
+    }
+
+    /// -1, 0 or 1.
+    pub fn signum(&self) -> i64 {
+        self.amount.signum()
+    }
+
+    /// The number, if it is kept as up to 18 digits and whole.
+    pub fn as_integer(&self) -> Option<i64> {
+        match self.amount {
+            Amount::Small { value, power } => amount::raised(value, u32::try_from(power).ok()?),
+            Amount::Big { .. } => None,
+        }
+    }
+
+    /// The nearest double but for the rounding of a multiplication.
+    pub fn approximate(&self) -> f64 {
+        self.amount.approximate()
+    }
+
+    /// Whether it is a whole number of units, once rounded up to thousandths.
+    pub fn is_whole(&self) -> bool {
+        self.amount.is_whole()
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Quantity) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
+}

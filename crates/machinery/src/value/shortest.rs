@@ -1,0 +1,66 @@
+//! The shortest digits that read back as the same double; of two that are as near, the even ones, as in Go.
+
+/// Below this, halves between the shortest digits have more digits than a double is exact to.
+const HALVES_FROM: f64 = (1u64 << 49) as f64;
+/// The digits behind the first of any whole double.
+const DIGITS_MAX: usize = 309;
+
+/// `1.5e15`: digits and an exponent.
+pub fn scientific(f: f64) -> String {
+    let text = format!("{f:e}");
+    if f.is_finite() && f.abs() >= HALVES_FROM { evened(f, &text).unwrap_or(text) } else { text }
+}
+
+/// `1500000000000000`: digits without an exponent.
+pub fn decimal(f: f64) -> String {
+    if !f.is_finite() || f.abs() < HALVES_FROM {
+        return format!("{f}");
+    }
+    let text = scientific(f);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let places = exponent.parse().unwrap_or(0);
+    if fraction.len() > places {
+        let (more, fraction) = fraction.split_at(places);
+        return format!("{whole}{more}.{fraction}");
+    }
+    format!("{whole}{fraction:0<places$}")
+}
+
+/// The digits below, if those that were chosen lie half way from the number to them, and they are even.
+fn evened(f: f64, text: &str) -> Option<String> {
+    let (mantissa, exponent) = text.split_once('e')?;
+    let exact = format!("{f:.DIGITS_MAX$e}");
+    let (below, rest) = exact.strip_suffix(&format!("e{exponent}"))?.split_at(mantissa.len());
+    let is_half = rest.trim_start_matches('.').trim_end_matches('0') == "5";
+    let is_even = below.ends_with(['0', '2', '4', '6', '8']);
+    if !is_half || !is_even {
+        return None;
+    }
+    let digits = below.trim_end_matches('0').trim_end_matches('.');
+    let shown = format!("{}e{exponent}", if below.contains('.') { digits } else { below });
+    (shown.parse() == Ok(f)).then_some(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_even() {
+        let cases = [
+            ("1600012345678901.25", "1.6000123456789012e15", "1600012345678901.2"),
+            ("1600012345678901.75", "1.6000123456789018e15", "1600012345678901.8"),
+            ("-1600012345678901.25", "-1.6000123456789012e15", "-1600012345678901.2"),
+            ("1125899906842625.25", "1.1258999068426252e15", "1125899906842625.2"),
+            ("1e15", "1e15", "1000000000000000"),
+            ("9007199254740993.0", "9.007199254740992e15", "9007199254740992"),
+            ("1e22", "1e22", "10000000000000000000000"),
+            ("0.1", "1e-1", "0.1"),
+        ];
+        for (text, with_exponent, without) in cases {
+            let f = text.parse().expect("a double");
+            assert_eq!((scientific(f).as_str(), decimal(f).as_str()), (with_exponent, without));
+        }
+    }
+}
