@@ -160,7 +160,7 @@ impl<'a> Frame<'a> {
         }
         if attribute.qualifiers.is_empty() {
             self.charge(cost)?;
-            return result;
+            return result.map(bared);
         }
         let result = result.and_then(|value| self.qualified(value, &attribute.qualifiers));
         self.charge(cost)?;
@@ -611,8 +611,7 @@ impl<'a> Frame<'a> {
         match self.eval(&sides[0])? {
             Val::Optional(None) => self.eval(&sides[1]),
             Val::Optional(Some(inner)) if value => Ok((*inner).clone()),
-            other @ Val::Optional(_) => Ok(other),
-            _ => Err(Error::overload()),
+            other => Ok(other),
         }
     }
 }
@@ -658,8 +657,16 @@ fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> 
 fn unwrap<'a>(value: Val<'a>) -> (Option<Val<'a>>, bool) {
     match value {
         Val::Optional(None) => (None, true),
-        Val::Optional(Some(value)) => (Some((*value).clone()), true),
+        Val::Optional(Some(value)) => (Some((*value).clone().bare()), true),
         value => (Some(value), false),
+    }
+}
+
+/// The value of a variable: what upstream takes out of an optional one loses what its schema says.
+fn bared<'a>(value: Val<'a>) -> Val<'a> {
+    match value {
+        Val::Optional(Some(value)) => Val::some((*value).clone().bare()),
+        value => value,
     }
 }
 

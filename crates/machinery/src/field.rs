@@ -1,6 +1,7 @@
 //! Field paths and field errors, as `k8s.io/apimachinery/pkg/util/validation/field` has them (api-machinery 2.3).
 
-use crate::value::{Value, float_text, quote};
+use crate::value::shortest::float;
+use crate::value::{Value, quote};
 
 /// A path such as `spec.list[0].key` or `metadata.annotations[example.com/x]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,11 +112,11 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// A value as error messages print it: strings quoted as by Go's `%q`, all else as compact JSON.
+/// A value as error messages print it: strings quoted as by Go's `%q`, numbers as by `%v`, all else as compact JSON.
 pub fn render(value: &Value) -> String {
     match value {
         Value::String(s) => quote(s),
-        Value::Float(f) => float_text(*f),
+        Value::Float(f) => float(*f),
         other => other.to_json(),
     }
 }

@@ -409,7 +409,10 @@ fn scope(decl: &Decl) -> Option<Text> {
     }
 }
 
-fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) -> Result<(Checked, Program), String> {
+/// What an expression means, and its program unless that can't be made.
+type Compiled = (Checked, Result<Program, String>);
+
+fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) -> Result<Compiled, String> {
     let (prefix, wrong) = match output {
         Type::Bool => ("", "cel expression must evaluate to a bool"),
         _ => ("messageExpression ", "messageExpression must evaluate to a string"),
@@ -418,7 +421,7 @@ fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) 
     if checked.output_type() != output {
         return Err(wrong.to_owned());
     }
-    let program = Program::new(env, &checked).map_err(|error| format!("{what} instantiation failed: {error}"))?;
+    let program = Program::new(env, &checked).map_err(|error| format!("{what} instantiation failed: {error}"));
     Ok((checked, program))
 }
 
@@ -442,25 +445,24 @@ fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Option
     let env = environment(decl, optional_old_self, expression, options);
     let compiled = compile_expression(&env, expression, &Type::Bool, "program");
     let mut message_program = None;
-    let program = match compiled {
-        Ok((checked, program)) => {
-            problems.uses_old_self = checked.uses("oldSelf");
-            problems.cost = estimated(&env, &checked, options);
-            let message = text("messageExpression");
-            if !message.is_empty() {
-                let env = environment(decl, optional_old_self, message, options);
-                match compile_expression(&env, message, &Type::String, "messageExpression") {
-                    Ok((checked, program)) => {
-                        problems.message_cost = estimated(&env, &checked, options);
-                        message_program = Some(program);
-                    }
-                    Err(error) => problems.message_error = Some(error),
+    problems.uses_old_self = compiled.as_ref().is_ok_and(|(checked, _)| checked.uses("oldSelf"));
+    let program = compiled.and_then(|(checked, program)| {
+        let program = program?;
+        problems.cost = estimated(&env, &checked, options);
+        let message = text("messageExpression");
+        if !message.is_empty() {
+            let env = environment(decl, optional_old_self, message, options);
+            let compiled = compile_expression(&env, message, &Type::String, "messageExpression");
+            match compiled.and_then(|(checked, program)| Ok((checked, program?))) {
+                Ok((checked, program)) => {
+                    problems.message_cost = estimated(&env, &checked, options);
+                    message_program = Some(program);
                 }
+                Err(error) => problems.message_error = Some(error),
             }
-            Ok(program)
         }
-        Err(error) => Err(error),
-    };
+        Ok(program)
+    });
     let message = text("message");
     let reason = match text("reason") {
         "FieldValueForbidden" => Reason::Forbidden,

@@ -107,13 +107,23 @@ enum Reason {
     Duplicate,
 }
 
+/// What a schema tells of a place in objects, so that values before and after an update are compared (crd.md 13).
+pub trait Place {
+    /// The place of a member; none if the schema doesn't tell of it.
+    fn member(&self, name: &str) -> Option<&dyn Place>;
+    /// The place of the items of a list.
+    fn items(&self) -> Option<&dyn Place>;
+    /// Whether an update left the value here as it was.
+    fn unchanged(&self, new: &Value, old: &Value) -> bool;
+}
+
 /// What is known of the value before an update, for the sake of unchanged parts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Validation<'a> {
     /// The object before an update.
     pub old: Option<&'a Value>,
-    /// Whether failures of unchanged parts only warn.
-    pub ratcheting: bool,
+    /// The place of the whole object, if failures of unchanged parts only warn.
+    pub ratcheting: Option<&'a dyn Place>,
     /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
     pub cost_max: Option<u64>,
 }

@@ -3,21 +3,29 @@
 //! The walk goes node by node: the rules of a node, then what is below. The budget shrinks along the way; when it is
 //! used up nothing further runs.
 
-use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Reason, Rule, Validation, Verdict};
+use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Place, Reason, Rule, Validation, Verdict};
 use crate::value::{Val, from_json};
 use machinery::field::{FieldErrorKind, render};
 use machinery::value::quote;
 use machinery::{FieldError, FieldPath, Text, Value};
+
+/// A value and the one before an update.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    new: &'a Value,
+    old: &'a Value,
+    place: &'a dyn Place,
+}
 
 /// How a value relates to the one before an update, for ratcheting.
 #[derive(Clone, Copy)]
 enum Correlation<'a> {
     /// There is no ratcheting.
     Off,
-    /// The old value of this very place.
-    Old(&'a Value),
-    /// The place has no old value that is known; whether the nearest part above that has is unchanged.
-    Above(bool),
+    /// Those of this very place.
+    Here(Pair<'a>),
+    /// The place has no old value that is known; those of the nearest part above that has.
+    Above(Pair<'a>),
 }
 
 struct Walk {
@@ -28,27 +36,39 @@ struct Walk {
 pub(super) fn validate(root: &Node, object: &Value, validation: &Validation<'_>) -> Verdict {
     let budget = i64::try_from(validation.cost_max.unwrap_or(OBJECT_COST_MAX)).unwrap_or(i64::MAX);
     let mut walk = Walk { verdict: Verdict::default(), budget };
-    let correlation = match validation.old {
-        Some(old) if validation.ratcheting => Correlation::Old(old),
+    let correlation = match (validation.old, validation.ratcheting) {
+        (Some(old), Some(place)) => Correlation::Here(Pair { new: object, old, place }),
         _ => Correlation::Off,
     };
     walk.node(root, &FieldPath::root(), object, validation.old, correlation);
     walk.verdict
 }
 
-impl Correlation<'_> {
-    fn unchanged(self, value: &Value) -> bool {
+impl<'a> Correlation<'a> {
+    fn unchanged(self) -> bool {
         match self {
             Correlation::Off => false,
-            Correlation::Old(old) => same(old, value),
-            Correlation::Above(unchanged) => unchanged,
+            Correlation::Here(pair) | Correlation::Above(pair) => pair.place.unchanged(pair.new, pair.old),
         }
     }
-}
 
-/// Equality of JSON values; numbers by value.
-fn same(a: &Value, b: &Value) -> bool {
-    a == b
+    /// That of a member with a new value.
+    fn member(self, name: &str, new: &'a Value) -> Correlation<'a> {
+        let Correlation::Here(pair) = self else { return self };
+        match (pair.place.member(name), pair.old.get(name)) {
+            (Some(place), Some(old)) => Correlation::Here(Pair { new, old, place }),
+            _ => Correlation::Above(pair),
+        }
+    }
+
+    /// That of an item of a list, whose old value was found by its keys.
+    fn item(self, new: &'a Value, old: Option<&'a Value>) -> Correlation<'a> {
+        let Correlation::Here(pair) = self else { return self };
+        match (pair.place.items(), old) {
+            (Some(place), Some(old)) => Correlation::Here(Pair { new, old, place }),
+            _ => Correlation::Above(pair),
+        }
+    }
 }
 
 fn field(path: &FieldPath) -> String {
@@ -75,13 +95,13 @@ fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
 
 impl Walk {
     /// Tells whether to go on.
-    fn node(
+    fn node<'a>(
         &mut self,
         node: &Node,
         path: &FieldPath,
-        value: &Value,
-        old: Option<&Value>,
-        correlation: Correlation<'_>,
+        value: &'a Value,
+        old: Option<&'a Value>,
+        correlation: Correlation<'a>,
     ) -> bool {
         if value.is_null() {
             return true;
@@ -91,35 +111,30 @@ impl Walk {
             return false;
         }
         match value {
-            Value::Array(items) => self.items(node, path, items, old, (value, correlation)),
-            Value::Object(members) => self.members(node, path, members, old, (value, correlation)),
+            Value::Array(items) => self.items(node, path, items, old, correlation),
+            Value::Object(members) => self.members(node, path, members, old, correlation),
             _ => true,
         }
     }
 
-    fn members(
+    fn members<'a>(
         &mut self,
         node: &Node,
         path: &FieldPath,
-        members: &machinery::Map,
-        old: Option<&Value>,
-        (value, correlation): (&Value, Correlation<'_>),
+        members: &'a machinery::Map,
+        old: Option<&'a Value>,
+        correlation: Correlation<'a>,
     ) -> bool {
         let old = old.filter(|_| node.correlatable_map);
-        let below = |name: &str| match correlation {
-            Correlation::Old(_) if path.as_str().is_empty() && matches!(name, "apiVersion" | "kind") => {
-                Correlation::Off
-            }
-            Correlation::Old(parent) => match parent.get(name).filter(|_| node.correlatable_map) {
-                Some(old) => Correlation::Old(old),
-                None => Correlation::Above(same(parent, value)),
-            },
-            other => other,
+        let is_root = path.as_str().is_empty();
+        let below = |name: &str, member: &'a Value| match name {
+            "apiVersion" | "kind" if is_root => Correlation::Off,
+            name => correlation.member(name, member),
         };
         if let Some(additional) = &node.additional {
             for (name, member) in members.iter() {
                 let old = old.and_then(|old| old.get(name));
-                if !self.node(additional, &path.key(name), member, old, below(name)) {
+                if !self.node(additional, &path.key(name), member, old, below(name, member)) {
                     return false;
                 }
             }
@@ -128,20 +143,20 @@ impl Walk {
             let Some(member) = members.get(name) else { continue };
             let old = old.and_then(|old| old.get(name));
             let place = if name.is_empty() { path.key(name) } else { path.child(name) };
-            if !self.node(property, &place, member, old, below(name)) {
+            if !self.node(property, &place, member, old, below(name, member)) {
                 return false;
             }
         }
         true
     }
 
-    fn items(
+    fn items<'a>(
         &mut self,
         node: &Node,
         path: &FieldPath,
-        items: &[Value],
-        old: Option<&Value>,
-        (value, correlation): (&Value, Correlation<'_>),
+        items: &'a [Value],
+        old: Option<&'a Value>,
+        correlation: Correlation<'a>,
     ) -> bool {
         let Some(item_node) = &node.items else { return true };
         let keys = node.list_keys.as_deref();
@@ -156,12 +171,7 @@ impl Walk {
         let find = |item: &Value| places.get(&item_key(item, keys?)?).and_then(|i| old_items.get(*i));
         for (i, item) in items.iter().enumerate() {
             let old_item = find(item);
-            let below = match (correlation, old_item) {
-                (Correlation::Old(_), Some(old)) => Correlation::Old(old),
-                (Correlation::Old(parent), None) => Correlation::Above(same(parent, value)),
-                (other, _) => other,
-            };
-            if !self.node(item_node, &path.index(i), item, old_item, below) {
+            if !self.node(item_node, &path.index(i), item, old_item, correlation.item(item, old_item)) {
                 return false;
             }
         }
@@ -271,10 +281,8 @@ impl Walk {
         variables: &Variables<'_, 'a>,
         correlation: Correlation<'_>,
     ) -> bool {
-        // the object as a whole changes with every write, which sets the time of a manager
-        let whole = path.as_str().is_empty();
         let path = if rule.field_path.is_empty() { path.clone() } else { path.child(&rule.field_path) };
-        let ratcheted = !whole && !rule.uses_old_self && correlation.unchanged(value);
+        let ratcheted = !rule.uses_old_self && correlation.unchanged();
         let message = match self.message(rule, variables) {
             Ok(message) => message,
             Err(detail) => {

@@ -125,6 +125,20 @@ pub(crate) fn untyped(value: &Value) -> Val<'_> {
     }
 }
 
+impl<'a> Val<'a> {
+    /// The value without what its schema says: JSON as it is.
+    pub(crate) fn bare(self) -> Val<'a> {
+        match self {
+            Val::List(List::Json { items, .. }) => {
+                Val::List(List::Json { items, item: json(), kind: &crate::decl::ListKind::Atomic })
+            }
+            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Val::Map(Map::Json(map, json())),
+            Val::Preserved(value) => untyped(value),
+            value => value,
+        }
+    }
+}
+
 /// Values that JSON is made of, at most: lists share their items, so a small list can be immense JSON.
 const JSON_VALUES_MAX: u32 = 4_000_000;
 

@@ -2,6 +2,7 @@
 
 mod language;
 mod measured;
+mod place;
 mod random;
 mod replay;
 mod robust;

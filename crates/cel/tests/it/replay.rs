@@ -3,6 +3,7 @@
 //! This is no server: objects aren't pruned, defaulted or checked against their schema, so only answers that come from
 //! rules are compared, and steps whose objects would have been changed first are left out by the recordings' nature.
 
+use crate::place::Node;
 use cel::rules::{Options, Rules, Validation};
 use machinery::value::decode;
 use machinery::{FieldError, FieldPath, Value};
@@ -191,8 +192,9 @@ impl State {
             }
         }
         default(&mut object, version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
+        let place = Node::of(version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
         let verdict = rules.as_ref().map(|rules| {
-            let validation = Validation { old: old.as_ref(), ratcheting: true, cost_max: None };
+            let validation = Validation { old: old.as_ref(), ratcheting: Some(&place), cost_max: None };
             rules.validate(&object, &validation)
         });
         let got = verdict.map(|verdict| told(&verdict.errors)).unwrap_or_default();

@@ -1,25 +1,7 @@
 //! Values as Go's `fmt` prints them, for messages that show them so.
 
-use crate::value::shortest::{decimal, scientific};
+use crate::value::shortest::float;
 use crate::value::{Value, quote};
-
-/// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e6 on.
-pub fn float(f: f64) -> String {
-    if f.is_nan() {
-        return "NaN".to_owned();
-    }
-    if f.is_infinite() {
-        return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let size = f.abs();
-    if f == 0.0 || (1e-4..1e6).contains(&size) {
-        return decimal(f);
-    }
-    let text = scientific(f);
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
-    format!("{digits}e{sign}{exponent:0>2}")
-}
 
 /// `%v` of a value.
 pub fn plain(value: &Value) -> String {

@@ -112,7 +112,7 @@ fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
         Value::String(s) => out.write_str(&machinery::value::quote(s)),
-        Value::Float(f) => out.write_str(&machinery::patch::gotext::float(*f)),
+        Value::Float(f) => out.write_str(&machinery::value::shortest::float(*f)),
         Value::Array(items) => {
             out.write_char('[')?;
             for (i, item) in items.iter().enumerate() {

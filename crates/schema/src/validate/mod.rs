@@ -103,7 +103,7 @@ impl Schema {
             errors.push(FieldError::invalid(&FieldPath::new("<nil>"), &Value::Null, detail));
             return Outcome { errors, warnings: vec![] };
         }
-        let (found, warnings) = rules.validate(new, old);
+        let (found, warnings) = rules.validate(new, old, &self.program.root);
         errors.extend(found);
         Outcome { errors, warnings }
     }

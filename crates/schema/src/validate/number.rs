@@ -2,7 +2,7 @@
 //! values are truncated to integers.
 
 use machinery::Value;
-use machinery::patch::gotext::float;
+use machinery::value::shortest::float;
 
 use super::report::{Report, shown};
 use crate::path::Path;

@@ -1,8 +1,8 @@
 //! Collected schema errors, as the reference engine words them.
 
 use machinery::field::FieldErrorKind;
-use machinery::patch::gotext::float;
 use machinery::value::quote;
+use machinery::value::shortest::float;
 use machinery::{FieldError, Value};
 
 use crate::path::Path;

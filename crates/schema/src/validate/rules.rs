@@ -1,7 +1,10 @@
 //! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
 
-use cel::rules::{Options, Rules as Compiled, Validation};
+use cel::rules::{Options, Place, Rules as Compiled, Validation};
 use machinery::{FieldError, FieldPath, Value};
+
+use crate::program::Node;
+use crate::ratchet;
 
 /// The rules of a schema that is stored.
 pub(crate) struct Rules(Compiled);
@@ -14,15 +17,15 @@ impl Rules {
     }
 
     /// The errors of an object, and the warnings about failures of what an update leaves as it was.
-    pub(crate) fn validate(&self, new: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
-        let verdict = self.0.validate(new, &Validation { old, ratcheting: old.is_some(), cost_max: None });
+    pub(crate) fn validate(&self, new: &Value, old: Option<&Value>, root: &Node) -> (Vec<FieldError>, Vec<String>) {
+        let verdict = self.0.validate(new, &Validation { old, ratcheting: Some(root), cost_max: None });
         (verdict.errors, verdict.warnings)
     }
 
     /// The errors of a default, and what is left of `budget`: it must do as a value that stays, and as a new one.
     pub(crate) fn validate_default(&self, default: &Value, budget: u64) -> (Vec<FieldError>, u64) {
         let run = |old| {
-            let verdict = self.0.validate(default, &Validation { old, ratcheting: false, cost_max: Some(budget) });
+            let verdict = self.0.validate(default, &Validation { old, ratcheting: None, cost_max: Some(budget) });
             (verdict.errors, budget.saturating_sub(verdict.cost))
         };
         let (errors, left) = run(Some(default));
@@ -31,5 +34,19 @@ impl Rules {
         }
         let (errors, left_as_new) = run(None);
         (errors, left.min(left_as_new))
+    }
+}
+
+impl Place for Node {
+    fn member(&self, name: &str) -> Option<&dyn Place> {
+        Node::member(self, name).map(|node| node as &dyn Place)
+    }
+
+    fn items(&self) -> Option<&dyn Place> {
+        self.items.as_deref().map(|node| node as &dyn Place)
+    }
+
+    fn unchanged(&self, new: &Value, old: &Value) -> bool {
+        ratchet::unchanged(new, old, self)
     }
 }
