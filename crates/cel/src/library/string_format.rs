@@ -119,7 +119,7 @@ fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>
             Part::Clause(clause) => {
                 let arg = list.get(index).unwrap_or_else(|| Err(Error::overload()));
                 let arg = arg.map_err(|e| e.text().to_owned())?;
-                let shown = print(clause, &arg).ok_or_else(|| wrong_type(clause.verb, &type_name(&arg)))?;
+                let shown = print(clause, &arg).ok_or_else(|| refusal(clause.verb, &arg))?;
                 out.push_str(&shown);
             }
         }
@@ -127,6 +127,18 @@ fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>
     })
     .map_err(Error::new)?;
     Ok(Val::string(out))
+}
+
+/// Why a clause doesn't print an argument.
+fn refusal(verb: char, arg: &Val<'_>) -> String {
+    match (verb, arg) {
+        // only bytes that are no text get here
+        ('s', Val::Bytes(_)) => {
+            let why = quote("invalid UTF-8 in bytes, cannot convert to string");
+            format!("error during formatting: could not convert argument {why} to string")
+        }
+        _ => wrong_type(verb, &type_name(arg)),
+    }
 }
 
 fn print(clause: Clause, value: &Val<'_>) -> Option<String> {

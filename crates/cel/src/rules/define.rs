@@ -326,7 +326,8 @@ impl Compiler<'_> {
         if let Some(detail) = &problems.message_error {
             self.errors.push(invalid_rule(&message_path, rule, detail));
         } else if compiled.message_program.is_some() {
-            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, cardinality);
+            // it runs once for a failure, however many values there may be
+            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, 1);
         }
         if problems.uses_old_self {
             if let Some(within) = place.uncorrelatable {
