@@ -4,12 +4,12 @@
 
 use crate::cost::runtime::CallCost;
 use crate::decl::{Decl, DeclKind};
-use crate::library::registry;
+use crate::library::{Overload, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
-use crate::program::Supply;
+use crate::program::{Supply, is_plain};
 use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal, untyped};
 use crate::work;
@@ -347,7 +347,7 @@ impl<'a> Frame<'a> {
 
     fn finish(&mut self, call: &'a Call, args: &[Val<'a>]) -> Result<Val<'a>> {
         let result = match call.known {
-            Some(function) => function(args),
+            Some(function) => function(args).map_err(|error| named(error, call, args)),
             None => dispatch(call, args),
         };
         let cost = call.cost.of_call(args, result.as_ref().ok());
@@ -703,14 +703,30 @@ fn missing(object: &Val<'_>, key: &Val<'_>) -> Error {
 
 /// Chooses an overload by the types that the arguments turned out to have.
 fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
-    for index in call.overloads {
-        let overload = registry().overload(*index);
-        if overload.params.len() == args.len() && args.iter().zip(&overload.params).all(|(arg, t)| fits(arg, t)) {
-            return (overload.call)(args);
-        }
+    match overload(call, args) {
+        Some(overload) => (overload.call)(args),
+        None => Err(no_overload(call, args)),
     }
+}
+
+fn overload(call: &Call, args: &[Val<'_>]) -> Option<&'static Overload> {
+    let takes = |overload: &&Overload| {
+        overload.params.len() == args.len() && args.iter().zip(&overload.params).all(|(arg, t)| fits(arg, t))
+    };
+    call.overloads.iter().map(|index| registry().overload(*index)).find(takes)
+}
+
+fn no_overload(call: &Call, args: &[Val<'_>]) -> Error {
     let types: Vec<String> = args.iter().map(|arg| arg.type_of().runtime_name().to_string()).collect();
-    Err(Error::new(format!("no such overload: {}({})", call.function, types.join(", "))))
+    Error::new(format!("no such overload: {}({})", call.function, types.join(", ")))
+}
+
+/// The error of a function that was known before its arguments were: they may be of other types than was inferred.
+fn named(error: Error, call: &Call, args: &[Val<'_>]) -> Error {
+    if is_plain(call.function) || error != Error::overload() || overload(call, args).is_some() {
+        return error;
+    }
+    no_overload(call, args)
 }
 
 fn fits(value: &Val<'_>, t: &Type) -> bool {

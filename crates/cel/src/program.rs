@@ -284,6 +284,8 @@ impl Lowering<'_> {
         let arguments = target.into_iter().chain(args);
         let typed = arguments.clone().all(|arg| !is_vague(self.checked.type_of(arg.id)));
         let sure = typed && !self.checked.lenient;
+        // a type that was inferred may be another one at run time, and conversions take what an overload doesn't
+        let sure = sure && !CONVERSIONS.contains(&function.as_str());
         let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.call);
         let all = registry().functions.get(function.as_str()).map_or(&[][..], Vec::as_slice);
         let first = all.first().map(|index| registry().overload(*index));
@@ -384,7 +386,7 @@ fn overload_slice(all: &'static [OverloadIndex], only: OverloadIndex) -> &'stati
 }
 
 /// Functions that look at their arguments themselves, as cel-go's standard ones do.
-fn is_plain(function: &str) -> bool {
+pub(crate) fn is_plain(function: &str) -> bool {
     !function.as_bytes()[0].is_ascii_alphabetic()
         || matches!(
             function,

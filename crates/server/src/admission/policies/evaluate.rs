@@ -19,7 +19,7 @@ pub fn activation<'p>(
     let mut activation = subject.activation(params, authorizer);
     activation.push(value(&programs.variable_names));
     for (name, expression) in &programs.variables {
-        expression.compose(&mut activation, name);
+        expression.compose(&mut activation, name.strip_prefix("variables.").unwrap_or(name));
     }
     activation
 }

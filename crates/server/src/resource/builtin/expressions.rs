@@ -172,23 +172,40 @@ fn type_name(of: &Type) -> String {
     }
 }
 
+/// What is wrong with an expression.
+pub enum Fault {
+    /// It means nothing.
+    Invalid(String),
+    /// It can't be made ready to run, which the reference server blames on itself.
+    Internal(String),
+}
+
+impl Fault {
+    pub fn error(self, text: &str, path: &FieldPath) -> FieldError {
+        match self {
+            Fault::Invalid(why) => FieldError::invalid(path, &Value::from(text), why),
+            Fault::Internal(why) => FieldError::internal(path, why),
+        }
+    }
+}
+
 /// The type of an expression, or what is wrong with it.
-pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, String> {
+pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, Fault> {
     let env = scope.environment();
-    let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
-    cel::Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+    let checked = env.check(text).map_err(|error| Fault::Invalid(format!("compilation failed: {error}")))?;
+    cel::Program::new(&env, &checked)
+        .map_err(|error| Fault::Internal(format!("program instantiation failed: {error}")))?;
     Ok(checked.output_type().clone())
 }
 
 /// The error of an expression that must be of one of some types.
 pub fn expression_error(text: &str, path: &FieldPath, scope: Scope<'_>, wanted: &[Type]) -> Option<FieldError> {
-    let invalid = |why: String| Some(FieldError::invalid(path, &Value::from(text), why));
     let found = match compile(text, scope) {
-        Err(why) => return invalid(why),
+        Err(fault) => return Some(fault.error(text, path)),
         Ok(found) if wanted.contains(&found) => return None,
         Ok(found) => type_name(&found),
     };
     let names: Vec<String> = wanted.iter().map(type_name).collect();
     let wanted = if let [one] = names.as_slice() { one.clone() } else { format!("one of [{}]", names.join(" ")) };
-    invalid(format!("must evaluate to {wanted} but got {found}"))
+    Some(Fault::Invalid(format!("must evaluate to {wanted} but got {found}")).error(text, path))
 }

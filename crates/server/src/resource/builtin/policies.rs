@@ -292,10 +292,12 @@ pub fn variable_types(
             continue;
         }
         let found = compile(expression, Scope { variables: Some(&known), ..scope });
-        match found {
-            Ok(found) => known.push((Text::from(name), found)),
-            Err(why) => errors.push(FieldError::invalid(&path, &Value::from(expression), why)),
-        }
+        // what comes after may use a variable that means nothing, as if it were anything
+        let found = found.unwrap_or_else(|fault| {
+            errors.push(fault.error(expression, &path));
+            Type::Dyn
+        });
+        known.push((Text::from(name), found));
     }
     known
 }
