@@ -199,7 +199,9 @@ impl Walk {
             return false;
         }
         let this = from_json(value, &node.decl);
-        let before = old.map(|old| from_json(old, &node.decl));
+        // messages see the old value only where a rule asks for it
+        let looks_back = node.rules.iter().any(|rule| rule.uses_old_self);
+        let before = old.filter(|_| looks_back).map(|old| from_json(old, &node.decl));
         for rule in &node.rules {
             let variables = Variables { this: &this, before: before.as_ref() };
             if !self.rule(node, rule, path, value, &variables, correlation) {

@@ -168,6 +168,10 @@ fn type_name(of: &Type) -> String {
         Type::Duration => "google.protobuf.Duration".to_owned(),
         Type::List(item) => format!("list({})", type_name(item)),
         Type::Map(pair) => format!("map({}, {})", type_name(&pair.0), type_name(&pair.1)),
+        Type::Opaque(name, params) if !params.is_empty() => {
+            format!("{name}({})", params.iter().map(type_name).collect::<Vec<_>>().join(", "))
+        }
+        Type::Type(Some(of)) => format!("type({})", type_name(of)),
         other => other.format(""),
     }
 }
