@@ -71,7 +71,11 @@ impl Schema {
                 let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
                 if let (Some(node), Some(status)) = (program.root.field("status"), new.get("status")) {
                     let old = if program.structural { old.get("status") } else { None };
-                    errors.extend(schema_errors(node, status, old, "status"));
+                    // a null where there was nothing is no change, and what no update changes is tolerated
+                    let tolerated = program.structural && status.is_null() && old.is_none_or(Value::is_null);
+                    if !tolerated {
+                        errors.extend(schema_errors(node, status, old, "status"));
+                    }
                 }
                 scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
                 errors
