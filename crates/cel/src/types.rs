@@ -179,7 +179,7 @@ impl Type {
             "type" => Type::Type(None),
             "google.protobuf.Timestamp" => Type::Timestamp,
             "google.protobuf.Duration" => Type::Duration,
-            "optional_type" => Type::parse("optional_type(V)"),
+            OPTIONAL => Type::Opaque(OPTIONAL, Arc::new([])),
             "net.IP"
             | "net.CIDR"
             | "kubernetes.Quantity"
