@@ -22,8 +22,8 @@ fn power_of_ten(power: i32) -> f64 {
 }
 
 const MILLI: i32 = -3;
-/// The digits that two amounts may lie apart and still be put together exactly: more than any body has.
-const APART_MAX: u32 = 1 << 16;
+/// The digits that two amounts may lie apart and still be put together exactly: more than anybody writes.
+const APART_MAX: u32 = 1024;
 
 /// A number times a power of ten, if 64 bits hold it.
 pub(super) fn raised(value: i64, power: u32) -> Option<i64> {

@@ -15,6 +15,8 @@ const DECIMAL: [(&str, i32); 10] =
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The digits that a small amount may have.
 const DIGITS_MAX: usize = 18;
+/// The digits that a long amount may have: what is beyond is of no use, and must cost nothing.
+const DIGITS_KEPT: usize = 1024;
 /// The smallest power of ten that is kept.
 const NANO: i32 = -9;
 
@@ -41,11 +43,10 @@ impl Quantity {
         if !text[..text.len() - parts.suffix.len()].contains(|c: char| c.is_ascii_digit()) {
             return Err(WRONG_NUMBER);
         }
-        let digits = format!("{}{}", parts.whole, parts.fraction);
-        let value: BigInt = digits.parse().map_err(|_| WRONG_NUMBER)?;
+        let (value, places) = number(&parts)?;
         let value = if form == Form::Binary { value << power.unsigned_abs() } else { value };
         let power = if form == Form::Binary { 0 } else { power };
-        let amount = kept(value, power.saturating_sub(parts.fraction.len() as i32), form);
+        let amount = kept(value, power.saturating_add(places), form);
         let form = if form == Form::Binary && amount.magnitude_below_one() { Form::Decimal } else { form };
         Ok(Quantity { amount: if parts.negative { amount.negated() } else { amount }, form, text: None })
     }
@@ -101,6 +102,16 @@ fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<
     };
     let value = if parts.negative { -value } else { value };
     Ok(Some(Quantity { amount: Amount::Small { value, power }, form, text: is_canonical.then(|| text.to_owned()) }))
+}
+
+/// The digits as a number before a power of ten; of more than anybody writes the last ones are rounded up.
+fn number(parts: &Parts<'_>) -> Result<(BigInt, i32), &'static str> {
+    let digits = format!("{}{}", parts.whole, parts.fraction);
+    let digits = digits.trim_start_matches('0');
+    let (digits, rest) = digits.split_at(digits.len().min(DIGITS_KEPT));
+    let value: BigInt = if digits.is_empty() { "0" } else { digits }.parse().map_err(|_| WRONG_NUMBER)?;
+    let up = i32::from(rest.contains(|digit| digit != '0'));
+    Ok((value + up, rest.len() as i32 - parts.fraction.len() as i32))
 }
 
 /// An amount with all digits down to billionths, rounded up; binary ones no greater than 64 bits.
@@ -173,7 +184,7 @@ impl Amount {
             return None;
         }
         let (value, power) = self.parts();
-        if power > i32::from(u16::MAX) {
+        if power > DIGITS_KEPT as i32 {
             return None;
         }
         let mut value = match u32::try_from(power) {
@@ -226,10 +237,22 @@ mod tests {
             ("1e1000000000", "10e999999999"),
             ("123456789012345678901", "123456789012345678901"),
             ("1000Ei", "9223372036854775807"),
+            ("0.00000000000000000000000000001", "1n"),
         ];
         for (text, want) in cases {
             assert_eq!(Quantity::parse(text).map(|q| q.to_string()).as_deref(), Ok(want), "{text}");
         }
+    }
+
+    #[test]
+    fn long_texts_cost_little() {
+        let long = "9".repeat(3 << 20);
+        let whole = Quantity::parse(&long).expect("a quantity");
+        let fraction = Quantity::parse(&format!("0.{long}")).expect("a quantity");
+        assert_eq!(fraction.to_string(), "1");
+        assert!(whole.compare(&fraction).is_gt() && whole.plus(&fraction).compare(&whole).is_ge());
+        let far = Quantity::parse("1e1000000000").expect("a quantity");
+        assert_eq!(far.minus(&fraction).to_string(), "10e999999999");
     }
 
     #[test]
