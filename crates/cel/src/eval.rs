@@ -4,12 +4,12 @@
 
 use crate::cost::runtime::CallCost;
 use crate::decl::{Decl, DeclKind};
-use crate::library::{Overload, registry};
+use crate::library::{Overload, is_plain, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
-use crate::program::{Supply, is_plain};
+use crate::program::Supply;
 use crate::types::Type;
 use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal, untyped};
 use crate::work;

@@ -8,7 +8,7 @@ use crate::check::{Checked, Reference};
 use crate::cost::runtime::CallCost;
 use crate::env::Environment;
 use crate::eval::{Frame, Slot};
-use crate::library::{OverloadIndex, registry};
+use crate::library::{OverloadIndex, is_plain, registry};
 use crate::macros::{ACCUMULATOR, UNUSED};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
@@ -383,15 +383,6 @@ fn quantified(fold: &Comprehension) -> Option<(bool, &Expr)> {
 fn overload_slice(all: &'static [OverloadIndex], only: OverloadIndex) -> &'static [OverloadIndex] {
     let at = all.iter().position(|index| *index == only).unwrap_or(0);
     &all[at..=at]
-}
-
-/// Functions that look at their arguments themselves, as cel-go's standard ones do.
-pub(crate) fn is_plain(function: &str) -> bool {
-    !function.as_bytes()[0].is_ascii_alphabetic()
-        || matches!(
-            function,
-            "size" | "type" | "dyn" | "matches" | "contains" | "startsWith" | "endsWith" | "cel.@mapInsert"
-        )
 }
 
 /// Whether a value of this type may turn out to be anything.

@@ -154,3 +154,12 @@ fn collect_letters(t: &Type, letters: &mut Vec<u8>) {
         _ => {}
     }
 }
+
+/// Functions that look at their arguments themselves, as cel-go's standard ones do.
+pub(crate) fn is_plain(function: &str) -> bool {
+    !function.as_bytes()[0].is_ascii_alphabetic()
+        || matches!(
+            function,
+            "size" | "type" | "dyn" | "matches" | "contains" | "startsWith" | "endsWith" | "cel.@mapInsert"
+        )
+}
