@@ -60,8 +60,8 @@ impl Registrations {
 /// revision up to which everything has been looked at.
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let served = context.registry.snapshot();
-    let (shipped, mut wanted) = (builtin::api_services(&served, false), builtin::api_services(&served, true));
+    let services = |custom| builtin::api_services(&context.registry, custom);
+    let (shipped, mut wanted) = (services(false), services(true));
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
     for stored in root.values() {

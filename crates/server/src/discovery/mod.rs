@@ -3,6 +3,7 @@
 //! Invariant: everything is derived from a registry snapshot when somebody asks; a change of a definition costs nothing
 //! here. The aggregated document is kept until the registry changes.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use machinery::{Text, Value};
@@ -84,7 +85,7 @@ impl Discovery {
         Discovery { registry, aggregation, aggregated: Mutex::new(None) }
     }
 
-    /// Every version of a group that some established resource serves, best first.
+    /// Every version of a group that some established resource serves, or a definition announces, best first.
     fn versions(&self, group: &str) -> Vec<Text> {
         let snapshot = self.registry.snapshot();
         let mut versions: Vec<Text> = vec![];
@@ -93,6 +94,11 @@ impl Discovery {
                 if !versions.contains(&version.name) {
                     versions.push(version.name.clone());
                 }
+            }
+        }
+        for (_, version) in self.registry.names().announced().into_iter().filter(|(g, _)| g == group) {
+            if !versions.contains(&version) {
+                versions.push(version);
             }
         }
         let remotes = self.aggregation.all();
@@ -105,8 +111,8 @@ impl Discovery {
         versions
     }
 
-    /// Groups with their versions, in order of priority.
-    fn groups(&self) -> Vec<(Text, Vec<Text>)> {
+    /// Groups with their versions, those included that definitions only announce, in order of priority.
+    fn groups(&self, announced: BTreeSet<(Text, Text)>) -> Vec<(Text, Vec<Text>)> {
         let snapshot = self.registry.snapshot();
         let mut groups: Vec<(Text, Vec<Text>)> = vec![];
         for ((group, _), resource) in snapshot.iter() {
@@ -126,15 +132,19 @@ impl Discovery {
         }
         groups.retain(|(_, versions)| !versions.is_empty());
         let remotes = self.aggregation.all();
-        for remote in remotes.iter().filter(|remote| !remote.group.is_empty()) {
-            match groups.iter_mut().find(|(group, _)| *group == remote.group) {
-                None => groups.push((remote.group.clone(), vec![remote.version.clone()])),
-                Some((_, versions)) if !versions.contains(&remote.version) => versions.push(remote.version.clone()),
+        let elsewhere = remotes.iter().filter(|remote| !remote.group.is_empty());
+        let elsewhere = elsewhere.map(|remote| (remote.group.clone(), remote.version.clone()));
+        let more: Vec<(Text, Text)> = elsewhere.chain(announced).collect();
+        let is_sorted = more.is_empty();
+        for (group, version) in more {
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                None => groups.push((group, vec![version])),
+                Some((_, versions)) if !versions.contains(&version) => versions.push(version),
                 Some(_) => {}
             }
         }
         groups.iter_mut().for_each(|(group, versions)| sort_versions(group, versions, &remotes));
-        if !remotes.is_empty() {
+        if !is_sorted {
             groups.sort();
         }
         groups.sort_by_key(|(group, versions)| std::cmp::Reverse(group_priority(group, versions, &remotes)));
@@ -147,7 +157,8 @@ impl Discovery {
         match parts.as_slice() {
             ["api"] => Some(api_versions()),
             ["apis"] => {
-                let groups = self.groups().iter().map(|(group, versions)| api_group(group, versions)).collect();
+                let groups = self.groups(self.registry.names().announced());
+                let groups = groups.iter().map(|(group, versions)| api_group(group, versions)).collect();
                 Some([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", groups)].into())
             }
             ["apis", group] => {
@@ -211,7 +222,7 @@ impl Discovery {
             return documents.clone();
         }
         let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
-        let groups = self.discovery_list(&self.groups());
+        let groups = self.discovery_list(&self.groups(BTreeSet::new()));
         let documents = Aggregated { core, groups };
         *kept = Some((generation, documents.clone()));
         documents

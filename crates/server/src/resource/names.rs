@@ -1,6 +1,6 @@
 //! What definitions are called, by group: the names that are taken, and the definitions that want others (crd.md 6.2).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use machinery::{Text, Value};
@@ -11,12 +11,15 @@ pub struct Named {
     accepted: Value,
     /// It asks for other names than it has.
     wanting: bool,
+    /// The versions that it says are served, while nothing is served by it.
+    announced: Vec<Text>,
 }
 
 impl Named {
     pub fn of(definition: &Value) -> Named {
         let (wanted, accepted) = (definition.at(&["spec", "names"]), definition.at(&["status", "acceptedNames"]));
-        Named { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted }
+        let announced = if is_established(definition) { vec![] } else { served(definition) };
+        Named { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted, announced }
     }
 }
 
@@ -27,6 +30,19 @@ struct Group {
     /// By plural.
     accepted: HashMap<Text, Value>,
     wanting: BTreeSet<Text>,
+    /// The versions of definitions that nothing is served by, by plural.
+    announced: BTreeMap<Text, Vec<Text>>,
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    conditions.iter().any(|c| c.str_at(&["type"]) == "Established" && c.str_at(&["status"]) == "True")
+}
+
+fn served(definition: &Value) -> Vec<Text> {
+    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let served = versions.iter().filter(|version| version.get("served").and_then(Value::as_bool) == Some(true));
+    served.map(|version| Text::from(version.str_at(&["name"]))).collect()
 }
 
 /// The names of all definitions.
@@ -46,7 +62,11 @@ impl Names {
             names.taken.remove(&before);
         }
         names.wanting.remove(plural);
-        if let Some(Named { accepted, wanting }) = named {
+        names.announced.remove(plural);
+        if let Some(Named { accepted, wanting, announced }) = named {
+            if !announced.is_empty() {
+                names.announced.insert(plural.clone(), announced);
+            }
             names.taken.add(&accepted);
             names.accepted.insert(plural.clone(), accepted);
             if wanting {
@@ -63,6 +83,16 @@ impl Names {
         let own = groups.get(definition.str_at(&["spec", "group"])).map(|names| &names.taken);
         let taken: Vec<&Taken> = own.into_iter().chain([others]).collect();
         definition::naming(definition, &taken)
+    }
+
+    /// Groups and versions of definitions that nothing is served by: groups list them as they do others.
+    pub fn announced(&self) -> BTreeSet<(Text, Text)> {
+        let groups = self.lock();
+        let pairs = groups.iter().flat_map(|(group, names)| {
+            let versions = names.announced.values().flatten();
+            versions.map(|version| (group.clone(), version.clone()))
+        });
+        pairs.collect()
     }
 
     /// The definitions of a group that want other names than they have, by plural.
@@ -87,7 +117,9 @@ mod tests {
             let naming = named.decide(&definition(json!({})), &none).unwrap();
             naming.names_accepted.status == "False"
         };
-        let named = || Some(Named { accepted: json!({"plural": "x", "kind": "X"}), wanting: true });
+        let named = || {
+            Some(Named { accepted: json!({"plural": "x", "kind": "X"}), wanting: true, announced: vec!["v1".into()] })
+        };
         assert!(!taken(&names));
         names.set(&"g".into(), &"b".into(), named());
         names.set(&"g".into(), &"c".into(), named());
@@ -99,6 +131,7 @@ mod tests {
         names.set(&"g".into(), &"c".into(), Some(Named::of(&definition(json!({"plural": "z", "kind": "Z"})))));
         assert!(!taken(&names));
         assert_eq!(names.wanting("g"), ["c"]);
+        assert_eq!(names.announced(), [("h".into(), "v1".into())].into());
         names.set(&"g".into(), &"c".into(), None);
         assert!(names.wanting("g").is_empty());
     }

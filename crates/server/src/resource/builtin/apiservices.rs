@@ -1,6 +1,6 @@
 //! APIService (api-machinery 27.6): which groups and versions there are, as objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, json, names};
@@ -9,7 +9,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 use super::checks::{invalid_each, text};
 use super::{BASE, Form, NameRule, Shipped, StatusMetadata, columns};
 use crate::clock;
-use crate::resource::registry::Snapshot;
+use crate::resource::Registry;
 
 /// The label that says when the server looks after an APIService: once, when it starts, or all the time.
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -194,19 +194,23 @@ fn api_service(group: &str, version: &str, managed: &str) -> Value {
 }
 
 /// The APIServices of the groups and versions that are served: of shipped kinds, that of the registration aside, which is
-/// in no cluster; or of definitions.
-pub fn api_services(served: &Snapshot, custom: bool) -> BTreeMap<Text, Value> {
+/// in no cluster; or of definitions, also of those that nothing is served by yet.
+pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> {
+    let served = registry.snapshot();
+    let of_kind = served.values().filter(|resource| resource.is_custom() == custom);
+    let versions = of_kind.flat_map(|resource| {
+        let served = resource.versions.iter().filter(|version| version.served);
+        served.map(|version| (resource.group.clone(), version.name.clone()))
+    });
+    let announced = if custom { registry.names().announced() } else { BTreeSet::new() };
+    let managed = if custom { MANAGED_ALWAYS } else { MANAGED_AT_START };
     let mut all = BTreeMap::new();
-    for resource in served.values().filter(|resource| resource.is_custom() == custom) {
-        let group = &resource.group;
-        if group == REGISTRATION_GROUP || (custom && super::is_shipped_group(group)) {
+    for (group, version) in versions.chain(announced) {
+        if group == REGISTRATION_GROUP || (custom && super::is_shipped_group(&group)) {
             continue;
         }
-        let managed = if custom { MANAGED_ALWAYS } else { MANAGED_AT_START };
-        for version in resource.versions.iter().filter(|version| version.served) {
-            let name = Text::from(format!("{}.{group}", version.name));
-            all.entry(name).or_insert_with(|| api_service(group, &version.name, managed));
-        }
+        let name = Text::from(format!("{version}.{group}"));
+        all.entry(name).or_insert_with(|| api_service(&group, &version, managed));
     }
     all
 }
