@@ -43,16 +43,14 @@ fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     super::as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
-/// What follows the write of any object, which has `created` it or changed it.
-pub async fn after_write(context: &Context, request: &Request, stored: &Stored, created: bool) {
+/// What follows the write of any object.
+pub async fn after_write(context: &Context, request: &Request, stored: &Stored) {
     if !is_definition(&request.resource) {
         return;
     }
     settle(context, &stored.meta.name).await;
-    if !created {
-        // a new definition takes names, it leaves none
-        settle_peers(context, group_of(&stored.meta.name), &stored.meta.name).await;
-    }
+    // names that it has left may be taken, and conflicts tell of those that it has taken
+    settle_peers(context, group_of(&stored.meta.name), &stored.meta.name).await;
     if stored.meta.deleting {
         context.wake_deletions();
     }
@@ -91,7 +89,7 @@ pub async fn settle_all(context: &Context) {
     }
 }
 
-/// Other definitions of a group may take names that have become free.
+/// Other definitions of a group may take names that have become free, or find more of theirs taken.
 async fn settle_peers(context: &Context, group: &str, except: &str) {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");

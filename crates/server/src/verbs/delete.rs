@@ -248,7 +248,7 @@ async fn mark(
     }
     match write::store(context, request, &object, Some(&current)).await? {
         Ok(stored) => {
-            definitions::after_write(context, request, &stored, false).await;
+            definitions::after_write(context, request, &stored).await;
             context.wake_deletions();
             let shown = Shown::converted(&request.resource, &request.version, stored).await?;
             Ok(Some(Outcome::Object(code, shown)))

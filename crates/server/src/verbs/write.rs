@@ -631,7 +631,7 @@ fn warn(request: &Request, object: &Value, old: Option<&Value>) {
 
 /// What follows a write before it is answered, and the answer.
 async fn finish(context: &Context, request: &Request, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
-    definitions::after_write(context, request, &stored, code == 201).await;
+    definitions::after_write(context, request, &stored).await;
     let shown = Shown::converted(&request.resource, &request.version, stored).await?;
     Ok(Outcome::Object(code, shown))
 }
