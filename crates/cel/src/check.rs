@@ -570,8 +570,11 @@ impl Checker<'_> {
         if field.optional {
             given = self.optional_element(field.value.id, given);
         }
+        // a field that there is not has a type without a name, to which nothing can be assigned
         let Some(wanted) = of(&field.name) else {
-            return self.issue(field.id, format!("undefined field '{}'", field.name));
+            let given = self.show(&given);
+            let message = format!("expected type of field '{}' is '' but provided type is '{given}'", field.name);
+            return self.issue(field.id, message);
         };
         if !self.solver.assignable(&wanted, &given) {
             let (wanted, given) = (self.show(&wanted), self.show(&given));

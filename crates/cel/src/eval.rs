@@ -416,6 +416,12 @@ impl<'a> Frame<'a> {
         for (field, value, optional) in fields {
             let value = self.eval(value)?;
             if let Some(value) = present(*optional, value)? {
+                // the name of a type is as good a text as any
+                let is_text = matches!(value, Val::String(_) | Val::Type(_));
+                if name == "JSONPatch" && field != "value" && !is_text {
+                    let of = value.native_type();
+                    return Err(Error::new(format!("unexpected type {of} for JSONPatchType '{field}' field")));
+                }
                 map.insert(Key::String(Str::Borrowed(field)), value);
             }
         }

@@ -3,8 +3,10 @@
 //! A list or an object of JSON stays JSON, with the declaration that tells how its parts are to be read. Lifetime `'a`
 //! is that of the inputs and of the program.
 
+mod configuration;
 mod convert;
 mod equal;
+mod native;
 
 use crate::decl::{Decl, ListKind, ObjectType};
 use crate::library::{authorization::Authorization, format::Format, net::Cidr, net::Ip, semver::Version, urls::Url};
@@ -14,9 +16,11 @@ use machinery::{Text, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+pub use configuration::{Configuration, Foreign};
+pub use convert::from_json;
 pub(crate) use convert::untyped;
-pub use convert::{from_json, misnamed, to_json};
 pub(crate) use equal::{compare, equal, item_key, scalar_text};
+pub use native::{misnamed, to_json};
 
 /// Why an evaluation failed. One word, as it is part of every result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -420,7 +424,7 @@ impl<'a> List<'a> {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<Val<'a>>> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Result<Val<'a>>> + '_ {
         (0..self.len()).filter_map(|i| self.get(i))
     }
 
@@ -453,7 +457,7 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a string key.
-    pub(crate) fn get_str(&self, key: &str) -> Option<Result<Val<'a>>> {
+    pub fn get_str(&self, key: &str) -> Option<Result<Val<'a>>> {
         match self {
             Map::Object(map, object) => {
                 let field = object.keyed(key)?;

@@ -6,7 +6,7 @@ use crate::library::time;
 use base64::Engine;
 use machinery::Value;
 
-fn go_type(value: &Value) -> &'static str {
+pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
@@ -143,31 +143,9 @@ impl<'a> Val<'a> {
 const JSON_VALUES_MAX: u32 = 4_000_000;
 
 /// A value as JSON, where it has such a form: lists, maps with string keys and scalars, not too many of them.
-pub fn to_json(value: &Val<'_>) -> Option<Value> {
+pub(super) fn json_value(value: &Val<'_>) -> Option<Value> {
     let mut left = JSON_VALUES_MAX;
     json_of(value, &mut left)
-}
-
-/// What is wrong with the types of messages that an expression made of `Object`: each is named after the fields that lead
-/// to it.
-pub fn misnamed(value: &Val<'_>) -> Option<String> {
-    misnamed_at(value, "Object")
-}
-
-fn misnamed_at(value: &Val<'_>, path: &str) -> Option<String> {
-    match value {
-        Val::Map(Map::Made(name, _)) if name != path => Some(format!(
-            "unexpected type name {}, expected {}, which matches field name path from root Object type",
-            machinery::value::quote(name),
-            machinery::value::quote(path)
-        )),
-        Val::Map(Map::Made(_, fields)) => fields.iter().find_map(|(key, value)| match key {
-            Key::String(field) => misnamed_at(value, &format!("{path}.{}", &**field)),
-            _ => None,
-        }),
-        Val::List(list) => list.iter().find_map(|item| misnamed_at(&item.ok()?, path)),
-        _ => None,
-    }
 }
 
 fn json_of(value: &Val<'_>, left: &mut u32) -> Option<Value> {

@@ -1,6 +1,7 @@
 //! Equality and order across types.
 
-use super::{Error, List, Map, Opaque, Result, Val, to_json};
+use super::convert::json_value;
+use super::{Error, List, Map, Opaque, Result, Val};
 use crate::decl::ListKind;
 use crate::work;
 use machinery::Value;
@@ -29,7 +30,7 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
         },
         (Val::Opaque(a), Val::Opaque(b)) => return opaques(a, b),
         (Val::Opaque(_), _) => return Err(Error::overload()),
-        (Val::Preserved(a), b) | (b, Val::Preserved(a)) => to_json(b).is_some_and(|b| json_equal(a, &b)),
+        (Val::Preserved(a), b) | (b, Val::Preserved(a)) => json_value(b).is_some_and(|b| json_equal(a, &b)),
         _ => numbers(a, b) == Some(Ordering::Equal),
     })
 }
@@ -83,7 +84,7 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
             Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}"))
         }
         Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
-        other => Ok(to_json(other).map_or_else(|| format!("{other:?}"), |json| json.to_json())),
+        other => Ok(json_value(other).map_or_else(|| format!("{other:?}"), |json| json.to_json())),
     }
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> String {
     let parts = keys.iter().map(|key| {
         let value = match map {
             Map::Object(map, _) | Map::Json(map, _) => map.get(key).map(Value::to_json),
-            Map::Owned(_) | Map::Made(..) => map.get_str(key).and_then(|v| to_json(&v.ok()?)).map(|v| v.to_json()),
+            Map::Owned(_) | Map::Made(..) => map.get_str(key).and_then(|v| json_value(&v.ok()?)).map(|v| v.to_json()),
         };
         value.unwrap_or_default()
     });

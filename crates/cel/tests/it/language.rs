@@ -21,7 +21,7 @@ fn value(env: &Environment, checked: &cel::Checked) -> String {
     let values = env.variables.iter().map(|_| None).collect::<Vec<_>>();
     match program.eval(&values, 1_000_000).result {
         Ok(Val::String(text)) => text.to_string(),
-        Ok(value) => cel::value::to_json(&value).map_or_else(|| "no JSON".to_owned(), |json| json.to_json()),
+        Ok(value) => cel::value::to_json(&value).map_or_else(|_| "no JSON".to_owned(), |json| json.to_json()),
         Err(error) => error.to_string(),
     }
 }

@@ -3,9 +3,11 @@
 //! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
+use std::num::IntErrorKind;
+
 use super::Unknown;
 use crate::status::{Reason, Status};
-use crate::value::{Map, Text, Value, decode, decode_strict};
+use crate::value::{Map, Text, Value, decode, decode_strict, quote};
 
 /// Operations of one patch.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -112,84 +114,104 @@ fn operation(mut members: Map) -> Operation {
     Operation { op: text("op"), path: text("path"), from: text("from"), value: members.remove("value") }
 }
 
-/// Why an operation failed; clients aren't told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Failed;
+/// Why an operation failed, in the words of the reference's library.
+struct Failed {
+    why: String,
+    /// It was a test, which is no fault of the patch.
+    test: bool,
+}
+
+type Outcome<T> = Result<T, Failed>;
+
+fn failed(why: String) -> Failed {
+    Failed { why, test: false }
+}
+
+fn missing(what: impl std::fmt::Display) -> Failed {
+    failed(format!("{what}: missing value"))
+}
+
+fn within(what: impl std::fmt::Display) -> impl FnOnce(Failed) -> Failed {
+    move |Failed { why, test }| Failed { why: format!("{what}: {why}"), test }
+}
 
 /// The document with all operations applied in turn. That one of them fails is a 422 without details.
 pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
     let mut document = document;
-    let mut copied = 0;
-    for operation in &patch.operations {
-        step(&mut document, operation, &mut copied).map_err(|Failed| Status::generic_invalid())?;
-    }
+    run(&mut document, patch).map_err(|_| Status::generic_invalid())?;
     Ok(document)
 }
 
-/// The same where it is told which operation failed, and why, in the words of the reference's library.
+/// The same where it is told why an operation failed, in the words of the reference's library.
 pub fn apply_or_tell(document: Value, patch: &Patch) -> Result<Value, String> {
     let mut document = document;
-    let mut copied = 0;
-    for operation in &patch.operations {
-        step(&mut document, operation, &mut copied).map_err(|Failed| failure(&document, operation))?;
-    }
+    run(&mut document, patch).map_err(|failed| failed.why)?;
     Ok(document)
 }
 
-/// Why an operation does not apply to a document.
-fn failure(document: &Value, operation: &Operation) -> String {
-    let (op, path) = (operation.op.as_deref().unwrap_or_default(), operation.path.as_deref());
-    let from = operation.from.as_deref().unwrap_or_default();
-    let Some(path) = path.filter(|_| matches!(op, "add" | "remove" | "replace" | "test" | "move" | "copy")) else {
-        return match op {
-            "add" | "remove" | "replace" | "test" | "move" | "copy" => {
-                format!("{op} operation failed to decode path: missing value")
-            }
-            other => format!("Unexpected kind: {other}"),
-        };
-    };
-    let (parts, key) = split(path).unwrap_or_default();
-    let has_place = container(document, &parts).is_ok();
-    match op {
-        "replace" if path.is_empty() => "replace operation value must be object or array: %!w(<nil>)".to_owned(),
-        "replace" if has_place => {
-            format!("replace operation does not apply: doc is missing key: {path}: missing value")
-        }
-        "replace" => format!("replace operation does not apply: doc is missing path: {path}: missing value"),
-        "remove" if has_place => {
-            format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value")
-        }
-        "add" | "remove" => format!("{op} operation does not apply: doc is missing path: \"{path}\": missing value"),
-        "test" => format!("testing value {path} failed: test failed"),
-        _ => format!("{op} operation does not apply: doc is missing from path: {from}: missing value"),
+/// The same where a test that fails is no error, but leaves the document as it is: `None`.
+pub fn apply_if_tested(document: Value, patch: &Patch) -> Result<Option<Value>, String> {
+    let mut document = document;
+    match run(&mut document, patch) {
+        Ok(()) => Ok(Some(document)),
+        Err(Failed { test: true, .. }) => Ok(None),
+        Err(Failed { why, .. }) => Err(why),
     }
 }
 
-fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Result<(), Failed> {
-    let path = operation.path.as_deref();
-    let from = operation.from.as_deref();
+fn run(document: &mut Value, patch: &Patch) -> Outcome<()> {
+    let mut copied = 0;
+    patch.operations.iter().try_for_each(|operation| step(document, operation, &mut copied))
+}
+
+fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outcome<()> {
+    let op = operation.op.as_deref().unwrap_or("unknown");
     let value = || operation.value.clone().unwrap_or_default();
-    match operation.op.as_deref() {
-        Some("add") => add(document, path.ok_or(Failed)?, value()),
-        Some("remove") => remove(document, path.ok_or(Failed)?).map(drop),
-        Some("replace") => replace(document, path.ok_or(Failed)?, operation.value.as_ref()),
-        Some("test") => test(document, path.ok_or(Failed)?, operation.value.as_ref()),
-        Some("move") => {
-            let value = remove(document, from.ok_or(Failed)?)?;
-            add(document, path.ok_or(Failed)?, value)
+    let absent = |what: &str| missing(format!("{op} operation failed to decode {what}"));
+    let unstated = || match op {
+        "add" | "remove" | "copy" => absent("path"),
+        _ => failed(format!("{op} operation failed to decode path: operation missing path field: missing value")),
+    };
+    let path = || operation.path.as_deref().ok_or_else(unstated);
+    let from = || {
+        let unstated =
+            || failed(format!("{op} operation failed to decode from: operation, missing from field: missing value"));
+        operation.from.as_deref().ok_or_else(unstated)
+    };
+    match op {
+        "add" => add(document, path()?, value()),
+        "remove" => remove(document, path()?),
+        "replace" => replace(document, path()?, operation.value.as_ref()),
+        "test" => test(document, path()?, operation.value.as_ref()),
+        "move" => {
+            let from = from()?;
+            let (container, key) = place(document, from).ok_or_else(|| lost(op, "from ", from))?;
+            let value = take(container, &key).map_err(within(format!("error in move for path: '{key}'")))?;
+            let path = path()?;
+            let (container, key) = place(document, path).ok_or_else(|| lost(op, "destination ", path))?;
+            insert(container, &key, value).map_err(within(format!("error in move for path: '{path}'")))
         }
-        Some("copy") => {
-            let value = get(document, from.ok_or(Failed)?)?.cloned();
-            if let Some(value) = &value {
-                *copied += value.to_json().len();
-            }
+        "copy" => {
+            let from = from()?;
+            let (container, key) = found(document, from).ok_or_else(|| lost(op, "from ", from))?;
+            let value = child(container, &key).map_err(within(format!("error in copy for from: '{from}'")))?.cloned();
+            let path = path()?;
+            *copied += value.as_ref().map_or(0, |value| value.to_json().len());
             if *copied > COPY_BYTES_MAX {
-                return Err(Failed);
+                return Err(failed(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPY_BYTES_MAX}"
+                )));
             }
-            add(document, path.ok_or(Failed)?, value.unwrap_or_default())
+            let (container, key) = place(document, path).ok_or_else(|| lost(op, "destination ", path))?;
+            insert(container, &key, value.unwrap_or_default()).map_err(within("error while adding value during copy"))
         }
-        _ => Err(Failed),
+        other => Err(failed(format!("Unexpected kind: {other}"))),
     }
+}
+
+/// There is nothing that a path could be in.
+fn lost(op: &str, which: &str, path: &str) -> Failed {
+    missing(format!("{op} operation does not apply: doc is missing {which}path: {path}"))
 }
 
 /// A segment of a pointer; unknown escapes stay as they are.
@@ -212,22 +234,31 @@ fn segment(text: &str) -> String {
 }
 
 /// The segments before the last, and the last. What stands before the first slash is lost.
-fn split(path: &str) -> Result<(Vec<String>, String), Failed> {
+fn split(path: &str) -> Option<(Vec<String>, String)> {
     let mut parts: Vec<String> = path.split('/').skip(1).map(segment).collect();
-    let last = parts.pop().ok_or(Failed)?;
-    Ok((parts, last))
+    let last = parts.pop()?;
+    Some((parts, last))
 }
 
 /// An index as Go's `Atoi` reads it.
-fn index(text: &str) -> Result<i64, Failed> {
-    text.parse().map_err(|_| Failed)
+fn index(text: &str) -> Outcome<i64> {
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        failed(format!("strconv.Atoi: parsing {}: {why}", quote(text)))
+    })
 }
 
-/// The position of an existing item.
-fn position(text: &str, length: usize) -> Result<usize, Failed> {
-    let index = index(text)?;
-    let at = if index < 0 { index.checked_add(length as i64).ok_or(Failed)? } else { index };
-    usize::try_from(at).ok().filter(|at| *at < length).ok_or(Failed)
+fn out_of(index: i64) -> Failed {
+    failed(format!("Unable to access invalid index: {index}: invalid index referenced"))
+}
+
+/// The position that an index names; negative ones count from the end.
+fn position(index: i64, length: usize) -> Outcome<usize> {
+    let at = if index < 0 { index.checked_add(length as i64).unwrap_or(-1) } else { index };
+    usize::try_from(at).ok().filter(|at| *at < length).ok_or_else(|| out_of(index))
 }
 
 fn is_container(value: &Value) -> bool {
@@ -235,98 +266,115 @@ fn is_container(value: &Value) -> bool {
 }
 
 /// A member or item; `None` for members that are absent.
-fn child<'v>(container: &'v Value, key: &str) -> Result<Option<&'v Value>, Failed> {
+fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
     match container {
-        Value::Object(map) => Ok(map.get(key)),
-        Value::Array(items) => position(key, items.len()).map(|at| items.get(at)),
-        _ => Err(Failed),
+        Value::Array(items) => position(index(key)?, items.len()).map(|at| items.get(at)),
+        other => Ok(other.get(key)),
     }
 }
 
-fn container<'v>(document: &'v Value, parts: &[String]) -> Result<&'v Value, Failed> {
+/// What holds the value at a path, and the value's key in it.
+fn found<'v>(document: &'v Value, path: &str) -> Option<(&'v Value, String)> {
+    let (parts, key) = split(path)?;
     let mut node = document;
     for part in parts {
-        node = child(node, part)?.filter(|n| is_container(n)).ok_or(Failed)?;
+        node = child(node, &part).ok()?.filter(|n| is_container(n))?;
     }
-    is_container(node).then_some(node).ok_or(Failed)
+    is_container(node).then_some((node, key))
 }
 
-fn container_mut<'v>(document: &'v mut Value, parts: &[String]) -> Result<&'v mut Value, Failed> {
+fn place<'v>(document: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
+    let (parts, key) = split(path)?;
     let mut node = document;
     for part in parts {
         let next = match node {
-            Value::Object(map) => map.get_mut(part),
             Value::Array(items) => {
-                let at = position(part, items.len())?;
+                let at = position(index(&part).ok()?, items.len()).ok()?;
                 items.get_mut(at)
             }
-            _ => None,
+            other => other.get_mut(&part),
         };
-        node = next.filter(|n| is_container(n)).ok_or(Failed)?;
+        node = next.filter(|n| is_container(n))?;
     }
-    if is_container(node) { Ok(node) } else { Err(Failed) }
+    is_container(node).then_some((node, key))
 }
 
-fn get<'v>(document: &'v Value, path: &str) -> Result<Option<&'v Value>, Failed> {
-    let (parts, key) = split(path)?;
-    child(container(document, &parts)?, &key)
-}
-
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Failed> {
-    let (parts, key) = split(path)?;
-    match container_mut(document, &parts)? {
-        Value::Object(map) => drop(map.insert(key, value)),
+/// Puts a value into a list, or into an object in place of what it may have there.
+fn insert(container: &mut Value, key: &str, value: Value) -> Outcome<()> {
+    match container {
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
-            let index = index(&key)?;
-            let length = items.len() as i64 + 1;
-            let at = if index < 0 { index.checked_add(length).ok_or(Failed)? } else { index };
-            let at = usize::try_from(at).ok().filter(|at| *at <= items.len()).ok_or(Failed)?;
+            let index = index(key).map_err(within(format!("value was not a proper array index: '{key}'")))?;
+            let at = position(index, items.len() + 1)?;
             items.insert(at, value);
         }
-        _ => return Err(Failed),
+        Value::Object(map) => drop(map.insert(key, value)),
+        _ => {}
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, Failed> {
-    let (parts, key) = split(path)?;
-    match container_mut(document, &parts)? {
-        Value::Object(map) => map.remove(&key).ok_or(Failed),
+fn take(container: &mut Value, key: &str) -> Outcome<Value> {
+    match container {
         Value::Array(items) => {
-            let at = position(&key, items.len())?;
+            let at = position(index(key)?, items.len())?;
             Ok(items.remove(at))
         }
-        _ => Err(Failed),
+        Value::Object(map) => {
+            map.remove(key).ok_or_else(|| missing(format!("Unable to remove nonexistent key: {key}")))
+        }
+        _ => Ok(Value::Null),
     }
 }
 
-fn replace(document: &mut Value, path: &str, value: Option<&Value>) -> Result<(), Failed> {
+fn add(document: &mut Value, path: &str, value: Value) -> Outcome<()> {
+    let lost = || missing(format!("add operation does not apply: doc is missing path: \"{path}\""));
+    let (container, key) = place(document, path).ok_or_else(lost)?;
+    insert(container, &key, value).map_err(within(format!("error in add for path: '{path}'")))
+}
+
+fn remove(document: &mut Value, path: &str) -> Outcome<()> {
+    let lost = || missing(format!("remove operation does not apply: doc is missing path: \"{path}\""));
+    let (container, key) = place(document, path).ok_or_else(lost)?;
+    take(container, &key).map(drop).map_err(within(format!("error in remove for path: '{path}'")))
+}
+
+fn replace(document: &mut Value, path: &str, value: Option<&Value>) -> Outcome<()> {
     if path.is_empty() {
-        *document = value.filter(|v| is_container(v)).ok_or(Failed)?.clone();
+        let not_one = || failed("replace operation value must be object or array: %!w(<nil>)".to_owned());
+        *document = value.filter(|v| is_container(v)).ok_or_else(not_one)?.clone();
         return Ok(());
     }
-    let (parts, key) = split(path)?;
+    let (container, key) = place(document, path).ok_or_else(|| lost("replace", "", path))?;
     let value = value.cloned().unwrap_or_default();
-    match container_mut(document, &parts)? {
-        Value::Object(map) => drop(map.insert(key, value)),
+    match container {
         Value::Array(items) => {
-            let at = position(&key, items.len())?;
-            *items.get_mut(at).ok_or(Failed)? = value;
+            let at = index(&key).and_then(|index| position(index, items.len()));
+            let lost = |_| missing(format!("replace operation does not apply: doc is missing key: {path}"));
+            *items.get_mut(at.map_err(lost)?).ok_or_else(|| out_of(0))? = value;
         }
-        _ => return Err(Failed),
+        other => other.set_at(&[&key], value),
     }
     Ok(())
 }
 
-fn test(document: &Value, path: &str, want: Option<&Value>) -> Result<(), Failed> {
-    let found = if path.is_empty() { Some(document) } else { get(document, path)? };
-    let same = match (found, want) {
+fn test(document: &Value, path: &str, want: Option<&Value>) -> Outcome<()> {
+    let held = if path.is_empty() {
+        Some(document)
+    } else {
+        let lost = || missing(format!("test operation does not apply: is missing path: {path}"));
+        let (container, key) = found(document, path).ok_or_else(lost)?;
+        child(container, &key).map_err(within(format!("error in test for path: '{path}'")))?
+    };
+    let same = match (held, want) {
         (None | Some(Value::Null), None | Some(Value::Null)) => true,
-        (Some(found), Some(want)) => found == want,
+        (Some(held), Some(want)) => held == want,
         _ => false,
     };
-    if same { Ok(()) } else { Err(Failed) }
+    match same {
+        true => Ok(()),
+        false => Err(Failed { why: format!("testing value {path} failed: test failed"), test: true }),
+    }
 }
 
 #[cfg(test)]

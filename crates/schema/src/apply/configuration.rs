@@ -1,29 +1,37 @@
 //! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962; api-machinery 26.2).
 
-use super::typed::{Duplicates, errors_text, merge, validate};
+use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
 use super::{MANAGED_FIELDS, list_of};
-use machinery::Value;
+use cel::value::Configuration;
+use machinery::{Text, Value};
 
 /// `object` with `configuration` merged in as an apply would, but for ownership. Nothing that is atomic may be in the
 /// configuration, since the rest of it would be lost. The error is one line.
-pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Value) -> Result<Value, String> {
-    let check = |value: &Value, duplicates, what: &str| {
-        validate(types, value, duplicates)
-            .map_err(|errors| format!("failed to convert {what} to typed object: {}", errors_text(&errors)))
+pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Configuration) -> Result<Value, String> {
+    let Configuration { value, empty, foreign } = configuration;
+    let unfit = |what: &'static str| {
+        move |errors: Vec<_>| format!("failed to convert {what} to typed object: {}", errors_text(&errors))
     };
-    check(object, Duplicates::Allowed, "original object")?;
-    check(configuration, Duplicates::Refused, "patch object")?;
+    validate_foreign(types, value, foreign, Duplicates::Refused).map_err(unfit("patch object"))?;
     let mut found = vec![];
-    atomic(types, types.root(), configuration, "", &mut found);
+    atomic(types, types.root(), value, "", &mut found);
     if !found.is_empty() {
         return Err(format!(
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
             found.join(", ")
         ));
     }
-    let mut merged = merge(types, object, configuration)
-        .map_err(|errors| format!("failed to merge patch: {}", errors_text(&errors)))?;
+    validate(types, object, Duplicates::Allowed).map_err(unfit("original object"))?;
+    let mut merged =
+        merge(types, object, value).map_err(|errors| format!("failed to merge patch: {}", errors_text(&errors)))?;
+    // an empty list adds nothing; where there is nothing either, none is left
+    for path in empty {
+        let path: Vec<&str> = path.iter().map(Text::as_str).collect();
+        if merged.at(&path).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
+            merged.remove_at(&path);
+        }
+    }
     // owners are looked after elsewhere, and no part of the merge
     if let Some(owners) = list_of(object) {
         merged.set_at(&MANAGED_FIELDS, owners.clone());
@@ -38,7 +46,8 @@ fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &str, found: &mut
         (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.push(path.to_owned()),
         (Some(Part::Map(map)), Value::Object(members)) => {
             for (name, member) in members.iter() {
-                if let Some(child) = map.child(name) {
+                // only what is declared counts
+                if let Some(child) = map.field(name).map(|field| field.node) {
                     atomic(types, child, member, &format!("{path}.{name}"), found);
                 }
             }
@@ -80,13 +89,17 @@ mod tests {
         let configuration = json!({
             "metadata": {"labels": {"k": "2"}}, "spec": {"a": "2", "byName": [{"name": "y", "v": "2"}]}
         });
-        let merged = merge_configuration(&types, &object, &configuration).unwrap();
+        let merged =
+            merge_configuration(&types, &object, &Configuration { value: configuration, ..Configuration::default() })
+                .unwrap();
         let wanted = json!({
             "metadata": {"labels": {"k": "2", "l": "1"}, "managedFields": [{"manager": "m"}], "name": "n"},
             "spec": {"a": "2", "byName": [{"name": "x", "v": "1"}, {"name": "y", "v": "2"}]}
         });
         assert_eq!(merged, wanted, "{}", merged.to_json());
-        let refused = |configuration: Value| merge_configuration(&types, &object, &configuration).unwrap_err();
+        let refused = |value: Value| {
+            merge_configuration(&types, &object, &Configuration { value, ..Configuration::default() }).unwrap_err()
+        };
         assert_eq!(
             refused(json!({"spec": {"plain": ["x"], "whole": {}}})),
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.plain, .spec.whole"

@@ -4,72 +4,140 @@ use std::collections::BTreeSet;
 
 use machinery::{Status, Value};
 
-use super::measure;
-use super::policies::{BoundPolicy, Policies};
-use super::webhooks::{Hook, Webhooks};
+use super::measure::Step;
+use super::policies::{Policies, PolicyKey};
+use super::webhooks::Webhooks;
 use super::{Attributes, World};
 
-/// One that may change a write.
-enum Step<'a> {
-    Policy(&'a BoundPolicy),
-    /// With its place among the webhooks.
-    Hook(usize, &'a Hook),
+/// How far the chain has come: it runs once more if anything has changed the object (`reinvocationPolicy`).
+#[derive(Default)]
+pub struct Round {
+    pub number: usize,
+    /// Whether another one has to follow.
+    again: bool,
 }
 
-impl Step<'_> {
-    fn name(&self) -> &'static str {
-        match self {
-            Step::Policy(_) => "MutatingAdmissionPolicy",
-            Step::Hook(..) => "MutatingAdmissionWebhook",
+/// The members of one plugin that wish to be asked again about changes that came after them.
+pub struct Reinvocation<K> {
+    /// Who was asked since the last change.
+    asked: BTreeSet<K>,
+    /// Who is to be asked again.
+    due: BTreeSet<K>,
+    /// The object as the plugin left it.
+    left: Option<Value>,
+}
+
+impl<K> Default for Reinvocation<K> {
+    fn default() -> Self {
+        Reinvocation { asked: BTreeSet::new(), due: BTreeSet::new(), left: None }
+    }
+}
+
+impl<K: Ord> Reinvocation<K> {
+    /// Begins the plugin's turn in a round: what others changed since is told to all that wish so.
+    fn begin(&mut self, round: &Round, object: Option<&Value>) {
+        if round.number > 0 && self.left.as_ref() != object {
+            self.due.append(&mut self.asked);
         }
     }
 
-    /// Whether it is asked again when others changed the object after it.
-    fn again(&self) -> bool {
-        match self {
-            Step::Policy(bound) => bound.policy.again,
-            Step::Hook(_, hook) => hook.again,
-        }
+    /// The object has been changed.
+    pub fn changed(&mut self, round: &mut Round) {
+        self.due.append(&mut self.asked);
+        round.again = true;
+    }
+
+    /// Nobody is asked for the first time in a second round.
+    pub fn is_due(&self, round: &Round, key: &K) -> bool {
+        round.number == 0 || self.due.contains(key)
+    }
+
+    pub fn was_asked(&mut self, key: K) {
+        self.asked.insert(key);
     }
 }
 
-/// The object after everything that changes it; those that wish so are asked again about changes of later ones.
+/// Everything that changes one write.
+struct Chain<'a> {
+    policies: Option<&'a Policies>,
+    webhooks: Option<&'a Webhooks>,
+    of_policies: Reinvocation<PolicyKey>,
+    of_webhooks: Reinvocation<usize>,
+}
+
+/// The object after everything that changes it.
 pub async fn mutate(
     (policies, webhooks): (Option<&Policies>, Option<&Webhooks>),
     world: &World<'_>,
     attributes: &Attributes<'_>,
     object: Option<Value>,
 ) -> Result<Option<Value>, Status> {
-    let bound = policies.map(Policies::mutating).unwrap_or_default();
-    let configurations = webhooks.map(Webhooks::mutating).unwrap_or_default();
-    let hooks = configurations.values().flat_map(|hooks| hooks.iter()).enumerate();
-    let steps: Vec<Step<'_>> =
-        bound.iter().map(Step::Policy).chain(hooks.map(|(i, hook)| Step::Hook(i, hook))).collect();
+    let (policies, webhooks) = (policies.filter(|it| !it.none_mutate()), webhooks.filter(|it| !it.none_mutate()));
+    let mut chain =
+        Chain { policies, webhooks, of_policies: Reinvocation::default(), of_webhooks: Reinvocation::default() };
     let mut object = object;
-    let mut asked: BTreeSet<usize> = BTreeSet::new();
-    let mut again: BTreeSet<usize> = BTreeSet::new();
-    for round in 0..2 {
-        for (i, step) in steps.iter().enumerate() {
-            // a step of the second round may be due only because of another one of that round
-            if round > 0 && !again.remove(&i) {
-                continue;
+    let mut round = Round::default();
+    loop {
+        object = chain.run(world, attributes, object, &mut round).await?;
+        if round.number > 0 || !round.again {
+            return Ok(object);
+        }
+        round.number += 1;
+    }
+}
+
+impl Chain<'_> {
+    async fn run(
+        &mut self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        mut object: Option<Value>,
+        round: &mut Round,
+    ) -> Result<Option<Value>, Status> {
+        // what a plugin has left matters only where another one may change it
+        let both = self.policies.is_some() && self.webhooks.is_some();
+        if let Some(policies) = self.policies {
+            let step = Step::begin("MutatingAdmissionPolicy", "admit", attributes.operation);
+            let state = &mut self.of_policies;
+            if both {
+                state.begin(round, object.as_ref());
             }
-            let attributes = Attributes { object: object.as_ref(), ..*attributes };
-            let measured = measure::Step::begin(step.name(), "admit", attributes.operation);
-            let changed = measured.end(match (step, webhooks) {
-                (Step::Policy(bound), _) => bound.mutate(world, &attributes).await,
-                (Step::Hook(place, hook), Some(webhooks)) => {
-                    webhooks.mutate_by(world, hook, &attributes, (round, *place)).await
-                }
-                (Step::Hook(..), None) => Ok(None),
-            })?;
-            if let Some(changed) = changed {
-                object = Some(changed);
-                again.append(&mut asked);
+            object = step.end(policies.mutate(world, attributes, object, (round, state)).await)?;
+            state.left = object.clone().filter(|_| both);
+        }
+        if let Some(webhooks) = self.webhooks {
+            let step = Step::begin("MutatingAdmissionWebhook", "admit", attributes.operation);
+            let state = &mut self.of_webhooks;
+            if both {
+                state.begin(round, object.as_ref());
             }
-            if step.again() {
-                asked.insert(i);
-            }
+            object = step.end(ask(webhooks, world, attributes, object, (round, state)).await)?;
+            state.left = object.clone().filter(|_| both);
+        }
+        Ok(object)
+    }
+}
+
+/// Asks the webhooks whose turn it is.
+async fn ask(
+    webhooks: &Webhooks,
+    world: &World<'_>,
+    attributes: &Attributes<'_>,
+    mut object: Option<Value>,
+    (round, state): (&mut Round, &mut Reinvocation<usize>),
+) -> Result<Option<Value>, Status> {
+    let configurations = webhooks.mutating();
+    for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
+        if !state.is_due(round, &i) {
+            continue;
+        }
+        let attributes = Attributes { object: object.as_ref(), ..*attributes };
+        if let Some(changed) = webhooks.mutate_by(world, hook, &attributes, (round.number, i)).await? {
+            object = Some(changed);
+            state.changed(round);
+        }
+        if hook.again {
+            state.was_asked(i);
         }
     }
     Ok(object)

@@ -1,6 +1,7 @@
 //! A write of a verb as admission sees it.
 
 use machinery::{Map, Status, Value};
+use schema::Malformed;
 
 use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
@@ -72,7 +73,13 @@ impl Write<'_> {
         let world = self.context.world();
         let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
         match changed {
-            Some(object) if given.as_ref() != Some(&object) => self.settled(given.as_ref(), object).map(Some),
+            Some(object) if given.as_ref() != Some(&object) => {
+                let mut object = self.settled(given.as_ref(), object)?;
+                if let Some(old) = old {
+                    keep_times(&mut object, old);
+                }
+                Ok(Some(object))
+            }
             unchanged => Ok(unchanged),
         }
     }
@@ -82,8 +89,12 @@ impl Write<'_> {
         if self.request.subresource == Subresource::Scale {
             return Ok(object);
         }
+        let is_custom = self.request.shipped().is_none();
+        let has_metadata = object.get("metadata").is_none_or(|metadata| matches!(metadata, Value::Object(_)));
+        if is_custom && self.operation == Operation::Create && !has_metadata {
+            return Err(Status::internal("system metadata was not initialized"));
+        }
         self.check_identity(&mut object)?;
-        const MANAGED: [&str; 2] = ["metadata", "managedFields"];
         let before = given.and_then(|given| given.at(&MANAGED));
         if object.at(&MANAGED) != before
             && let Err(why) = schema::apply::check_managed_fields(&object)
@@ -96,7 +107,8 @@ impl Write<'_> {
                 None => drop(object.remove_at(&MANAGED)),
             }
         }
-        super::write::normalise_changed(self.request, &mut object).map_err(|why| {
+        // nobody looks at malformed metadata of custom resources before it is read
+        super::write::normalise_changed(self.request, &mut object, Malformed::Drop).map_err(|why| {
             if self.request.shipped().is_some() { Status::internal(why) } else { Status::untyped(500, why) }
         })?;
         meta::dedup_owners(self.request, &mut object, true);
@@ -140,6 +152,24 @@ impl Write<'_> {
         let attributes = self.attributes(object, old, &warn);
         let world = self.context.world();
         Box::pin(self.context.admission.validate(&world, &attributes)).await
+    }
+}
+
+const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
+/// Leaves an object as it was if only the times of its managers are new.
+fn keep_times(object: &mut Value, old: &Value) {
+    let timeless = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(Value::Array(entries)) = object.get_mut("metadata").and_then(|it| it.get_mut("managedFields")) {
+            entries.iter_mut().for_each(|entry| drop(entry.remove_at(&["time"])));
+        }
+        object
+    };
+    if timeless(object) == timeless(old)
+        && let Some(managers) = old.at(&MANAGED)
+    {
+        object.set_at(&MANAGED, managers.clone());
     }
 }
 

@@ -10,18 +10,23 @@ use crate::resource::builtin::NameRule;
 /// What a create wipes before anything else.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Fills in the members that the server gives to a new object.
-pub fn fill_system_fields(request: &Request, object: &mut Value) -> Result<(), Status> {
+/// Takes from a new object what only the server gives it, and puts it into its namespace.
+pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), Status> {
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     place_in(object, namespace)?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for key in SYSTEM {
             metadata.remove(key);
         }
-        metadata.insert("uid", Value::from(clock::uuid()));
-        metadata.insert("creationTimestamp", Value::from(clock::now_rfc3339()));
     }
     Ok(())
+}
+
+/// Gives a new object what the server gives it; what changes writes has not seen it.
+pub fn fill_system_fields(object: &mut Value) {
+    object.remove_at(&["metadata", "selfLink"]);
+    object.set_at(&["metadata", "uid"], Value::from(clock::uuid()));
+    object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
 }
 
 /// Puts the object into the namespace of the request; objects of the cluster have none.

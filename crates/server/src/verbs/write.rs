@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use machinery::{FieldError, FieldPath, Status, Text, Value};
+use schema::Malformed;
 use schema::Prior;
 use store::Refused;
 
@@ -37,7 +38,7 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     let mut object = request.decode_object(document, options.field_validation)?;
     super::third_party::check_scope(request, &object)?;
     let manager = request.manager(&options.field_manager);
-    meta::fill_system_fields(request, &mut object)?;
+    meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
     request.track_update(None, &mut object, &manager);
     create_prepared(context, request, object, &options).await
@@ -66,6 +67,11 @@ async fn create_prepared(
     let write = Write { context, request, operation, name: &name, options: &shown_options, dry_run };
     write.check_namespace(&object, if asked.is_empty() { "Unknown" } else { asked })?;
     object = write.mutate(Some(object), None).await?.unwrap_or_default();
+    meta::fill_system_fields(&mut object);
+    if !request.name().is_empty() {
+        // what a path names may be there: the version is not looked at
+        object.remove_at(&["metadata", "resourceVersion"]);
+    }
     let generated = meta::generate_name(&mut object);
     let mut attempts = 1;
     loop {
@@ -276,7 +282,7 @@ async fn absent(
     }
     normalise_applied(request, &mut object)?;
     meta::check_name(&object, request.name())?;
-    meta::fill_system_fields(request, &mut object)?;
+    meta::wipe_system_fields(request, &mut object)?;
     object.remove_at(&["metadata", "resourceVersion"]);
     meta::dedup_owners(request, &mut object, true);
     create_prepared(context, request, object, options).await
@@ -295,7 +301,7 @@ async fn create_by_update(
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
     object.remove_at(&["metadata", "resourceVersion"]);
-    meta::fill_system_fields(request, &mut object)?;
+    meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
     request.track_update(None, &mut object, &request.manager(&options.field_manager));
     create_prepared(context, request, object, options).await
@@ -303,27 +309,27 @@ async fn create_by_update(
 
 /// What has become of an object by an apply or a webhook is given its types and defaults; nulls and undeclared fields stay
 /// until they are validated and stored. An error is what decoding says.
-pub fn normalise_changed(request: &Request, object: &mut Value) -> Result<(), String> {
+pub fn normalise_changed(request: &Request, object: &mut Value, malformed: Malformed) -> Result<(), String> {
     if !request.resource.is_custom() {
         return super::body::normalise(&request.version, object, &mut super::body::Strict::default());
     }
     if let Value::Object(map) = object {
-        schema::metadata::coerce(map, schema::Malformed::Refuse)?;
+        schema::metadata::coerce(map, malformed)?;
     }
     let schema = &request.version.program().schema;
-    schema.coerce_embedded(object, schema::Malformed::Refuse, &mut vec![]).map_err(|why| why.to_string())?;
+    schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())?;
     schema.default(object);
     Ok(())
 }
 
 fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
     if request.resource.is_custom() {
-        return normalise_changed(request, object).map_err(|why| Status::untyped(500, why));
+        return normalise_changed(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
     }
     let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
     let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
     let place = format!("{namespace}/{name}; {kind}");
-    normalise_changed(request, object).map_err(|why| {
+    normalise_changed(request, object, Malformed::Refuse).map_err(|why| {
         let unable = format!("unable to convert unstructured object to {kind}: {}", converter_words(&why));
         Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
     })

@@ -1,11 +1,12 @@
 //! Does a value fit its type?
 
 use super::super::fieldpath::PathElement;
-use super::super::types::{ListKind, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
+use super::super::types::{Atom, ListKind, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
 use super::{TypeError, item_element, item_error};
+use cel::value::Foreign;
 use machinery::patch::gotext;
 use machinery::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Whether a set may hold an item twice.
@@ -17,7 +18,17 @@ pub(crate) enum Duplicates {
 
 /// The first error of each independent part of the value, in the order of the value.
 pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates) -> Result<(), Vec<TypeError>> {
-    let mut walk = Walk { types, duplicates, errors: vec![] };
+    validate_foreign(types, value, &BTreeMap::new(), duplicates)
+}
+
+/// The same of a value with parts that are no JSON, by their places; it has nulls there.
+pub(crate) fn validate_foreign(
+    types: &TypeSchema,
+    value: &Value,
+    foreign: &BTreeMap<String, Foreign>,
+    duplicates: Duplicates,
+) -> Result<(), Vec<TypeError>> {
+    let mut walk = Walk { types, duplicates, foreign, errors: vec![] };
     walk.node(types.root(), value, &Path::Root);
     if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
@@ -30,6 +41,15 @@ enum Path<'a> {
 }
 
 impl Path<'_> {
+    /// The path by indexes.
+    fn place(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field(parent, name) => format!("{}.{name}", parent.place()),
+            Self::Item(parent, _, index, _) => format!("{}[{index}]", parent.place()),
+        }
+    }
+
     fn write(&self, types: &TypeSchema, out: &mut String) {
         match self {
             Self::Root => {}
@@ -50,6 +70,7 @@ impl Path<'_> {
 struct Walk<'a> {
     types: &'a TypeSchema,
     duplicates: Duplicates,
+    foreign: &'a BTreeMap<String, Foreign>,
     errors: Vec<TypeError>,
 }
 
@@ -62,6 +83,12 @@ impl Walk<'_> {
 
     fn node(&mut self, id: TypeId, value: &Value, path: &Path<'_>) {
         let types = self.types;
+        if value.is_null()
+            && !self.foreign.is_empty()
+            && let Some(foreign) = self.foreign.get(&path.place())
+        {
+            return self.foreign(types.atom(id), foreign, path);
+        }
         match types.atom(id).part_of(value) {
             Some(Part::Map(map)) => match value {
                 Value::Null => {}
@@ -76,6 +103,23 @@ impl Walk<'_> {
             },
             None => self.error(path, "schema error: invalid atom: inlined".to_owned()),
         }
+    }
+
+    /// No type takes what is no JSON.
+    fn foreign(&mut self, atom: &Atom, value: &Foreign, path: &Path<'_>) {
+        let Foreign { plain, source, of } = value;
+        let message = match atom.part_of(&Value::Null) {
+            Some(Part::Map(_)) => format!("expected map, got &{{{plain}}}"),
+            Some(Part::Scalar(Scalar::Numeric)) => format!("expected numeric (int or float), got {of}"),
+            Some(Part::Scalar(Scalar::String)) => {
+                format!("expected string, got &value.valueUnstructured{{Value:{source}}}")
+            }
+            Some(Part::Scalar(Scalar::Boolean)) => format!("expected boolean, got &{{{plain}}}"),
+            Some(Part::Scalar(Scalar::Untyped)) => format!("expected any scalar, got &{{{plain}}}"),
+            Some(Part::List(_)) => format!("expected list, got &{{{plain}}}"),
+            None => "schema error: invalid atom: inlined".to_owned(),
+        };
+        self.error(path, message);
     }
 
     fn scalar(&mut self, scalar: Scalar, value: &Value, path: &Path<'_>) {

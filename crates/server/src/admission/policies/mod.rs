@@ -18,8 +18,10 @@ use machinery::{Status, Text, Value, json};
 
 use super::expressions::{Shown, Subject};
 use super::matching::Matching;
+use super::mutation::{Reinvocation, Round};
 use super::{Attributes, World};
 use crate::objects::{Event, EventKind, Key};
+pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
 
@@ -29,8 +31,8 @@ pub struct Policy {
     matching: Matching,
     /// Whether what goes wrong refuses the write.
     fails: bool,
-    /// Whether it is asked again when others changed the object after it.
-    pub again: bool,
+    /// Whether it is asked again when the object was changed after it.
+    again: bool,
     param_kind: Option<ParamKind>,
     spec: Value,
     programs: OnceLock<Programs>,
@@ -65,17 +67,9 @@ pub struct Policies {
 }
 
 /// A policy with what it is applied to.
-#[derive(Clone)]
-pub struct BoundPolicy {
-    pub policy: Arc<Policy>,
+struct BoundPolicy {
+    policy: Arc<Policy>,
     bindings: Vec<Arc<Binding>>,
-}
-
-impl BoundPolicy {
-    /// The object as the policy changes it; `None` if it does not.
-    pub async fn mutate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Option<Value>, Status> {
-        mutate::apply(world, attributes, &self.policy, &self.bindings).await
-    }
 }
 
 impl Snapshot {
@@ -216,9 +210,15 @@ impl Policies {
         self.mutating.load().bound.is_empty()
     }
 
-    /// The policies that may change writes, by name.
-    pub fn mutating(&self) -> Vec<BoundPolicy> {
-        self.mutating.load().bound.clone()
+    /// The object as policies change it, in order of their names.
+    pub async fn mutate(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+        turn: (&mut Round, &mut Reinvocation<PolicyKey>),
+    ) -> Result<Option<Value>, Status> {
+        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, turn).await
     }
 
     /// Refuses a write, or warns about it.

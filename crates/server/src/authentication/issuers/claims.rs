@@ -86,8 +86,8 @@ impl Expression {
         let failed = |error: &dyn std::fmt::Display| format!("expression '{}' resulted in error: {error}", self.text);
         match outcome.result {
             Ok(Val::Optional(None)) => Ok(Value::Null),
-            Ok(Val::Optional(Some(value))) => to_json(&value).ok_or_else(|| failed(&"unsupported type")),
-            Ok(value) => to_json(&value).ok_or_else(|| failed(&"unsupported type")),
+            Ok(Val::Optional(Some(value))) => to_json(&value).map_err(|why| failed(&why)),
+            Ok(value) => to_json(&value).map_err(|why| failed(&why)),
             Err(error) => Err(failed(&error)),
         }
     }

@@ -4,8 +4,8 @@
 
 use super::{SHIPPED, group_version};
 
-/// The names of what is always served as it is.
-const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
+/// The names of what is always served as it is; the last one goes with the feature gate `MutatingAdmissionPolicy`.
+const FIXED: [&str; 3] = ["api/alpha", "api/ga", "admissionregistration.k8s.io/v1beta1"];
 
 /// An API that is served where it is switched on.
 struct Switch {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn apis_are_switched_by_name() {
         type Want = Result<(bool, bool), &'static str>;
-        let cases: [(&str, Want); 10] = [
+        let cases: [(&str, Want); 11] = [
             ("", Ok((false, false))),
             ("apiextensions.k8s.io/v1beta1=true", Ok((true, false))),
             ("extensions/v1beta1", Ok((false, true))),
@@ -103,6 +103,7 @@ mod tests {
             ("extensions/v1beta1=false,api/all=true", Ok((true, false))),
             ("api/legacy=true,api/beta=false", Ok((false, false))),
             ("v1=true,coordination.k8s.io/v1=true,api/ga=true", Ok((false, false))),
+            ("admissionregistration.k8s.io/v1beta1=true", Ok((false, false))),
             ("rbac.authorization.k8s.io/v1=false", Err("rbac.authorization.k8s.io/v1=false: it can't be switched off")),
             ("api/all=yes", Err("api/all=yes: a value is true or false")),
             (

@@ -88,7 +88,7 @@ pub const BINDING: Shipped = Shipped {
     singular: "mutatingadmissionpolicybinding",
     form: Form::Typed(&BINDING_SHAPE),
     default: |object| policies::default_resources(object, "matchResources"),
-    validate: |object, _| policies::binding_errors(object.get("spec").unwrap_or(&Value::Null)),
+    validate: validate_binding,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     stored_as: Some(&StoredAs {
         group: KIND.group,
@@ -113,16 +113,9 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
-    let scope = policies::matching_errors(spec, &path, &mut errors);
-    let constraints = path.child("matchConstraints");
-    let rules = spec.get("matchConstraints").into_iter().flat_map(|it| items(it, "resourceRules", &constraints));
-    for (path, rule) in rules {
-        for (path, operation) in items(rule, "operations", &path) {
-            if !matches!(operation.as_str(), Some("CREATE" | "UPDATE")) {
-                errors.push(FieldError::not_supported(&path, operation, &["CREATE", "UPDATE"]));
-            }
-        }
-    }
+    let scope = policies::constraint_errors(spec, &path, &mut errors);
+    operation_errors(spec, "matchConstraints", &mut errors);
+    shared::match_condition_errors(spec, &path, scope, &mut errors);
     let variables: Vec<(Text, Type)> = policies::variable_types(spec, scope, &path, &mut errors);
     let variables = (!list(spec, "variables").is_empty()).then_some(variables.as_slice());
     let scope = Scope { variables, mutations: true, ..scope };
@@ -139,6 +132,24 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
+fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Value::object();
+    let spec = new.get("spec").unwrap_or(&empty);
+    let mut errors = policies::binding_errors(spec);
+    operation_errors(spec, "matchResources", &mut errors);
+    errors
+}
+
+/// What is deleted can't be changed. The path names no index, as in kube-apiserver.
+fn operation_errors(spec: &Value, member: &str, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
+    let path = FieldPath::new("spec").child(member).child("resourceRules").child("operations");
+    let rules = spec.get(member).map_or(&[][..], |resources| list(resources, "resourceRules"));
+    let operations = rules.iter().flat_map(|rule| list(rule, "operations"));
+    let unknown = operations.filter(|operation| !operation.as_str().is_some_and(|name| KNOWN.contains(&name)));
+    errors.extend(unknown.map(|operation| FieldError::not_supported(&path, operation, &KNOWN)));
+}
+
 /// Each type of patch has a member of its own, and only that.
 fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (own, other, of) = match text(mutation, "patchType") {
@@ -150,7 +161,7 @@ fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors:
     let patch_type = text(mutation, "patchType");
     if mutation.get(other).is_some() {
         let why = format!("must not be specified when patchType is {patch_type}");
-        errors.push(FieldError::invalid_raw(&path.child(other), String::new(), why));
+        errors.push(FieldError::invalid(&path.child(other), &Value::from(format!("{{{other}}}")), why));
     }
     let Some(patch) = mutation.get(own) else {
         let why = format!("must be specified when patchType is {patch_type}");
@@ -158,7 +169,7 @@ fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors:
     };
     let (expression, path) = (text(patch, "expression"), path.child(own).child("expression"));
     match expression.trim() {
-        "" => errors.push(FieldError::required(&path, "expression is not specified")),
+        "" => errors.push(FieldError::required(&path, "")),
         _ => errors.extend(expression_error(expression, &path, scope, &[of])),
     }
 }

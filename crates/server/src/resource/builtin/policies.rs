@@ -182,7 +182,8 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
-    let scope = matching_errors(spec, &path, &mut errors);
+    let scope = constraint_errors(spec, &path, &mut errors);
+    shared::match_condition_errors(spec, &path, scope, &mut errors);
     let variables = variable_types(spec, scope, &path, &mut errors);
     let scope = Scope { variables: (!list(spec, "variables").is_empty()).then_some(variables.as_slice()), ..scope };
     if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
@@ -198,7 +199,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// The errors of what a policy is about, and what its expressions may use.
-pub fn matching_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) -> Scope<'static> {
+pub fn constraint_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) -> Scope<'static> {
     one_of(spec, "failurePolicy", path, &["Fail", "Ignore"], errors);
     let params = spec.get("paramKind").is_some();
     if let Some(kind) = spec.get("paramKind") {
@@ -214,9 +215,7 @@ pub fn matching_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldErr
             }
         }
     }
-    let scope = Scope { params, authorizer: true, variables: None, mutations: false };
-    shared::match_condition_errors(spec, path, scope, errors);
-    scope
+    Scope { params, authorizer: true, variables: None, mutations: false }
 }
 
 fn param_kind_errors(kind: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -1,0 +1,212 @@
+//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962; api-machinery 26.2).
+//!
+//! Upstream takes the members of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
+//! schema takes it.
+
+use std::collections::BTreeMap;
+
+use machinery::{Map as JsonMap, Text, Value};
+
+use super::{Key, List, Map, Val};
+use crate::library::time;
+
+/// Values that a configuration is made of, at most: lists share their items.
+const VALUES_MAX: u32 = 4_000_000;
+
+/// What an expression makes of `Object`.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    pub value: Value,
+    /// Where it has lists that the expression left empty.
+    pub empty: Vec<Vec<Text>>,
+    /// What is no JSON, by its place such as `.spec.list[0]`; the value has nulls there.
+    pub foreign: BTreeMap<String, Foreign>,
+}
+
+/// A value that JSON has no type for, as Go prints it.
+#[derive(Debug)]
+pub struct Foreign {
+    /// `%v`.
+    pub plain: String,
+    /// `%#v`.
+    pub source: String,
+    /// `%T`.
+    pub of: &'static str,
+}
+
+impl Configuration {
+    /// The error is one line.
+    pub fn new(object: &Val<'_>) -> Result<Configuration, String> {
+        let mut reading = Reading { left: VALUES_MAX, found: Configuration::default(), path: vec![] };
+        let Val::Map(Map::Made(_, fields)) = object else {
+            let of = object.type_of().runtime_name();
+            return Err(format!("unsupported return type from ApplyConfiguration expression: {of}"));
+        };
+        let value = reading.members(fields, false)?;
+        Ok(Configuration { value, ..reading.found })
+    }
+}
+
+struct Reading {
+    left: u32,
+    found: Configuration,
+    /// The names and, in brackets, the indexes that lead here.
+    path: Vec<Text>,
+}
+
+impl Reading {
+    /// A field of a message that the expression makes.
+    fn field(&mut self, value: &Val<'_>) -> Result<Value, String> {
+        match value {
+            Val::List(list) if !matches!(list, List::Json { .. }) => {
+                if list.is_empty() {
+                    self.found.empty.push(self.path.clone());
+                }
+                let mut items = vec![];
+                for (i, item) in list.iter().enumerate() {
+                    let item = item.map_err(|error| error.to_string())?;
+                    items.push(self.at(format!("[{i}]").into(), |here| here.inner(&item))?);
+                }
+                Ok(Value::Array(items))
+            }
+            Val::Map(Map::Owned(map)) => self.members(map, true),
+            other => self.inner(other),
+        }
+    }
+
+    /// What is inside of a list or a map. Those that are in others stay what the expression has.
+    fn inner(&mut self, value: &Val<'_>) -> Result<Value, String> {
+        self.left = self.left.checked_sub(1).ok_or("the configuration is too large")?;
+        Ok(match value {
+            Val::Bool(b) => Value::Bool(*b),
+            Val::Int(i) => Value::Int(*i),
+            Val::Double(d) => Value::Float(*d),
+            Val::String(s) => Value::from(&**s),
+            Val::Type(of) => Value::from(of.runtime_name()),
+            Val::Preserved(value) => (*value).clone(),
+            Val::List(List::Json { items, .. }) => Value::Array(items.to_vec()),
+            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
+            Val::Map(Map::Made(_, fields)) => self.members(fields, false)?,
+            Val::Optional(Some(value)) => self.inner(value)?,
+            other => {
+                self.found.foreign.insert(self.place(), foreign(other));
+                Value::Null
+            }
+        })
+    }
+
+    fn members(&mut self, members: &BTreeMap<Key<'_>, Val<'_>>, of_map: bool) -> Result<Value, String> {
+        let mut out = JsonMap::new();
+        for (key, value) in members {
+            let Key::String(name) = key else {
+                return Err("invalid return type: *dynamic.ObjectVal".to_owned());
+            };
+            let value = self.at((**name).into(), |here| if of_map { here.inner(value) } else { here.field(value) })?;
+            out.insert(&**name, value);
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn at<T>(&mut self, segment: Text, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(segment);
+        let found = read(self);
+        self.path.pop();
+        found
+    }
+
+    fn place(&self) -> String {
+        let segment =
+            |segment: &Text| if segment.starts_with('[') { segment.to_string() } else { format!(".{segment}") };
+        self.path.iter().map(segment).collect()
+    }
+}
+
+fn foreign(value: &Val<'_>) -> Foreign {
+    let plain = plain(value);
+    let source = match value {
+        Val::Null => "0".to_owned(),
+        Val::Uint(u) => format!("{u:#x}"),
+        Val::Duration(nanoseconds) => nanoseconds.to_string(),
+        Val::Bytes(bytes) => {
+            let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
+            format!("[]byte{{{}}}", bytes.join(", "))
+        }
+        _ => plain.clone(),
+    };
+    Foreign { plain, source, of: value.native_type() }
+}
+
+fn plain(value: &Val<'_>) -> String {
+    match value {
+        Val::Null => "NULL_VALUE".to_owned(),
+        Val::Uint(u) => u.to_string(),
+        Val::Bytes(bytes) => {
+            let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            format!("[{}]", bytes.join(" "))
+        }
+        Val::Duration(nanoseconds) => go_duration(*nanoseconds),
+        Val::Timestamp(at) => {
+            let text = time::timestamp_text(*at);
+            format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))
+        }
+        Val::List(list) => {
+            let items: Vec<String> = list.iter().flatten().map(|item| plain(&item)).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Val::Map(Map::Owned(map)) => {
+            let entry = |(key, value): (&Key<'_>, &Val<'_>)| format!("{}:{}", plain(&key.value()), plain(value));
+            format!("map[{}]", map.iter().map(entry).collect::<Vec<_>>().join(" "))
+        }
+        Val::String(text) => text.to_string(),
+        other => super::native::to_json(other)
+            .map_or_else(|_| other.type_of().runtime_name().to_string(), |json| json.to_json()),
+    }
+}
+
+/// Nanoseconds as Go prints a duration: `1h0m0s`, `1.5ms`.
+fn go_duration(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let all = nanoseconds.unsigned_abs();
+    let decimal = |unit: u64| {
+        let text = format!("{}.{:09}", all / unit, (all % unit) as u128 * 1_000_000_000 / u128::from(unit));
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match all {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{sign}{all}ns"),
+        1_000..1_000_000 => format!("{sign}{}µs", decimal(1_000)),
+        1_000_000..1_000_000_000 => format!("{sign}{}ms", decimal(1_000_000)),
+        _ => {
+            let (minutes, rest) = (all / 60_000_000_000, all % 60_000_000_000);
+            let seconds = format!("{}.{:09}", rest / 1_000_000_000, rest % 1_000_000_000);
+            let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{sign}{seconds}s"),
+                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_printed_as_in_go() {
+        let cases = [
+            (0, "0s"),
+            (1, "1ns"),
+            (-1_500, "-1.5µs"),
+            (2_000_000, "2ms"),
+            (1_000_000_000, "1s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-5_400_500_000_000, "-1h30m0.5s"),
+        ];
+        for (nanoseconds, want) in cases {
+            assert_eq!(go_duration(nanoseconds), want);
+        }
+    }
+}

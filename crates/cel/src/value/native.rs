@@ -1,0 +1,151 @@
+//! Values outside of expressions: what mutations and claims make of them (KEP-3962; api-machinery 26.2).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use machinery::{Map as JsonMap, Value};
+
+use super::{Key, List, Map, Val};
+use crate::library::time;
+
+/// Values that JSON is made of, at most: lists share their items, so a small list can be immense JSON.
+const VALUES_MAX: u32 = 4_000_000;
+
+/// Integers beyond this are no exact doubles: `google.protobuf.Value` has them as text.
+const EXACT_MAX: u64 = (1 << 53) - 1;
+
+/// A value as a `google.protobuf.Value` has it in JSON. The error is one line.
+pub fn to_json(value: &Val<'_>) -> Result<Value, String> {
+    protobuf(value, &mut VALUES_MAX.clone())
+}
+
+/// What is wrong with the types of the messages in one that an expression made: each is named after the fields that lead
+/// to it.
+pub fn misnamed(value: &Val<'_>) -> Option<String> {
+    let Val::Map(Map::Made(root, _)) = value else { return None };
+    let mut wrong = vec![];
+    names_of(value, root, &mut wrong);
+    (!wrong.is_empty()).then(|| wrong.join("\n"))
+}
+
+fn names_of(value: &Val<'_>, path: &str, wrong: &mut Vec<String>) {
+    match value {
+        Val::Map(Map::Made(name, fields)) => {
+            if name != path {
+                wrong.push(format!(
+                    "unexpected type name {}, expected {}, which matches field name path from root Object type",
+                    machinery::value::quote(name),
+                    machinery::value::quote(path)
+                ));
+            }
+            for (key, value) in fields.iter() {
+                if let Key::String(field) = key {
+                    names_of(value, &format!("{path}.{}", &**field), wrong);
+                }
+            }
+        }
+        Val::Map(Map::Owned(entries)) => entries.values().for_each(|value| names_of(value, path, wrong)),
+        Val::List(list) => list.iter().flatten().for_each(|item| names_of(&item, path, wrong)),
+        _ => {}
+    }
+}
+
+impl Val<'_> {
+    /// How Go names the type of what a value holds.
+    pub(crate) fn native_type(&self) -> &'static str {
+        match self {
+            Val::Null => "structpb.NullValue",
+            Val::Bool(_) => "bool",
+            Val::Int(_) => "int64",
+            Val::Uint(_) => "uint64",
+            Val::Double(_) => "float64",
+            Val::String(_) | Val::Type(_) => "string",
+            Val::Bytes(_) => "[]uint8",
+            Val::Duration(_) => "time.Duration",
+            Val::Timestamp(_) => "time.Time",
+            Val::List(List::Json { .. }) => "[]interface {}",
+            Val::List(_) => "[]ref.Val",
+            Val::Map(Map::Owned(_)) => "map[ref.Val]ref.Val",
+            Val::Map(_) => "map[string]interface {}",
+            Val::Preserved(value) => super::convert::go_type(value),
+            Val::Optional(Some(value)) => value.native_type(),
+            Val::Optional(None) => "<nil>",
+            Val::Opaque(_) | Val::Authorization(_) => "interface {}",
+        }
+    }
+}
+
+fn protobuf(value: &Val<'_>, left: &mut u32) -> Result<Value, String> {
+    *left = left.checked_sub(1).ok_or("the value is too large")?;
+    Ok(match value {
+        Val::Null => Value::Null,
+        Val::Bool(b) => Value::Bool(*b),
+        Val::Int(i) => integer(*i),
+        Val::Uint(u) if *u <= EXACT_MAX => Value::Int(*u as i64),
+        Val::Uint(u) => Value::from(u.to_string()),
+        Val::Double(d) if !d.is_finite() => return Err(format!("proto: google.protobuf.Value: invalid {d} value")),
+        Val::Double(d) => double(*d),
+        Val::String(s) => Value::from(&**s),
+        Val::Bytes(bytes) => Value::from(STANDARD.encode(bytes)),
+        Val::Duration(d) => Value::from(time::duration_text(*d)),
+        Val::Timestamp(t) => Value::from(time::timestamp_text(*t)),
+        Val::Preserved(value) => json(value),
+        Val::List(List::Json { items, .. }) => Value::Array(items.iter().map(json).collect()),
+        Val::List(list) => {
+            let item = |item: super::Result<Val<'_>>| protobuf(&item.map_err(|error| error.to_string())?, left);
+            Value::Array(list.iter().map(item).collect::<Result<_, _>>()?)
+        }
+        Val::Map(Map::Object(map, _) | Map::Json(map, _)) => json_map(map),
+        Val::Map(Map::Owned(map) | Map::Made(_, map)) => {
+            let mut out = JsonMap::new();
+            for (key, value) in map.iter() {
+                let Key::String(name) = key else {
+                    let of = key.value().type_of().runtime_name();
+                    return Err(format!("unsupported type conversion from '{of}' to string"));
+                };
+                out.insert(&**name, protobuf(value, left)?);
+            }
+            Value::Object(out)
+        }
+        Val::Optional(Some(value)) => protobuf(value, left)?,
+        Val::Optional(None) => return Err("optional.none() dereference".to_owned()),
+        Val::Type(_) => return Err("type conversion not supported for 'type'".to_owned()),
+        Val::Opaque(_) | Val::Authorization(_) => {
+            let of = value.type_of().runtime_name();
+            return Err(format!("type conversion error from '{of}' to '*structpb.Value'"));
+        }
+    })
+}
+
+fn integer(integer: i64) -> Value {
+    match integer.unsigned_abs() > EXACT_MAX {
+        true => Value::from(integer.to_string()),
+        false => Value::Int(integer),
+    }
+}
+
+/// As text, a double without fraction is an integer.
+fn double(double: f64) -> Value {
+    match double.fract() == 0.0 && double.abs() < 9e18 {
+        true => Value::Int(double as i64),
+        false => Value::Float(double),
+    }
+}
+
+/// What has come as JSON.
+fn json(value: &Value) -> Value {
+    match value {
+        Value::Int(i) => integer(*i),
+        Value::Float(d) => double(*d),
+        Value::Array(items) => Value::Array(items.iter().map(json).collect()),
+        Value::Object(map) => json_map(map),
+        other => other.clone(),
+    }
+}
+
+fn json_map(map: &JsonMap) -> Value {
+    let mut out = JsonMap::new();
+    for (key, value) in map.iter() {
+        out.insert(key.clone(), json(value));
+    }
+    Value::Object(out)
+}
