@@ -88,6 +88,7 @@ impl Reading {
             Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
             Val::Map(Map::Made(_, fields)) => self.members(fields, false)?,
             Val::Optional(Some(value)) => self.inner(value)?,
+            Val::Optional(None) => Value::Null,
             other => {
                 self.found.foreign.insert(self.place(), foreign(other));
                 Value::Null
@@ -129,7 +130,7 @@ fn foreign(value: &Val<'_>) -> Foreign {
         Val::Duration(nanoseconds) => nanoseconds.to_string(),
         Val::Bytes(bytes) => {
             let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
-            format!("[]byte{{{}}}", bytes.join(", "))
+            format!("[]uint8{{{}}}", bytes.join(", "))
         }
         _ => plain.clone(),
     };

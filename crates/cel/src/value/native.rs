@@ -111,6 +111,7 @@ fn protobuf(value: &Val<'_>, left: &mut u32) -> Result<Value, String> {
         Val::Type(_) => return Err("type conversion not supported for 'type'".to_owned()),
         Val::Opaque(_) | Val::Authorization(_) => {
             let of = value.type_of().runtime_name();
+            let of = of.rsplit('.').next().unwrap_or_default();
             return Err(format!("type conversion error from '{of}' to '*structpb.Value'"));
         }
     })
@@ -148,4 +149,42 @@ fn json_map(map: &JsonMap) -> Value {
         out.insert(key.clone(), json(value));
     }
     Value::Object(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Program};
+
+    /// The JSON that an expression comes to, or why there is none.
+    fn told(expression: &str) -> String {
+        let env = Environment::kubernetes(35);
+        let program = Program::new(&env, &env.check(expression).unwrap()).unwrap();
+        let outcome = program.eval(&[], 1_000_000);
+        to_json(&outcome.result.unwrap()).map_or_else(|why| why, |json| json.to_json())
+    }
+
+    #[test]
+    fn values_are_what_protobuf_makes_of_them() {
+        let cases = [
+            ("9007199254740991", "9007199254740991"),
+            ("9007199254740992", "\"9007199254740992\""),
+            ("-9223372036854775807", "\"-9223372036854775807\""),
+            ("18446744073709551615u", "\"18446744073709551615\""),
+            ("3.0", "3"),
+            ("-2.5", "-2.5"),
+            ("b'\\xff'", "\"/w==\""),
+            ("duration('90s')", "\"90s\""),
+            ("timestamp(0)", "\"1970-01-01T00:00:00Z\""),
+            ("{'a': [1, 2]}", "{\"a\":[1,2]}"),
+            ("null", "null"),
+            ("{1: 2}", "unsupported type conversion from 'int' to string"),
+            ("optional.of(1)", "1"),
+            ("optional.none()", "optional.none() dereference"),
+            ("type(1)", "type conversion not supported for 'type'"),
+        ];
+        for (expression, want) in cases {
+            assert_eq!(told(expression), want, "{expression}");
+        }
+    }
 }

@@ -428,6 +428,79 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_told_in_the_words_of_the_library() {
+        let document = r#"{"l":["a"],"m":{},"s":3}"#;
+        let cases = [
+            (
+                r#"[{"op":"add","path":"/x/y","value":1}]"#,
+                r#"add operation does not apply: doc is missing path: "/x/y": missing value"#,
+            ),
+            (
+                r#"[{"op":"add","path":"/l/7","value":1}]"#,
+                "error in add for path: '/l/7': Unable to access invalid index: 7: invalid index referenced",
+            ),
+            (
+                r#"[{"op":"add","path":"/l/x","value":1}]"#,
+                r#"error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing "x": invalid syntax"#,
+            ),
+            (
+                r#"[{"op":"remove","path":"/m/k"}]"#,
+                "error in remove for path: '/m/k': Unable to remove nonexistent key: k: missing value",
+            ),
+            (
+                r#"[{"op":"remove","path":"/s/k"}]"#,
+                r#"remove operation does not apply: doc is missing path: "/s/k": missing value"#,
+            ),
+            (
+                r#"[{"op":"replace","path":"/l/1","value":1}]"#,
+                "replace operation does not apply: doc is missing key: /l/1: missing value",
+            ),
+            (
+                r#"[{"op":"replace","path":"","value":1}]"#,
+                "replace operation value must be object or array: %!w(<nil>)",
+            ),
+            (
+                r#"[{"op":"move","path":"/m/z","from":"/m/k"}]"#,
+                "error in move for path: 'k': Unable to remove nonexistent key: k: missing value",
+            ),
+            (
+                r#"[{"op":"move","path":"/x/z","from":"/s"}]"#,
+                "move operation does not apply: doc is missing destination path: /x/z: missing value",
+            ),
+            (
+                r#"[{"op":"copy","path":"/m/z","from":"/x/k"}]"#,
+                "copy operation does not apply: doc is missing from path: /x/k: missing value",
+            ),
+            (
+                r#"[{"op":"test","path":"/x/k","value":1}]"#,
+                "test operation does not apply: is missing path: /x/k: missing value",
+            ),
+            (r#"[{"op":"test","path":"/s","value":1}]"#, "testing value /s failed: test failed"),
+            (r#"[{"op":"grow","path":"/s"}]"#, "Unexpected kind: grow"),
+        ];
+        for (patch, want) in cases {
+            let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
+            assert_eq!(apply_or_tell(decode(document.as_bytes()).expect("JSON"), &patch).expect_err(want), want);
+        }
+    }
+
+    #[test]
+    fn a_test_that_fails_may_be_no_error() {
+        let run = |patch: &str| {
+            let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
+            apply_if_tested(decode(br#"{"s":3}"#).expect("JSON"), &patch)
+                .map(|found| found.map(|value| value.to_json()))
+        };
+        let add = r#"{"op":"add","path":"/t","value":4}"#;
+        assert_eq!(
+            run(&format!(r#"[{{"op":"test","path":"/s","value":3}},{add}]"#)),
+            Ok(Some(r#"{"s":3,"t":4}"#.to_owned()))
+        );
+        assert_eq!(run(&format!(r#"[{add},{{"op":"test","path":"/s","value":5}}]"#)), Ok(None));
+        assert!(run(r#"[{"op":"test","path":"/x/y","value":5}]"#).is_err());
+    }
+
+    #[test]
     fn documents_are_checked() {
         let cases = [
             ("{}", "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),

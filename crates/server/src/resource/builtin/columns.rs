@@ -147,7 +147,7 @@ pub const VALIDATIONS: ShippedColumn = number(
 
 pub const MUTATIONS: ShippedColumn = number(
     "Mutations",
-    "Mutations indicates the number of mutations rules defined in this configuration",
+    "Mutation indicates the number of mutations rules defined in this configuration",
     |object, _| count(len(object, &["spec", "mutations"])),
 );
 

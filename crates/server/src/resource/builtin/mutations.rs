@@ -29,7 +29,7 @@ static POLICY_SPEC: Struct = Struct {
     fields: &[
         shared::FAILURE_POLICY,
         shared::MATCH_CONDITIONS,
-        given("matchConstraints", Shape::Struct(&MATCH_RESOURCES)),
+        given("matchConstraints", Shape::Struct(&MATCH_RESOURCES)).merged(Merge::Atomic),
         non_empty("mutations", Shape::List("[]v1.Mutation", &Shape::Struct(&MUTATION))),
         given("paramKind", Shape::Struct(&PARAM_KIND)).merged(Merge::Atomic),
         non_empty("reinvocationPolicy", Shape::Text("v1.ReinvocationPolicyType")),
@@ -50,7 +50,7 @@ static POLICY_SHAPE: Struct = Struct {
 static BINDING_SPEC: Struct = Struct {
     name: "MutatingAdmissionPolicyBindingSpec",
     fields: &[
-        given("matchResources", Shape::Struct(&MATCH_RESOURCES)),
+        given("matchResources", Shape::Struct(&MATCH_RESOURCES)).merged(Merge::Atomic),
         given("paramRef", Shape::Struct(&PARAM_REF)).merged(Merge::Atomic),
         non_empty("policyName", TEXT),
     ],
@@ -117,8 +117,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     operation_errors(spec, "matchConstraints", &mut errors);
     shared::match_condition_errors(spec, &path, scope, &mut errors);
     let variables: Vec<(Text, Type)> = policies::variable_types(spec, scope, &path, &mut errors);
-    let variables = (!list(spec, "variables").is_empty()).then_some(variables.as_slice());
-    let scope = Scope { variables, mutations: true, ..scope };
+    let scope = Scope { variables: Some(&variables), mutations: true, ..scope };
     if list(spec, "mutations").is_empty() {
         errors.push(FieldError::required(&path.child("mutations"), "mutations must contain at least one item"));
     }
