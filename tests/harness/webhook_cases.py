@@ -84,6 +84,29 @@ def mutating(server, hooks):
     assert server.ok("GET", CORE + "/mutated")["data"] == {"by": "second"}
 
 
+def patched(server, hooks):
+    """What a webhook's patch makes of an object is decoded anew; what is new has no uid and no time yet."""
+    struct = "json: cannot unmarshal number into Go struct field "
+    cases = [
+        ({"op": "remove", "path": "/kind"}, None),
+        ({"op": "replace", "path": "/apiVersion", "value": ""}, None),
+        ({"op": "add", "path": "/unknown", "value": "x"}, None),
+        ({"op": "replace", "path": "/kind", "value": 5}, f"couldn't get version/kind; json parse error: {struct}.kind of type string"),
+        ({"op": "add", "path": "/metadata", "value": 5}, f"{struct}ConfigMap.metadata of type v1.ObjectMeta"),
+        ({"op": "remove", "path": "/none"}, "error in remove for path: '/none': Unable to remove nonexistent key: none: missing value"),
+        ({"op": "add", "path": "/none/x", "value": 1}, 'add operation does not apply: doc is missing path: "/none/x": missing value'),
+    ]
+    current = []
+    configure(server, "Mutating", hook("patched", hooks.on("/patched", lambda _: patch(*current))))
+    for number, (operation, why) in enumerate(cases):
+        current[:] = [operation]
+        status, answer, _ = create(server, f"patched-{number}")
+        want = (201, None) if why is None else (500, "Internal error occurred: " + why)
+        assert (status, answer.get("message")) == want, answer
+    metadata = hooks.requests("/patched")[0]["object"]["metadata"]
+    assert metadata["name"] == "patched-0" and not {"uid", "creationTimestamp"} & set(metadata), metadata
+
+
 def failing(server, hooks):
     gone = {"service": {"namespace": "default", "name": "none", "path": "/x"}}
     at = "https://none.default.svc:443/x?timeout=5s"
@@ -360,7 +383,7 @@ def converting_by_service(server, hooks):
         assert len(hooks.requests("/convert")) == asked
 
 
-CASES = [validating, mutating, failing, counting, choosing, by_service, converting, converting_lists, converting_badly,
+CASES = [validating, mutating, patched, failing, counting, choosing, by_service, converting, converting_lists, converting_badly,
          converting_late_or_never, converting_by_service]
 
 

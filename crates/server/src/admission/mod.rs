@@ -10,6 +10,7 @@ mod lifecycle;
 mod matching;
 mod measure;
 mod mutation;
+mod patched;
 mod policies;
 mod quota;
 mod webhooks;

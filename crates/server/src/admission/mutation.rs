@@ -7,7 +7,7 @@ use machinery::{Status, Value};
 use super::measure::Step;
 use super::policies::{Policies, PolicyKey};
 use super::webhooks::Webhooks;
-use super::{Attributes, World};
+use super::{Attributes, World, patched};
 
 /// How far the chain has come: it runs once more if anything has changed the object (`reinvocationPolicy`).
 #[derive(Default)]
@@ -127,6 +127,7 @@ async fn ask(
     (round, state): (&mut Round, &mut Reinvocation<usize>),
 ) -> Result<Option<Value>, Status> {
     let configurations = webhooks.mutating();
+    let mut was_changed = false;
     for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
         if !state.is_due(round, &i) {
             continue;
@@ -134,11 +135,13 @@ async fn ask(
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
         if let Some(changed) = webhooks.mutate_by(world, hook, &attributes, (round.number, i)).await? {
             object = Some(changed);
+            was_changed = true;
             state.changed(round);
         }
         if hook.again {
             state.was_asked(i);
         }
     }
-    Ok(object)
+    let unconverted = object.as_ref().filter(|_| was_changed).and_then(|it| patched::unconverted(attributes, it));
+    unconverted.map_or(Ok(object), |why| Err(Status::untyped(500, why)))
 }

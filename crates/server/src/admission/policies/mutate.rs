@@ -13,8 +13,9 @@ use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, params};
 use crate::admission::expressions::{Budget, Failed, Shown, Subject, all_hold};
 use crate::admission::mutation::{Reinvocation, Round};
+use crate::admission::patched::{self, Unknown};
 use crate::admission::{Attributes, World};
-use crate::resource::{Version, group_version};
+use crate::resource::Version;
 
 /// What runs once: a policy under a binding, and the namespace and name of the parameters.
 pub type PolicyKey = (Text, Text, Option<(Text, Text)>);
@@ -103,7 +104,9 @@ pub async fn apply(
     // what has been written counts as changed, be it the same
     if let Some(object) = &changed {
         state.changed(round);
-        check_version(attributes, object)?;
+        if let Some(why) = patched::unconverted(attributes, object) {
+            return Err(Status::internal(format!("failed to convert object: {why}")));
+        }
     }
     faults.judge(attributes)?;
     Ok(changed.or(given))
@@ -181,7 +184,7 @@ impl Invocation<'_> {
             let after = {
                 let subject = Subject::new(world, attributes, self.version, &current);
                 let mut variables = activation(&subject, programs, self.params.as_ref(), true);
-                patched(mutation, &mut variables, self.version, &current.object)
+                mutated(mutation, &mut variables, (attributes, self.version), &current.object)
             };
             match after {
                 Ok(mut after) => {
@@ -207,10 +210,10 @@ enum Fault {
 }
 
 /// The object as one mutation changes it.
-fn patched<'p>(
+fn mutated<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,
-    version: &Version,
+    (attributes, version): (&Attributes<'_>, &Version),
     object: &Value,
 ) -> Result<Value, Fault> {
     let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
@@ -219,7 +222,7 @@ fn patched<'p>(
     })?;
     match mutation.patch_type {
         PatchType::ApplyConfiguration => configured(&found, version, object).map_err(Fault::Policy),
-        PatchType::JsonPatch => json_patched(&found, version, object),
+        PatchType::JsonPatch => json_patched(&found, attributes, version, object),
     }
 }
 
@@ -237,59 +240,18 @@ fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Valu
 }
 
 /// The object after the operations that an expression lists; a test that fails leaves it as it is.
-fn json_patched(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, Fault> {
+fn json_patched(
+    found: &Val<'_>,
+    attributes: &Attributes<'_>,
+    version: &Version,
+    object: &Value,
+) -> Result<Value, Fault> {
     let patch = patch_of(found).map_err(Fault::Policy)?;
-    let patched = json_patch::apply_if_tested(object.clone(), &patch);
-    let patched = patched.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
-    let Some(patched) = patched else { return Ok(object.clone()) };
-    decoded(version, object, patched).map_err(|why| Fault::Write(Status::internal(why)))
-}
-
-/// A patched object as it is decoded: typed ones are what they were if they don't say, and have no unknown members.
-fn decoded(version: &Version, before: &Value, mut object: Value) -> Result<Value, String> {
-    let Some(shipped) = version.shipped else { return untyped(&object).map_or(Ok(object), Err) };
-    for key in ["apiVersion", "kind"] {
-        if object.get(key).is_none_or(|said| matches!(said.as_str(), Some("")) || said.is_null()) {
-            object.set_at(&[key], Value::from(before.str_at(&[key])));
-        }
-    }
-    if let Some(why) = untyped(&object) {
-        return Err(why);
-    }
-    let shaped = shipped.shape(&object);
-    let unknown: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    match shaped.error {
-        Some(why) => Err(why),
-        None if unknown.is_empty() => Ok(object),
-        None => Err(format!("strict decoding error: {}", unknown.join(", "))),
-    }
-}
-
-/// Why nobody can tell what an object is.
-fn untyped(object: &Value) -> Option<String> {
-    for key in ["apiVersion", "kind"] {
-        if let Some(other) = object.get(key).filter(|found| !matches!(found, Value::String(_) | Value::Null)) {
-            let what = other.json_type();
-            return Some(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field .{key} of type string"
-            ));
-        }
-    }
-    object.str_at(&["kind"]).is_empty().then(|| format!("Object 'Kind' is missing in '{}'", object.to_json()))
-}
-
-/// A custom resource stays in its version, whatever it says.
-fn check_version(attributes: &Attributes<'_>, object: &Value) -> Result<(), Status> {
-    let resource = attributes.resource;
-    let own = group_version(&resource.group, &attributes.version.name);
-    let (said, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-    if !resource.is_custom() || !attributes.is_versioned() || said == own {
-        return Ok(());
-    }
-    let (group, version) = said.split_once('/').unwrap_or(("", said));
-    Err(Status::internal(format!(
-        "failed to convert object: {group}/{version}, Kind={kind} is unstructured and is not suitable for converting to \"{own}\""
-    )))
+    let after = json_patch::apply_if_tested(object.clone(), &patch);
+    let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
+    let Some(after) = after else { return Ok(object.clone()) };
+    let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);
+    decoded.map_err(|why| Fault::Write(Status::internal(why)))
 }
 
 /// The operations that an expression lists.

@@ -15,6 +15,7 @@ use machinery::{Status, Text, Value, json};
 
 use super::expressions::{Expression, Shown, Subject, all_hold, compile};
 use super::matching::Matching;
+use super::patched::{self, Unknown};
 use super::{Attributes, World};
 use crate::clock;
 use crate::objects::{Event, EventKind, Key};
@@ -165,7 +166,9 @@ impl Hook {
         if let Some(refusal) = response.refusal(&self.name) {
             return Err(Failure::Refused(refusal));
         }
-        response.patched(&self.name, &shown.object)
+        let Some(after) = response.patched(&self.name, &shown.object)? else { return Ok(None) };
+        let decoded = patched::decoded(attributes, version, &shown.object, after, Unknown::Dropped);
+        decoded.map(Some).map_err(|why| Failure::Refused(Status::internal(why)))
     }
 
     /// What a failure means for the write; `place` is where the call stands, for the record.
