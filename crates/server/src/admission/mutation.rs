@@ -103,7 +103,9 @@ impl Chain<'_> {
                 state.begin(round, object.as_ref());
             }
             object = step.end(policies.mutate(world, attributes, object, (round, state)).await)?;
-            state.left = object.clone().filter(|_| both);
+            if both {
+                state.left.clone_from(&object);
+            }
         }
         if let Some(webhooks) = self.webhooks {
             let step = Step::begin("MutatingAdmissionWebhook", "admit", attributes.operation);
@@ -112,7 +114,9 @@ impl Chain<'_> {
                 state.begin(round, object.as_ref());
             }
             object = step.end(ask(webhooks, world, attributes, object, (round, state)).await)?;
-            state.left = object.clone().filter(|_| both);
+            if both {
+                state.left.clone_from(&object);
+            }
         }
         Ok(object)
     }

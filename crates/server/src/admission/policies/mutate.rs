@@ -268,6 +268,7 @@ fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
     let member = |name: &str| fields.get_str(name).and_then(Result::ok);
     let text = |name: &str| match member(name) {
         Some(Val::String(text)) => Text::from(&*text),
+        Some(Val::Type(of)) => of.runtime_name(),
         _ => Text::default(),
     };
     let value = member("value").map(|value| {
