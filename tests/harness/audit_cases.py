@@ -3,7 +3,7 @@ import http.client
 import json
 from urllib.parse import urlparse
 
-from hooks import Hooks
+from hooks import Hooks, patch
 from identity_cases import kubeconfig
 from pintle import TOKEN, Pintle, eventually, insecure
 
@@ -55,14 +55,17 @@ def levels_and_stages(args):
             "sourceIPs": ["127.0.0.1"]}, made
         assert made["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, made
         assert made["responseStatus"] == {"metadata": {}, "code": 201}, made
-        assert made["requestObject"] == {"metadata": {"name": "m"}, "data": {"a": "b"}}, made
+        assert made["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}, made
         assert made["responseObject"]["metadata"]["name"] == "m" and "managedFields" not in made["responseObject"]["metadata"], made
         assert made["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}, made
         stages = [event["stage"] for event in server.events(MAPS + "?")]
         assert stages == ["RequestReceived", "ResponseComplete"], stages
         patched, deleted = [event for event in server.events(MAPS + "/m") if event["stage"] == "ResponseComplete"]
         assert (patched["verb"], patched["requestObject"]) == ("patch", {"data": {"a": "c"}}), patched
-        assert deleted["requestObject"] == {"propagationPolicy": "Background"}, deleted
+        assert deleted["requestObject"] == {
+            "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"}, deleted
+        assert (deleted["responseStatus"]["status"], deleted["responseStatus"]["details"]["name"]) == ("Success", "m"), deleted
+        assert server.last(SECRETS)["objectRef"]["name"] == "s", "what a body names is known where bodies are not recorded"
         refused = server.last(MAPS + "/absent")
         assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid", refused
         assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden"), refused
@@ -73,6 +76,39 @@ def levels_and_stages(args):
         assert not server.events("/readyz")
         text = server.log.read_text()
         assert "hidden" not in text and TOKEN not in text, "secrets are recorded without what is in them"
+
+
+def bodies_are_recorded_as_they_were_understood(args):
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    with Audited(args, {"level": "RequestResponse", "omitManagedFields": True, "omitStages": ["RequestReceived"]}) as server:
+        def event(method, path, body=None, **more):
+            server.request(method, path, body, **more)
+            return server.last(path)
+
+        named = event("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}, "odd": 1})
+        assert named["requestObject"] == {
+            "kind": "Namespace", "apiVersion": "v1", "spec": {}, "status": {"phase": "Active"},
+            "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n"}}}, named
+        wrong = event("POST", MAPS + "?wrong", {"metadata": {"name": "m"}, "data": 5})
+        assert "requestObject" not in wrong and "name" not in wrong["objectRef"], wrong
+        loose = event("PATCH", MAPS + "/m?dryRun=x", {"data": {}})
+        assert "requestObject" not in loose and loose["responseStatus"]["code"] == 422, loose
+        asked = event("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        assert (asked["requestObject"]["metadata"], asked["requestObject"]["status"]) == ({}, {"userInfo": {}}), asked
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", accounts, {"metadata": {"name": "runner"}})
+        token = event("POST", accounts + "/runner/token", {})
+        assert token["annotations"]["authentication.kubernetes.io/issued-credential-id"].startswith("JTI="), token
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        listed = event("GET", MAPS + "?fieldSelector=metadata.name%3Dm", headers={"Accept": table})
+        assert (listed["objectRef"]["name"], listed["responseObject"]["kind"]) == ("m", "Table"), listed
+        row = listed["responseObject"]["rows"][0]["object"]["metadata"]
+        assert row["name"] == "m" and "managedFields" not in row, row
+        groups = event("GET", "/apis")
+        assert groups["responseObject"]["kind"] == "APIGroupList" and "objectRef" not in groups, groups
+        odd = event("GET", MAPS + "/absent", headers={"Accept": "text/csv"})
+        assert odd["responseStatus"] == {"metadata": {}, "code": 406} and "responseObject" not in odd, odd
+        assert event("OPTIONS", MAPS)["verb"] == ""
 
 
 def watches_have_three_stages(args):
@@ -105,7 +141,8 @@ def others_are_named(args):
 def policies_and_webhooks_leave_notes(args):
     admission = "/apis/admissionregistration.k8s.io/v1"
     resources = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]}
-    with Audited(args, {"level": "Metadata"}) as server, Hooks(server) as hooks:
+    levels = [{"level": "Metadata", "verbs": ["create"]}, {"level": "Request"}]
+    with Audited(args, *levels) as server, Hooks(server) as hooks:
         server.ok("POST", admission + "/validatingadmissionpolicies", {"metadata": {"name": "small"}, "spec": {
             "matchConstraints": resources, "validations": [{"expression": "true"}, {"expression": "size(object.data) < 2"}],
             "auditAnnotations": [{"key": "size", "valueExpression": "string(size(object.data))"},
@@ -114,20 +151,37 @@ def policies_and_webhooks_leave_notes(args):
             "policyName": "small", "validationActions": ["Audit"]}})
         client = hooks.on("/note", lambda _: {"allowed": True, "auditAnnotations": {"seen": "yes"}})
         closed = {"url": "https://127.0.0.1:1/none"}
+        change = hooks.on("/change", lambda _: patch({"value": "1", "path": "/data/more", "op": "add"}))
         webhooks = [{"name": name, "clientConfig": config, "rules": resources["resourceRules"], "sideEffects": "None",
                      "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "timeoutSeconds": 2}
-                    for name, config in (("note.acme.io", client), ("gone.acme.io", closed))]
+                    for name, config in (("note.acme.io", client), ("gone.acme.io", closed), ("more.acme.io", change))]
         server.ok("POST", admission + "/mutatingwebhookconfigurations", {"metadata": {"name": "notes"}, "webhooks": webhooks})
         server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}})
         notes = server.last(MAPS)["annotations"]
-        failure = json.loads(notes.pop("validation.policy.admission.k8s.io/validation_failure"))
-        assert failure == [{"message": "failed expression: size(object.data) < 2", "policy": "small", "binding": "all",
-                            "expressionIndex": 1, "validationActions": ["Audit"]}], failure
-        assert notes["small/size"] == "2" and "small/nothing" not in notes, notes
+        assert notes.pop("validation.policy.admission.k8s.io/validation_failure") == (
+            '[{"message":"failed expression: size(object.data) \\u003c 2","policy":"small","binding":"all",'
+            '"expressionIndex":1,"validationActions":["Audit"]}]'), notes
+        assert notes["small/size"] == "3" and "small/nothing" not in notes, notes
         assert notes["note.acme.io/seen"] == "yes", notes
-        asked = json.loads(notes["mutation.webhook.admission.k8s.io/round_0_index_0"])
-        assert asked == {"configuration": "notes", "webhook": "note.acme.io", "mutated": False}, asked
+        called = [notes[f"mutation.webhook.admission.k8s.io/round_0_index_{i}"] for i in range(3)]
+        assert called == [
+            f'{{"configuration":"notes","webhook":"{name}.acme.io","mutated":{mutated}}}'
+            for name, mutated in (("note", "false"), ("gone", "false"), ("more", "true"))], called
         assert notes["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", notes
+        patches = "patch.webhook.admission.k8s.io/round_0_index_2"
+        assert patches not in notes, "patches are recorded where bodies are"
+        for webhook in webhooks:
+            webhook["rules"] = [{**webhook["rules"][0], "operations": ["UPDATE"]}]
+        webhooks[1]["failurePolicy"] = "Fail"
+        server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[2:]})
+        server.ok("PATCH", MAPS + "/m", {"data": {"more": None}})
+        assert server.last(MAPS + "/m")["annotations"]["patch.webhook.admission.k8s.io/round_0_index_0"] == (
+            '{"configuration":"notes","webhook":"more.acme.io",'
+            '"patch":[{"op":"add","path":"/data/more","value":"1"}],"patchType":"JSONPatch"}')
+        server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[1:2]})
+        assert server.request("PATCH", MAPS + "/m", {"data": {"more": None}})[0] == 500
+        closed_notes = server.last(MAPS + "/m")["annotations"]
+        assert json.loads(closed_notes["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, closed_notes
 
 
 def events_are_sent_in_batches(args):
@@ -171,7 +225,7 @@ def wrong_policies_are_named(args):
             assert "--audit-policy-file: " in str(error) and wanted in str(error), error
 
 
-CASES = [levels_and_stages, watches_have_three_stages, others_are_named, policies_and_webhooks_leave_notes, events_are_sent_in_batches,
+CASES = [levels_and_stages, bodies_are_recorded_as_they_were_understood, watches_have_three_stages, others_are_named, policies_and_webhooks_leave_notes, events_are_sent_in_batches,
          files_are_put_aside, wrong_policies_are_named]
 
 

@@ -184,6 +184,82 @@ def choosing(server, hooks):
     refused(server, "odd", 403, f'configmaps "odd" is forbidden: {why}')
 
 
+def asking(server, hooks):
+    """What webhooks are asked, and when: reviews and tokens too, names as they are known by then."""
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+    mine = [{"name": "mine", "expression": "request.userInfo.username == 'tester'"}]
+    for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
+        client = hooks.on(path, lambda _: {"allowed": True})
+        configure(server, kind, hook(kind.lower(), client, rules=[rule], matchConditions=mine))
+
+    def asked(method, path, body=None, code=None, **more):
+        before = len(hooks.asked)
+        status, answer, _ = server.request(method, path, body, **more)
+        assert code is None or status == code, answer
+        return answer, hooks.asked[before:]
+
+    def told(asked):
+        plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
+        return [(path, request["operation"], plural(request), request.get("namespace"), request.get("name"))
+                for path, request in asked]
+
+    both = lambda *what: [("/m", *what), ("/v", *what)]
+    made, calls = asked("POST", CORE, {"metadata": {"generateName": "made-"}})
+    name = made["metadata"]["name"]
+    assert told(calls) == [("/m", "CREATE", "configmaps", "default", None), ("/v", "CREATE", "configmaps", "default", name)], calls
+    _, calls = asked("POST", "/api/v1/namespaces", {"metadata": {"name": "asked"}})
+    assert told(calls) == both("CREATE", "namespaces", "asked", "asked"), calls
+    access = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    _, calls = asked("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access)
+    assert told(calls) == both("CREATE", "selfsubjectaccessreviews", None, None), calls
+    _, calls = asked("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}, 422)
+    assert told(calls) == [("/m", "CREATE", "selfsubjectaccessreviews", None, None)], calls
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    asked("POST", accounts, {"metadata": {"name": "asked"}})
+    _, calls = asked("POST", accounts + "/asked/token", {})
+    assert told(calls) == both("CREATE", "serviceaccounts/token", "default", "asked"), calls
+    assert calls[1][1]["kind"] == {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}, calls
+    assert [request["object"]["metadata"].get("uid") is None for _, request in calls] == [True, False], calls
+    _, calls = asked("POST", "/api/v1/namespaces/absent/serviceaccounts/asked/token", {}, 404)
+    assert not calls, "a namespace that is absent is told first"
+    changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
+    _, calls = asked("PUT", f"{CORE}/{name}", changed, 409)
+    assert not calls, "another object is told before anybody is asked"
+    _, calls = asked("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"}] * 2}})
+    assert [len(request["object"]["metadata"]["ownerReferences"]) for _, request in calls] == [2, 1], calls
+    _, calls = asked("DELETE", f"{CORE}/{name}?dryRun=All", {"gracePeriodSeconds": -5})
+    assert [request["options"]["gracePeriodSeconds"] for _, request in calls] == [1, 1], calls
+    _, calls = asked("POST", CORE + "?fieldValidation=Warn", {"metadata": {"name": "warned"}})
+    assert [request["options"]["fieldValidation"] for _, request in calls] == ["Warn", "Warn"], calls
+    uid = server.ok("GET", "/api/v1/namespaces/asked")["metadata"]["uid"]
+    _, calls = asked("DELETE", "/api/v1/namespaces/asked")
+    assert [request["options"]["preconditions"] for _, request in calls] == [{"uid": uid}] * 2, calls
+
+
+def asking_about_scales(server, hooks):
+    """A change is shown as it was sent, then what comes of it."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    server.ok("POST", DEFINITIONS, {"metadata": {"name": "crews.harbor.example.com"}, "spec": {
+        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "crews", "kind": "Crew"}, "versions": [version]}})
+    crews = "/apis/harbor.example.com/v1/namespaces/default/crews"
+    server.ok("POST", crews, {"apiVersion": "harbor.example.com/v1", "kind": "Crew", "metadata": {"name": "c"}, "spec": {"replicas": 1}})
+    rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["*"], "resources": ["crews/scale"]}
+    for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
+        configure(server, kind, hook(kind.lower(), hooks.on(path, lambda _: {"allowed": True}), rules=[rule]))
+    server.ok("PUT", crews + "/c/scale", {"metadata": {"name": "c", "namespace": "default"}, "spec": {"replicas": 2}})
+    (_, sent), (_, made) = hooks.asked
+    assert sent["object"]["status"] == {"replicas": 0} and "uid" not in sent["object"]["metadata"], sent
+    assert sent["object"]["metadata"]["managedFields"][0]["subresource"] == "scale", sent
+    assert made["object"]["spec"] == {"replicas": 2} and "managedFields" not in made["object"]["metadata"], made
+    assert made["object"]["metadata"]["uid"] and made["oldObject"]["spec"] == {"replicas": 1}, made
+    stale = {"metadata": {"name": "c", "namespace": "default", "resourceVersion": "1"}, "spec": {"replicas": 3}}
+    assert server.request("PUT", crews + "/c/scale", stale)[0] == 409
+    assert [path for path, _ in hooks.asked] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
+
+
 def by_service(server, hooks):
     hooks.on("/service", lambda _: {"allowed": False})
     client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
@@ -383,7 +459,7 @@ def converting_by_service(server, hooks):
         assert len(hooks.requests("/convert")) == asked
 
 
-CASES = [validating, mutating, patched, failing, counting, choosing, by_service, converting, converting_lists, converting_badly,
+CASES = [validating, mutating, patched, failing, counting, choosing, asking, asking_about_scales, by_service, converting, converting_lists, converting_badly,
          converting_late_or_never, converting_by_service]
 
 

@@ -1,6 +1,6 @@
 //! What admission knows of a write (api-machinery 24).
 
-use machinery::{Map, Status, Text, Value};
+use machinery::{Map, Status, Text, Value, names};
 
 use crate::audit::Trail;
 use crate::request::User;
@@ -49,11 +49,28 @@ pub struct Attributes<'a> {
     pub trail: Option<&'a Trail>,
 }
 
+fn is_key(key: &str) -> bool {
+    key.contains('/') && names::qualified_name(key).is_empty()
+}
+
+/// An object in JSON whose members stand in this order, as those who read annotations find them.
+pub fn in_order<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> String {
+    let members = members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
 impl Attributes<'_> {
-    /// Records an annotation of the request.
+    /// Records an annotation of the request, if its key has the form `<prefix>/<name>`.
     pub fn annotate(&self, key: &str, value: impl FnOnce() -> String) {
-        if let Some(trail) = self.trail {
+        if let Some(trail) = self.trail.filter(|_| is_key(key)) {
             trail.annotate(key, value());
+        }
+    }
+
+    /// As [`Attributes::annotate`], where bodies of requests are recorded.
+    pub fn annotate_request(&self, key: &str, value: impl FnOnce() -> String) {
+        if let Some(trail) = self.trail.filter(|_| is_key(key)) {
+            trail.annotate_request(key, value);
         }
     }
 
@@ -66,7 +83,7 @@ impl Attributes<'_> {
     }
 
     pub fn is_namespace(&self) -> bool {
-        self.group().is_empty() && self.plural() == "namespaces"
+        self.resource.is_namespaces()
     }
 
     /// The name in refusals: that of the request or the object, or what it is generated from.

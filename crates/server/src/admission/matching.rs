@@ -155,6 +155,11 @@ fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>)
     rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
 }
 
+/// What no policy is asked about: reviews, without which nothing works.
+pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
+    attributes.resource.is_review()
+}
+
 /// What no webhook and no policy is asked about: their own configuration.
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     const EXEMPT: [&str; 6] = [

@@ -116,7 +116,8 @@ impl Admission {
         if matching::is_exempt(attributes) {
             return Ok(object);
         }
-        let policies = self.runs("MutatingAdmissionPolicy").then_some(&self.policies);
+        let by_policies = !matching::is_exempt_from_policies(attributes);
+        let policies = (by_policies && self.runs("MutatingAdmissionPolicy")).then_some(&self.policies);
         let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
         let all = Step::begin(None, "admit", attributes.operation);
         all.end(mutation::mutate((policies, webhooks), world, attributes, object).await)
@@ -131,7 +132,7 @@ impl Admission {
     }
 
     async fn validate_all(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if self.runs("ValidatingAdmissionPolicy") {
+        if self.runs("ValidatingAdmissionPolicy") && !matching::is_exempt_from_policies(attributes) {
             let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
             step.end(self.policies.validate(world, attributes).await)?;
         }

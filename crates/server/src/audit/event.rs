@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use machinery::{Map, Status, Text, Value, time};
+use machinery::{Map, Text, Value, time};
 
 use super::policy::Level;
 use crate::limits;
@@ -63,7 +63,7 @@ pub struct Record {
     /// Who is acted as, and by what verb of a mode, if not by `impersonate`.
     pub impersonated: Option<(Value, &'static str)>,
     annotations: Map,
-    request: Option<Value>,
+    pub request: Option<Value>,
     pub response: Option<Value>,
     status: Option<Value>,
     pub message: String,
@@ -94,7 +94,8 @@ impl Record {
             ("sourceIPs", subject.sources.iter().map(|source| Value::from(source.to_string())).collect()),
             ("userAgent", Value::from(format!("{}{cut}", &subject.agent[..end]))),
         ] {
-            if value != Value::from("") && value != Value::Array(vec![]) {
+            let empty = value == Value::from("") || value == Value::Array(vec![]);
+            if !empty || key == "verb" {
                 known.insert(key, value);
             }
         }
@@ -103,7 +104,7 @@ impl Record {
             for (key, text) in [
                 ("resource", &info.resource),
                 ("namespace", &info.namespace),
-                ("name", &info.name),
+                ("name", &info.authorized_name()),
                 ("apiGroup", &info.group),
                 ("apiVersion", &info.version),
                 ("subresource", &info.subresource),
@@ -133,20 +134,19 @@ impl Record {
         }
     }
 
-    /// The body; an object says what the path does not.
-    pub fn request(&mut self, object: Value, is_object: bool) {
+    /// The object of a request says what the path does not.
+    pub fn refer(&mut self, object: &Value) {
         for member in ["name", "namespace", "uid", "resourceVersion"] {
             let text = object.str_at(&["metadata", member]);
-            if is_object && !self.object.is_empty() && !text.is_empty() && self.object.get(member).is_none() {
+            if !self.object.is_empty() && !text.is_empty() && self.object.get(member).is_none() {
                 self.object.insert(member, Value::from(text));
             }
         }
-        self.request = Some(object);
     }
 
-    pub fn status(&mut self, status: &Status) {
-        self.code = status.code;
-        let mut shown = status.to_value();
+    /// The Status that is answered, with the code in it.
+    pub fn status(&mut self, status: &Value) {
+        let mut shown = status.clone();
         shown.remove_at(&["kind"]);
         shown.remove_at(&["apiVersion"]);
         shown.set_at(&["metadata"], Value::object());
@@ -201,7 +201,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machinery::json;
+    use machinery::{Status, json};
 
     #[test]
     fn an_event_says_what_is_known() {
@@ -210,10 +210,13 @@ mod tests {
         let sources = ["10.0.0.1".parse().unwrap()];
         let subject = Subject { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
         let mut record = Record::new(&subject, Level::Request, 1_000_000);
-        record.request(json!({"metadata": {"name": "b", "namespace": "n"}}), true);
+        let object = json!({"metadata": {"name": "b", "namespace": "n"}});
+        record.refer(&object);
+        record.request = Some(object);
         record.annotate("k".into(), "first".into());
         record.annotate("k".into(), "second".into());
-        record.status(&Status::not_found("g.io", "boats", "b"));
+        record.code = 404;
+        record.status(&Status::not_found("g.io", "boats", "b").to_value());
         let event = record.event(Stage::ResponseComplete, 1_000_001);
         let wanted = json!({
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "auditID": "i", "requestURI": "/x?y",

@@ -11,7 +11,7 @@ mod webhook;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use machinery::{Status, Text, Value};
+use machinery::{Text, Value};
 
 pub use event::Subject;
 use event::{Record, Stage};
@@ -144,20 +144,25 @@ impl Trail {
         self.change(|record| record.annotate(key.into(), value.into()));
     }
 
-    /// Whether bodies of requests are recorded.
-    pub fn wants_requests(&self) -> bool {
-        self.level >= Level::Request
+    /// An annotation that is wanted only where bodies of requests are.
+    pub fn annotate_request(&self, key: impl Into<Text>, value: impl FnOnce() -> String) {
+        if self.level >= Level::Request {
+            self.annotate(key, value());
+        }
     }
 
-    /// The body of the request as it was sent. It names the object where the path does not.
-    pub fn request(&self, object: Value) {
-        let object = self.shown(object);
-        self.change(|record| record.request(object, true));
+    /// The object of the request as it was decoded. It is named where the path names none.
+    pub fn object(&self, object: &Value) {
+        self.change(|record| record.refer(object));
+        self.request(|| Some(self.shown(object.clone())));
     }
 
-    /// What was asked to be changed; it is no object.
-    pub fn patch(&self, patch: Value) {
-        self.change(|record| record.request(patch, false));
+    /// What the request says of itself, and is no object: a patch as it was sent, options of a deletion.
+    pub fn request(&self, body: impl FnOnce() -> Option<Value>) {
+        if self.level >= Level::Request {
+            let body = body();
+            self.change(|record| record.request = body);
+        }
     }
 
     /// The object that is answered.
@@ -168,10 +173,10 @@ impl Trail {
         }
     }
 
-    /// The Status that is answered.
-    pub fn status(&self, status: &Status) {
+    /// The Status that is answered, of a failure or not.
+    pub fn status(&self, status: &Value) {
         self.change(|record| record.status(status));
-        self.response(|| status.to_value());
+        self.response(|| status.clone());
     }
 
     /// Why a request was refused before it was known who asks.
@@ -193,8 +198,12 @@ impl Trail {
     fn shown(&self, mut object: Value) -> Value {
         if !self.managed_fields {
             object.remove_at(&["metadata", "managedFields"]);
-            for item in object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-                item.remove_at(&["metadata", "managedFields"]);
+            for (list, path) in
+                [("items", &["metadata", "managedFields"][..]), ("rows", &["object", "metadata", "managedFields"])]
+            {
+                for item in object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    item.remove_at(path);
+                }
             }
         }
         object

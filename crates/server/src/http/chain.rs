@@ -198,12 +198,18 @@ impl Edge {
         let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
         if let Some(trail) = &reply.trail {
-            let reason = judged.as_ref().map_or(String::new(), |authorized| authorized.decision.reason());
-            trail.annotate("authorization.k8s.io/decision", if judged.is_ok() { "allow" } else { "forbid" });
+            let (decision, reason) = match &judged {
+                Ok(authorized) => ("allow", authorized.decision.reason()),
+                Err(Refusal::Forbidden { reason, .. }) => ("forbid", reason.clone()),
+                Err(Refusal::Failed(_)) => ("", "internal error".to_owned()),
+            };
+            if !decision.is_empty() {
+                trail.annotate("authorization.k8s.io/decision", decision);
+            }
             trail.annotate("authorization.k8s.io/reason", reason);
         }
         let authorized = judged.map_err(|refusal| match refusal {
-            Refusal::Forbidden(status) => reply.status(&status),
+            Refusal::Forbidden { status, .. } => reply.status(&status),
             Refusal::Failed(why) => {
                 let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
                 respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))

@@ -215,7 +215,10 @@ impl crate::discovery::Render for Reply {
     fn aggregated(&self, value: &Value, json: &Bytes, etag: &str) -> Answer {
         let accepted = self.aggregated.unwrap_or(Accepted::JSON);
         let response = match accepted.media {
-            Media::Json if !self.is_pretty(&accepted) => self.bytes(StatusCode::OK, Media::Json.as_str(), json.clone()),
+            Media::Json if !self.is_pretty(&accepted) => {
+                self.record(|| value.clone());
+                self.bytes(StatusCode::OK, Media::Json.as_str(), json.clone())
+            }
             _ => self.shipped(value, &accepted),
         };
         let form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

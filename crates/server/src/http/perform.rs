@@ -53,19 +53,16 @@ impl Edge {
             Verb::Create => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                record(&request, &document);
                 write(context, &request, Write::Create(document)).await?
             }
             Verb::Update => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                record(&request, &document);
                 write(context, &request, Write::Update(document)).await?
             }
             Verb::Patch => {
                 let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
-                record(&request, &document);
                 write(context, &request, Write::Patch(kind, document)).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
@@ -73,7 +70,6 @@ impl Edge {
                     verbs::check_selection(&request)?;
                 }
                 let document = delete_document(self.served, headers, body).await?;
-                document.iter().for_each(|document| record(&request, document));
                 if verb == Verb::Delete {
                     write(context, &request, Write::Delete(document)).await?
                 } else {
@@ -126,16 +122,6 @@ impl Edge {
 /// Writes; in a box, as what a write keeps while it waits would make every request as large.
 async fn write(context: &Context, request: &Request, write: Write) -> Result<verbs::Outcome, Status> {
     Box::pin(verbs::write_current(context, request, &write)).await
-}
-
-/// Records a body, where that is wanted: what does not decode is refused soon enough.
-fn record(request: &Request, document: &Document) {
-    let Some(trail) = request.trail.as_ref().filter(|trail| trail.wants_requests()) else { return };
-    let Ok(decoded) = document.decode() else { return };
-    match request.authorized.info.verb {
-        Verb::Create | Verb::Update => trail.request(decoded.value),
-        _ => trail.patch(decoded.value),
-    }
 }
 
 fn content_type(headers: &HeaderMap) -> &str {

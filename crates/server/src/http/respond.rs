@@ -62,10 +62,10 @@ impl Reply {
         accepted.pretty.unwrap_or(self.pretty)
     }
 
-    /// A Status; shapes don't apply to it.
+    /// A Status; shapes don't apply to it. One that can't be had as it is accepted is not recorded.
     pub fn status(&self, status: &Status) -> Response<Body> {
-        if let Some(trail) = &self.trail {
-            trail.status(status);
+        if let Some(trail) = self.trail.as_ref().filter(|_| !self.plain.is_empty()) {
+            trail.status(&status.to_value());
         }
         self.status_in(status, self.plain.first().copied())
     }
@@ -105,6 +105,7 @@ impl Reply {
 
     /// A document of a kind that has messages.
     pub fn shipped(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
+        self.record(|| value.clone());
         let message = if accepted.media == Media::Protobuf { self.envelope(StatusCode::OK, value) } else { None };
         message.unwrap_or_else(|| self.tree(StatusCode::OK, value, accepted))
     }
@@ -125,15 +126,11 @@ impl Reply {
 
     /// What a verb answered.
     pub fn outcome(&self, request: &Request, outcome: Outcome) -> Result<Response<Body>, Status> {
-        if let Some(trail) = &self.trail {
-            trail.response(|| match &outcome {
-                Outcome::Success(value) => value.clone(),
-                Outcome::Object(_, shown) => shown.to_value(),
-                Outcome::List(list) => machinery::value::decode(&list_bytes(request, list)).unwrap_or_default(),
-            });
-        }
         match outcome {
             Outcome::Success(value) => {
+                if let Some(trail) = &self.trail {
+                    trail.status(&value);
+                }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
@@ -142,6 +139,19 @@ impl Reply {
             }
             Outcome::List(list) => self.list(request, list),
         }
+    }
+
+    /// Records what is answered.
+    pub(super) fn record(&self, object: impl FnOnce() -> Value) {
+        if let Some(trail) = &self.trail {
+            trail.response(object);
+        }
+    }
+
+    /// A tree that is recorded.
+    fn answer(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
+        self.record(|| value.clone());
+        self.tree(code, value, accepted)
     }
 
     /// Whether the best form is protobuf, and the answer can be had in it: shipped kinds, and metadata of anything.
@@ -164,23 +174,25 @@ impl Reply {
                 _ => shown.to_value(),
             };
             if let Some(response) = self.envelope(code, &object) {
+                self.record(|| object);
                 return Ok(response);
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
+                self.record(|| shown.to_value());
                 let mut out = Vec::with_capacity(2048);
                 shown.write(&mut out);
                 out.push(b'\n');
                 Ok(self.bytes(code, Media::Json.as_str(), out))
             }
-            Shape::Whole => Ok(self.tree(code, &shown.to_value(), &accepted)),
-            Shape::Partial => Ok(self.tree(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
+            Shape::Whole => Ok(self.answer(code, &shown.to_value(), &accepted)),
+            Shape::Partial => Ok(self.answer(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
             Shape::PartialList => Err(no_list(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
-                Ok(self.tree(code, &table.of_object(&shown.to_value()), &accepted))
+                Ok(self.answer(code, &table.of_object(&shown.to_value()), &accepted))
             }
         }
     }
@@ -198,35 +210,26 @@ impl Reply {
             let meta = list_meta(&list, false);
             let bytes = machinery::protobuf::encode_list(&version, &kind, &meta, &trees);
             if let Some(bytes) = bytes {
+                self.record(|| match accepted.shape {
+                    Shape::PartialList => partial_list(&list, &accepted),
+                    _ => list_value(request, &list),
+                });
                 return Ok(self.bytes(StatusCode::OK, Media::Protobuf.as_str(), bytes));
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
+                self.record(|| list_value(request, &list));
                 Ok(self.bytes(StatusCode::OK, Media::Json.as_str(), list_bytes(request, &list)))
             }
-            Shape::Whole => {
-                let value = machinery::value::decode(&list_bytes(request, &list)).unwrap_or_default();
-                Ok(self.tree(StatusCode::OK, &value, &accepted))
-            }
-            Shape::PartialList => {
-                let items: Vec<Value> = list.items.iter().map(|s| table::partial(&s.to_value(), &accepted)).collect();
-                let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
-                let value: Value = [
-                    ("kind", Value::from("PartialObjectMetadataList")),
-                    ("apiVersion", Value::from(accepted.shape_version())),
-                    ("metadata", list_meta(&list, false)),
-                    ("items", items),
-                ]
-                .into();
-                Ok(self.tree(StatusCode::OK, &value, &accepted))
-            }
+            Shape::Whole => Ok(self.answer(StatusCode::OK, &list_value(request, &list), &accepted)),
+            Shape::PartialList => Ok(self.answer(StatusCode::OK, &partial_list(&list, &accepted), &accepted)),
             Shape::Partial => Err(no_object(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
                 let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
-                Ok(self.tree(StatusCode::OK, &table.of_list(&trees, list_meta(&list, false)), &accepted))
+                Ok(self.answer(StatusCode::OK, &table.of_list(&trees, list_meta(&list, false)), &accepted))
             }
         }
     }
@@ -305,6 +308,22 @@ fn list_bytes(request: &Request, list: &ListOutcome) -> Vec<u8> {
     machinery::value::write_json(&list_meta(list, custom), &mut out);
     out.extend_from_slice(b"}\n");
     out
+}
+
+fn list_value(request: &Request, list: &ListOutcome) -> Value {
+    machinery::value::decode(&list_bytes(request, list)).unwrap_or_default()
+}
+
+fn partial_list(list: &ListOutcome, accepted: &Accepted) -> Value {
+    let items: Vec<Value> = list.items.iter().map(|shown| table::partial(&shown.to_value(), accepted)).collect();
+    let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
+    [
+        ("kind", Value::from("PartialObjectMetadataList")),
+        ("apiVersion", Value::from(accepted.shape_version())),
+        ("metadata", list_meta(list, false)),
+        ("items", items),
+    ]
+    .into()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

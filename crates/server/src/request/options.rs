@@ -25,6 +25,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     pub field_manager: Text,
     pub field_validation: FieldValidation,
+    /// Whether the request names it.
+    pub field_validation_given: bool,
     /// Apply only: take over fields of others.
     pub force: bool,
 }
@@ -85,7 +87,13 @@ impl WriteOptions {
             return Err(invalid_options(kind, &errors));
         }
         let force = apply && query.flag("force");
-        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_manager: manager.into(), field_validation, force })
+        Ok(WriteOptions {
+            dry_run: !dry_run.is_empty(),
+            field_manager: manager.into(),
+            field_validation,
+            field_validation_given: query.get("fieldValidation").is_some_and(|given| !given.is_empty()),
+            force,
+        })
     }
 }
 
@@ -248,13 +256,14 @@ impl DeleteOptions {
         options.validated(&dry_run)
     }
 
-    /// From the decoded body.
-    pub fn from_body(body: &Value) -> Result<DeleteOptions, Status> {
+    /// What a decoded body says of the options there are, whether they may be so or not.
+    pub fn read(body: &Value) -> Result<Value, Status> {
         let read = shape::read(body, &shape::DELETE_OPTIONS);
-        if let Some(error) = read.error {
-            return Err(Status::bad_request(error));
-        }
-        let given = &read.value;
+        read.error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
+    }
+
+    /// The options that [`Self::read`] has found.
+    pub fn of(given: &Value) -> Result<DeleteOptions, Status> {
         let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
         let options = DeleteOptions {
             grace_period_seconds: given.get("gracePeriodSeconds").and_then(Value::as_int),
@@ -311,10 +320,16 @@ mod tests {
             (json!({"dryRun": "All"}), wrong("string", "DeleteOptions.dryRun", "[]string")),
             (json!({"dryRun": [1]}), wrong("number", "DeleteOptions.dryRun", "string")),
         ] {
-            assert_eq!(DeleteOptions::from_body(&body).map(|_| ()).map_err(|e| e.message.clone()), Err(why), "{body}");
+            assert_eq!(
+                DeleteOptions::read(&body)
+                    .and_then(|given| DeleteOptions::of(&given))
+                    .map(|_| ())
+                    .map_err(|e| e.message.clone()),
+                Err(why),
+                "{body}"
+            );
         }
-        let read =
-            DeleteOptions::from_body(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}, "x": 1})).unwrap();
+        let read = DeleteOptions::of(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}})).unwrap();
         assert!(read.dry_run && read.uid.as_deref() == Some("a") && read.resource_version.is_none());
     }
 

@@ -96,6 +96,10 @@ impl Resource {
         self.shipped().is_some_and(|s| s.review)
     }
 
+    pub fn is_namespaces(&self) -> bool {
+        self.group.is_empty() && self.plural == "namespaces"
+    }
+
     pub fn is_custom(&self) -> bool {
         self.rules == Rules::Custom
     }

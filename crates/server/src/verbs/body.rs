@@ -299,7 +299,19 @@ impl Request {
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
             )));
         }
+        self.record(&object);
         Ok(object)
+    }
+
+    /// Records what a body was decoded to.
+    pub fn record(&self, object: &Value) {
+        let Some(trail) = &self.trail else { return };
+        if !self.resource.is_custom() && object.get("metadata").is_none() {
+            let mut object = object.clone();
+            object.set_at(&["metadata"], Value::object());
+            return trail.object(&object);
+        }
+        trail.object(object);
     }
 
     /// Keeps the duplicate members that typed decoding of JSON notices.

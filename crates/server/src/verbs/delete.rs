@@ -27,7 +27,19 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     }
     let body = decoded.unwrap_or_default().value;
     check_type(&body)?;
-    DeleteOptions::from_body(&body)
+    let given = DeleteOptions::read(&body)?;
+    if let Some(trail) = &request.trail {
+        trail.request(|| Some(recorded(&given)));
+    }
+    DeleteOptions::of(&given)
+}
+
+/// Options as they are recorded: in the version that the reference server has decoded them to.
+fn recorded(given: &Value) -> Value {
+    let mut options = given.clone();
+    options.set_at(&["kind"], Value::from("DeleteOptions"));
+    options.set_at(&["apiVersion"], Value::from("meta.k8s.io/__internal"));
+    options
 }
 
 /// What the reference server can read in the place of `DeleteOptions`, by `apiVersion`, and not turn into them.
@@ -95,18 +107,21 @@ async fn delete_one(
     let resource = &request.resource;
     let old = resource.read_converted(&current, &request.version).await?;
     check_preconditions(request, options, &old)?;
-    let shown_options = admit::delete_options(options);
-    let (name, dry_run) = (request.name().as_str(), options.dry_run);
+    if current.meta.deleting && request.shipped().is_some_and(|shipped| !shipped.allows_removal(&old)) {
+        // it waits for finalizers of its own
+        return Ok(Some(Outcome::Object(200, Shown::converted(resource, &request.version, current).await?)));
+    }
+    let mut shown_options = admit::delete_options(options);
+    if own_way(resource) && !request.name().is_empty() {
+        shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
+    }
+    let (name, dry_run) = (request.name(), options.dry_run);
     let write = Write { context, request, operation: Operation::Delete, name, options: &shown_options, dry_run };
     write.check_protected(&current.meta.name)?;
     write.mutate(None, Some(&old)).await?;
     write.validate(None, Some(&old)).await?;
     if definitions::is_definition(resource) && !current.meta.deleting {
         return definitions::begin_deletion(context, request, options, current).await;
-    }
-    if current.meta.deleting && request.shipped().is_some_and(|shipped| !shipped.allows_removal(&old)) {
-        // it waits for finalizers of its own
-        return Ok(Some(Outcome::Object(200, Shown::converted(resource, &request.version, current).await?)));
     }
     let mut object = marked(request, options, &old, &current);
     super::third_party::before_deletion(context, request, options.dry_run, &current, &mut object).await?;
@@ -152,6 +167,11 @@ fn success(request: &Request, deleted: &Stored) -> Value {
     .into()
 }
 
+/// Kinds with a way of their own to be deleted.
+fn own_way(resource: &Resource) -> bool {
+    definitions::is_definition(resource) || resource.is_namespaces()
+}
+
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let resource = &request.resource;
     let name = old.str_at(&["metadata", "name"]);
@@ -159,8 +179,7 @@ fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) 
     let group = resource.shipped().map_or(resource.group.as_str(), |shipped| shipped.storage_group());
     let conflict = |why: String| Status::conflict(group, &resource.kind, name, &why);
     let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
-    // kinds with a way of their own to be deleted
-    let own_way = definitions::is_definition(resource) || resource.shipped().is_some_and(|s| s.kind == "Namespace");
+    let own_way = own_way(resource);
     if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
         if own_way {
             let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");

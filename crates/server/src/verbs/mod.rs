@@ -100,8 +100,9 @@ pub struct Context {
     pub aggregation: Arc<Aggregation>,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
-    /// What is posted to `serviceaccounts/token`.
+    /// What is posted to `serviceaccounts/token`, and what that is part of.
     pub token_requests: Arc<Resource>,
+    accounts: Arc<Resource>,
     /// Wakes the controllers that clean up behind deletions.
     deletions: Notify,
     /// Held while the names of a definition are decided, so that no two get the same.
@@ -119,8 +120,10 @@ impl Context {
         aggregation: Arc<Aggregation>,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
+        let accounts = Arc::new(builtin::resource(&builtin::SERVICE_ACCOUNT, &[], &objects));
         Context {
             token_requests,
+            accounts,
             objects,
             registry,
             admission,

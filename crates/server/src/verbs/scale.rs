@@ -169,6 +169,8 @@ pub async fn update(
         FieldValidation::Strict if strict.error(document.format).is_some() => return Err(unregistered()),
         FieldValidation::Strict => {}
     }
+    let scale = typed(scale);
+    request.record(&scale);
     check_place(request, &scale)?;
     let uid = scale.str_at(&["metadata", "uid"]).to_owned();
     scale_loop(context, request, options, &uid, |_| Ok(scale.clone())).await
@@ -312,17 +314,25 @@ async fn scale_loop(
     for _ in 0..limits::WRITE_RETRIES {
         let attempt = Attempt::new(request).await?;
         let given = change(&attempt.scale)?;
-        check_version(request, (uid, options.dry_run), &given, &attempt.current)?;
+        write::check_uid(request, options.dry_run, uid, &attempt.current.meta.uid)?;
+        let mut given = typed(given);
+        let replicas = replicas_of(&given);
+        set_replicas(&mut given, replicas);
+        schema::apply::update(Some(&attempt.scale), &mut given, &field_manager(&manager, &types));
+        let shown_options = admit::write_options("UpdateOptions", options);
+        let write = write::update_of(context, request, options, &shown_options);
+        let given = write.mutate(Some(given), Some(&attempt.scale)).await?.unwrap_or_default();
         if replicas_of(&given) == UNSET {
             let path = &attempt.paths.spec_replicas;
             return Err(Status::bad_request(format!("the spec replicas field \"{path}\" cannot be empty")));
         }
+        check_version(request, &given, &attempt.current)?;
         let mut scale = attempt.scale.clone();
         set_replicas(&mut scale, replicas_of(&given));
-        let shown_options = admit::write_options("UpdateOptions", options);
-        let write = write::update_of(context, request, options, &shown_options);
-        scale = write.mutate(Some(scale), Some(&attempt.scale)).await?.unwrap_or_default();
-        schema::apply::update(Some(&attempt.scale), &mut scale, &field_manager(&manager, &types));
+        match given.at(&MANAGED_FIELDS) {
+            Some(managers) => scale.set_at(&MANAGED_FIELDS, managers.clone()),
+            None => drop(scale.remove_at(&MANAGED_FIELDS)),
+        }
         let object = attempt.object(request, &scale)?;
         if let Some(outcome) = commit(context, request, options, attempt, object).await? {
             return Ok(outcome);
@@ -330,6 +340,13 @@ async fn scale_loop(
     }
     let why = "the object has been modified; please apply your changes to the latest version and try again";
     Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+}
+
+/// A Scale that says what it is.
+fn typed(mut scale: Value) -> Value {
+    scale.set_at(&["kind"], Value::from("Scale"));
+    scale.set_at(&["apiVersion"], Value::from(SCALE_VERSION));
+    scale
 }
 
 /// Sets the replicas of a Scale; zero is left out.
@@ -340,15 +357,7 @@ fn set_replicas(scale: &mut Value, replicas: i64) {
     }
 }
 
-fn check_version(
-    request: &Request,
-    (uid, dry_run): (&str, bool),
-    scale: &Value,
-    current: &Stored,
-) -> Result<(), Status> {
-    if !uid.is_empty() && uid != current.meta.uid {
-        return Err(write::other_uid(request, dry_run, uid, &current.meta.uid));
-    }
+fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(), Status> {
     let given = scale.str_at(&["metadata", "resourceVersion"]);
     let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
     let version = version.map_err(|why| Status::untyped(500, why))?;
@@ -377,7 +386,9 @@ async fn commit(
     let replicas = integer(&object, &attempt.paths.spec_replicas)?;
     let shown = scale_of(&object, &attempt.paths, replicas)?;
     let shown_options = admit::write_options("UpdateOptions", options);
-    write::update_of(context, request, options, &shown_options).validate(Some(&shown), Some(&attempt.scale)).await?;
+    let old_replicas = integer(&attempt.old, &attempt.paths.spec_replicas)?;
+    let old = scale_of(&attempt.old, &attempt.paths, old_replicas)?;
+    write::update_of(context, request, options, &shown_options).validate(Some(&shown), Some(&old)).await?;
     if options.dry_run {
         return show(&object).map(Some);
     }
@@ -401,10 +412,16 @@ async fn apply(
     let force = if force { Force::Yes } else { Force::No };
     for _ in 0..limits::WRITE_RETRIES {
         let attempt = Attempt::new(request).await?;
+        let is_scale =
+            configuration.str_at(&["apiVersion"]) == SCALE_VERSION && configuration.str_at(&["kind"]) == "Scale";
+        if is_scale && attempt.scale.at(&MANAGED_FIELDS).is_none() {
+            let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {UNCONVERTIBLE}");
+            return Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")));
+        }
         let tracking = field_manager(&manager, &types);
         let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?;
         if scale.at(&["spec", "replicas"]) != attempt.scale.at(&["spec", "replicas"]) {
-            return Err(unconvertible(&attempt.scale, configuration));
+            return Err(unconvertible(configuration));
         }
         let object = attempt.object(request, &scale)?;
         if let Some(outcome) = commit(context, request, options, attempt, object).await? {
@@ -415,16 +432,13 @@ async fn apply(
     Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
 }
 
-fn unconvertible(scale: &Value, configuration: &Value) -> Status {
-    let what = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
-    if scale.at(&MANAGED_FIELDS).is_none() {
-        let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {what}");
-        return Status::untyped(500, format!("failed to create manager for existing fields: {live}"));
-    }
+const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+
+fn unconvertible(configuration: &Value) -> Status {
     let (namespace, name) =
         (configuration.str_at(&["metadata", "namespace"]), configuration.str_at(&["metadata", "name"]));
     Status::untyped(
         500,
-        format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) {what}"),
+        format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) {UNCONVERTIBLE}"),
     )
 }

@@ -68,10 +68,6 @@ async fn create_prepared(
     write.check_namespace(&object, if asked.is_empty() { "Unknown" } else { asked })?;
     object = write.mutate(Some(object), None).await?.unwrap_or_default();
     meta::fill_system_fields(&mut object);
-    if !request.name().is_empty() {
-        // what a path names may be there: the version is not looked at
-        object.remove_at(&["metadata", "resourceVersion"]);
-    }
     let generated = meta::generate_name(&mut object);
     let mut attempts = 1;
     loop {
@@ -88,6 +84,10 @@ async fn create_prepared(
         write.validate(Some(&object), None).await?;
         super::quota::charge(&write, &object).await?;
         warn(request, &object, None);
+        if !request.name().is_empty() {
+            // what a path names may be there: the version is not looked at
+            object.remove_at(&["metadata", "resourceVersion"]);
+        }
         if options.dry_run {
             return dry_run_create(request, object, &name).await;
         }
@@ -223,6 +223,10 @@ pub async fn patch(
     document: &Document,
 ) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
+    if let Some(trail) = &request.trail {
+        // as it was sent: what does not decode is refused soon enough
+        trail.request(|| document.decode().ok().map(|decoded| decoded.value));
+    }
     let path = request.place()?.path;
     if kind != PatchKind::Apply && request.resource.collection.get(&path).is_none() {
         return Err(request.resource.not_found(request.name()));
@@ -283,24 +287,18 @@ async fn absent(
     normalise_applied(request, &mut object)?;
     meta::check_name(&object, request.name())?;
     meta::wipe_system_fields(request, &mut object)?;
-    object.remove_at(&["metadata", "resourceVersion"]);
     meta::dedup_owners(request, &mut object, true);
     create_prepared(context, request, object, options).await
 }
 
-/// Creates what an update names and nobody has created; its resourceVersion is not looked at.
+/// Creates what an update names and nobody has created.
 async fn create_by_update(
     context: &Context,
     request: &Request,
     mut object: Value,
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
-    let uid = object.str_at(&["metadata", "uid"]);
-    if !uid.is_empty() {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
-        return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
-    }
-    object.remove_at(&["metadata", "resourceVersion"]);
+    check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), "")?;
     meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
     request.track_update(None, &mut object, &request.manager(&options.field_manager));
@@ -357,12 +355,15 @@ async fn attempt(
     let resource = &request.resource;
     let old = resource.read_converted(&current, &request.version).await?;
     let object = changed(request, change, options, &old)?;
+    if !change.is_patch() {
+        check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), &current.meta.uid)?;
+    }
     let shown_options = admit::write_options("UpdateOptions", options);
     let write = update_of(context, request, options, &shown_options);
-    let object = write.mutate(Some(object), Some(&old)).await?.unwrap_or_default();
+    let mut object = write.mutate(Some(object), Some(&old)).await?.unwrap_or_default();
+    meta::dedup_owners(request, &mut object, true);
     super::rbac::check(context, request, &object, Some(&old)).await?;
-    check_preconditions(request, (change, options.dry_run), &object, &old, current.revision)?;
-    let mut object = object;
+    check_version(request, &object, current.revision)?;
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
@@ -385,7 +386,7 @@ pub fn update_of<'a>(
     options: &WriteOptions,
     shown_options: &'a Value,
 ) -> Write<'a> {
-    let (name, dry_run) = (request.name().as_str(), options.dry_run);
+    let (name, dry_run) = (request.name(), options.dry_run);
     Write { context, request, operation: Operation::Update, name, options: shown_options, dry_run }
 }
 
@@ -406,7 +407,9 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
         meta::check_name(&object, request.name())?;
         meta::place_in(&mut object, namespace)?;
     }
-    meta::dedup_owners(request, &mut object, change.is_patch());
+    if !change.is_patch() {
+        meta::dedup_owners(request, &mut object, false);
+    }
     request.track_update(Some(old), &mut object, &manager);
     Ok(object)
 }
@@ -422,29 +425,22 @@ fn storage_key(request: &Request, dry_run: bool) -> String {
     if dry_run { path.trim_start_matches("/registry").to_owned() } else { path }
 }
 
-/// A write for an object of another uid.
-pub fn other_uid(request: &Request, dry_run: bool, uid: &str, stored_uid: &str) -> Status {
+/// Refuses a replacement that is for an object of another uid, before anybody is asked about it.
+pub fn check_uid(request: &Request, dry_run: bool, uid: &str, stored_uid: &str) -> Result<(), Status> {
+    if uid.is_empty() || uid == stored_uid {
+        return Ok(());
+    }
     let key = storage_key(request, dry_run);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
     );
-    Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why)
+    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why))
 }
 
-/// resourceVersion and, for replacements, uid.
-fn check_preconditions(
-    request: &Request,
-    (change, dry_run): (&Change, bool),
-    object: &Value,
-    old: &Value,
-    revision: u64,
-) -> Result<(), Status> {
+/// Refuses a write for another resourceVersion, or for none where one is needed.
+fn check_version(request: &Request, object: &Value, revision: u64) -> Result<(), Status> {
     let resource = &request.resource;
     let name = request.name();
-    let (uid, stored_uid) = (object.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
-    if !change.is_patch() && !uid.is_empty() && uid != stored_uid {
-        return Err(other_uid(request, dry_run, uid, stored_uid));
-    }
     let given = object.str_at(&["metadata", "resourceVersion"]);
     let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
     let version = version.map_err(|why| Status::untyped(500, why))?;

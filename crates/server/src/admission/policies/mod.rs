@@ -14,8 +14,9 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use machinery::status::{Cause, Reason};
-use machinery::{Status, Text, Value, json};
+use machinery::{Status, Text, Value};
 
+use super::attributes::in_order;
 use super::expressions::{Shown, Subject};
 use super::matching::Matching;
 use super::mutation::{Reinvocation, Round};
@@ -164,12 +165,14 @@ impl Findings {
         if let Some(actions) = &binding.recorded {
             attributes.annotate("validation.policy.admission.k8s.io/validation_failure", || {
                 let index = i64::try_from(denial.index).unwrap_or_default();
-                json!([{
-                    "message": (denial.message.clone()), "policy": (policy.name.clone()),
-                    "binding": (binding.name.clone()), "expressionIndex": index,
-                    "validationActions": (actions.clone())
-                }])
-                .to_json()
+                let failure = in_order([
+                    ("message", denial.message.as_str().into()),
+                    ("policy", policy.name.clone().into()),
+                    ("binding", binding.name.clone().into()),
+                    ("expressionIndex", index.into()),
+                    ("validationActions", actions.clone()),
+                ]);
+                format!("[{failure}]")
             });
         }
         if binding.denies {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use imbl::OrdMap;
-use machinery::{Status, Text, Value, json};
+use machinery::{Status, Text, Value};
 
+use super::attributes::in_order;
 use super::expressions::{Expression, Shown, Subject, all_hold, compile};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
@@ -119,11 +120,11 @@ impl Hook {
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        version: &Version,
-        shown: &Shown<'_>,
+        (version, shown): (&Version, &Shown<'_>),
+        place: (usize, usize),
     ) -> Result<Option<Value>, Failure> {
         let began = clock::instant();
-        let result = self.ask(client, attributes, version, shown).await;
+        let result = self.ask(client, attributes, (version, shown), place).await;
         measure::called(self, attributes.operation, began.elapsed(), result.as_ref().err());
         result
     }
@@ -132,8 +133,8 @@ impl Hook {
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        version: &Version,
-        shown: &Shown<'_>,
+        (version, shown): (&Version, &Shown<'_>),
+        place: (usize, usize),
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
@@ -168,7 +169,18 @@ impl Hook {
         }
         let Some(after) = response.patched(&self.name, &shown.object)? else { return Ok(None) };
         let decoded = patched::decoded(attributes, version, &shown.object, after, Unknown::Dropped);
-        decoded.map(Some).map_err(|why| Failure::Refused(Status::internal(why)))
+        let decoded = decoded.map_err(|why| Failure::Refused(Status::internal(why)))?;
+        attributes.annotate_request(&annotation("patch.webhook", place), || {
+            let patch = response.patch();
+            self.told([("patch", patch), ("patchType", Value::from("JSONPatch"))])
+        });
+        Ok(Some(decoded))
+    }
+
+    /// What an annotation tells of a call.
+    fn told<const N: usize>(&self, more: [(&str, Value); N]) -> String {
+        let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
+        in_order(who.into_iter().chain(more))
     }
 
     /// What a failure means for the write; `place` is where the call stands, for the record.
@@ -244,19 +256,14 @@ impl Webhooks {
         place: (usize, usize),
     ) -> Result<Option<Value>, Status> {
         let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = match hook.call(&self.client, attributes, version, &shown).await {
-            Ok(patched) => patched,
-            Err(failure) => {
-                hook.judge(failure, attributes, place)?;
-                None
-            }
-        };
+        let patched = hook.call(&self.client, attributes, (version, &shown), place).await;
+        let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
-            let mutated = patched.as_ref().is_some_and(|object| *object != *shown.object);
-            json!({"configuration": (hook.configuration.clone()), "webhook": (hook.name.clone()), "mutated": mutated})
-                .to_json()
+            hook.told([("mutated", matches!(changed, Ok(Some(_))).into())])
         });
-        let Some(object) = patched.filter(|object| *object != *shown.object) else { return Ok(None) };
+        let Some(object) = changed.or_else(|failure| hook.judge(failure, attributes, place).map(|()| None))? else {
+            return Ok(None);
+        };
         match attributes.is_versioned() {
             true => attributes.resource.convert(object, version, attributes.version).await.map(Some),
             false => Ok(Some(object)),
@@ -273,7 +280,7 @@ impl Webhooks {
         for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
                 calls.push(async move {
-                    let answered = hook.call(&self.client, attributes, version, &shown).await;
+                    let answered = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
                     answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
                 });
             }

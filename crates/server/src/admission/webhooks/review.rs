@@ -163,6 +163,11 @@ impl Response<'_> {
         Some(status)
     }
 
+    /// The patch, as it was sent.
+    pub fn patch(&self) -> Value {
+        machinery::value::decode(&self.patch).unwrap_or_default()
+    }
+
     /// The object with the patch applied; none if there is nothing to do.
     pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Failure> {
         if self.patch.is_empty() {

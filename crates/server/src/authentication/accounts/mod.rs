@@ -152,7 +152,7 @@ impl Accounts {
         keys.wait_for(|keys| keys.signing.is_some()).await.map(|keys| keys.clone()).unwrap_or_default()
     }
 
-    /// A token of an account for `audiences`, good for `seconds` from `now` on.
+    /// A token of an account for `audiences`, good for `seconds` from `now` on, and what it is known by in records.
     pub async fn issue(
         &self,
         account: &Stored,
@@ -160,10 +160,11 @@ impl Accounts {
         audiences: &[Text],
         now: i64,
         seconds: i64,
-    ) -> Result<String, String> {
+    ) -> Result<(String, Text), String> {
         let key = self.ready().await.signing.ok_or("there is no signing key")??;
         let claims = self.claims(account, bound, audiences, now, seconds);
-        jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
+        let token = jose::sign(&claims, &key).ok_or("the token cannot be signed")?;
+        Ok((token, credential(claims.str_at(&["jti"]))))
     }
 
     /// A token of an account that lies in a Secret, and is good for as long as it does.
@@ -346,12 +347,16 @@ fn long_deleted(object: &Stored, now: i64) -> bool {
     object.meta.deleting && since().is_some_and(|since| since < now - LEEWAY)
 }
 
+/// What a token is known by that has this `jti`.
+fn credential(id: &str) -> Text {
+    Text::from(format!("JTI={id}"))
+}
+
 fn user(account: &Stored, id: &str) -> User {
     let namespace = &account.meta.namespace;
     let mut extra = vec![];
     if !id.is_empty() {
-        let credential = Text::from(format!("JTI={id}"));
-        extra.push(("authentication.kubernetes.io/credential-id".into(), vec![credential]));
+        extra.push(("authentication.kubernetes.io/credential-id".into(), vec![credential(id)]));
     }
     User {
         name: Text::from(format!("system:serviceaccount:{namespace}:{}", account.meta.name)),

@@ -69,7 +69,7 @@ async fn a_token_is_its_account() {
     for pem in [rsa_pem(), ec_pem()] {
         let accounts = accounts(AccountOptions::default(), &pem);
         let now = clock::now_seconds();
-        let token = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+        let (token, _) = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
         let identity = accounts.authenticate(&objects, &token, &[]).unwrap().unwrap();
         assert_eq!(identity.audiences, [DEFAULT_ISSUER]);
         let user = identity.user;
@@ -96,10 +96,10 @@ async fn times_and_audiences_are_checked() {
         ("vault", now - 3600, 600, not_for_us),
     ];
     for (audience, from, seconds, want) in cases {
-        let token = accounts.issue(&account, None, &[audience.into()], from, seconds).await.unwrap();
+        let (token, _) = accounts.issue(&account, None, &[audience.into()], from, seconds).await.unwrap();
         assert_eq!(why(&accounts, &objects, &token), want, "{audience} {}", from - now);
     }
-    let token = accounts.issue(&account, None, &["vault".into(), "b".into()], now, 600).await.unwrap();
+    let (token, _) = accounts.issue(&account, None, &["vault".into(), "b".into()], now, 600).await.unwrap();
     let identity = accounts.authenticate(&objects, &token, &["x".into(), "vault".into()]).unwrap().unwrap();
     assert_eq!(identity.audiences, ["vault"]);
 }
@@ -123,7 +123,7 @@ async fn tokens_end_with_their_account_and_secret() {
     ];
     for (account, bound, want) in cases {
         let now = clock::now_seconds();
-        let token = accounts.issue(account, bound.as_ref(), accounts.audiences(), now, 600).await.unwrap();
+        let (token, _) = accounts.issue(account, bound.as_ref(), accounts.audiences(), now, 600).await.unwrap();
         assert_eq!(why(&accounts, &objects, &token), want, "{} {bound:?}", account.meta.name);
     }
 }
@@ -156,9 +156,9 @@ async fn what_was_not_signed_here_is_refused() {
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     let accounts = accounts(AccountOptions::default(), &rsa_pem());
     let now = clock::now_seconds();
-    let token = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+    let (token, _) = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
     let other = self::accounts(AccountOptions::default(), &rsa_pem());
-    let foreign = other.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+    let (foreign, _) = other.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
     let key = key_of(&accounts);
     let own_kid = with_part(&foreign, 0, |header| header.set_at(&["kid"], Value::from(&key.public.id)));
     let unsigned = with_part(&token, 0, |header| header.set_at(&["alg"], Value::from("none")));

@@ -25,6 +25,7 @@ mod services;
 mod third_party;
 mod webhooks;
 
+pub use accounts::SERVICE_ACCOUNT;
 pub use apiservices::{
     API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, api_services,
     version_priority,
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
 use schema::definition::ApiVersion;
-use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, given, non_empty};
+use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
 use super::version::Version;
 use super::{Conversion, Resource, Rules, group_version};
@@ -337,7 +338,7 @@ static REVIEW: Struct = Struct {
         non_empty("apiVersion", TEXT),
         non_empty("kind", TEXT),
         given("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("status", Shape::Struct(&reviews::SELF_STATUS)),
+        always("status", Shape::Struct(&reviews::SELF_STATUS)),
     ],
 };
 

@@ -66,8 +66,11 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-/// A namespace carries its name as a label.
+/// A namespace carries its name as a label, and is Active unless it says otherwise.
 fn default(object: &mut Value) {
+    if object.str_at(&["status", "phase"]).is_empty() {
+        object.set_at(&["status", "phase"], Value::from("Active"));
+    }
     let name = object.str_at(&["metadata", "name"]).to_owned();
     if !name.is_empty() {
         object.set_at(&["metadata", "labels", "kubernetes.io/metadata.name"], Value::from(name));

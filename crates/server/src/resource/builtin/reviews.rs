@@ -128,7 +128,7 @@ static USER: Struct = Struct {
 };
 
 pub static SELF_STATUS: Struct =
-    Struct { name: "SelfSubjectReviewStatus", fields: &[non_empty("userInfo", Shape::Struct(&USER))] };
+    Struct { name: "SelfSubjectReviewStatus", fields: &[always("userInfo", Shape::Struct(&USER))] };
 
 static TOKEN_STATUS: Struct = Struct {
     name: "TokenReviewStatus",

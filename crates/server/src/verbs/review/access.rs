@@ -4,22 +4,18 @@ use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Value};
 
 use crate::authorization::{Attributes, Selection};
-use crate::request::{User, WriteOptions};
-use crate::verbs::{Context, Request};
+use crate::request::User;
+use crate::verbs::admit::Write;
 
 /// The review with its answer.
-pub async fn answer(
-    context: &Context,
-    request: &Request,
-    mut object: Value,
-    options: &WriteOptions,
-) -> Result<Value, Status> {
-    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+pub async fn answer(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
+    let (context, request) = (write.context, write.request);
     let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
     if !errors.is_empty() {
         // the kind is not known to the one that refuses here
         return Err(Status::invalid(&request.resource.group, "", "", &errors));
     }
+    write.validate(Some(&object), None).await?;
     let asker = (request.resource.kind == "SelfSubjectAccessReview").then(|| request.authorized.user.clone());
     let user = asker.unwrap_or_else(|| User::from_value(object.get("spec").unwrap_or(&Value::Null), "user"));
     let asked = attributes(object.get("spec").unwrap_or(&Value::Null));

@@ -6,7 +6,7 @@ use machinery::{Status, Text, Value};
 use crate::authentication::Bound;
 use crate::clock;
 use crate::objects::Stored;
-use crate::request::WriteOptions;
+use crate::verbs::admit::Write;
 use crate::verbs::{Context, Request};
 
 fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
@@ -15,17 +15,13 @@ fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
 }
 
 /// Whose token it is, and for which of the audiences.
-pub async fn review(
-    context: &Context,
-    request: &Request,
-    mut object: Value,
-    options: &WriteOptions,
-) -> Result<Value, Status> {
-    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+pub async fn review(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
+    let context = write.context;
     let token = object.str_at(&["spec", "token"]);
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
+    write.validate(Some(&object), None).await?;
     let audiences = texts(&object, &["spec", "audiences"]);
     let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
         Ok(identity) => [
@@ -41,13 +37,8 @@ pub async fn review(
 }
 
 /// A token for the ServiceAccount of the path.
-pub async fn issue(
-    context: &Context,
-    request: &Request,
-    mut object: Value,
-    options: &WriteOptions,
-) -> Result<Value, Status> {
-    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+pub async fn issue(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
+    let (context, request) = (write.context, write.request);
     let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
     let given = object.str_at(&["metadata", "name"]);
     if !given.is_empty() && given != name {
@@ -67,10 +58,17 @@ pub async fn issue(
     if audiences.is_empty() {
         audiences = accounts.audiences().to_vec();
     }
+    let now = clock::now_seconds();
+    object.set_at(&["metadata", "name"], Value::from(name));
+    object.set_at(&["metadata", "uid"], Value::from(&account.meta.uid));
+    object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
+    object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
+    object.set_at(&["status"], [("expirationTimestamp", Value::Null), ("token", Value::from(""))].into());
     let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
     if !errors.is_empty() {
         return Err(Status::invalid(group, kind, "", &errors));
     }
+    write.validate(Some(&object), None).await?;
     let bound = bound_object(context, request, &object)?;
     let mut seconds = object.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let most = accounts.max_expiration();
@@ -78,16 +76,12 @@ pub async fn issue(
         request.warn(format!("requested expiration of {seconds} seconds shortened to {most} seconds"));
         seconds = most;
     }
-    let now = clock::now_seconds();
-    let token = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await.map_err(Status::internal)?;
-    object.set_at(&["metadata", "name"], Value::from(name));
-    object.set_at(&["metadata", "uid"], Value::from(&account.meta.uid));
-    object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
-    object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
-    object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
-    if object.at(&["spec", "boundObjectRef"]).is_none() {
-        object.set_at(&["spec", "boundObjectRef"], Value::Null);
+    let issued = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await;
+    let (token, credential) = issued.map_err(Status::internal)?;
+    if let Some(trail) = &request.trail {
+        trail.annotate("authentication.kubernetes.io/issued-credential-id", credential);
     }
+    object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
     let until = machinery::time::rfc3339(now.saturating_add(seconds));
     object.set_at(&["status"], [("expirationTimestamp", Value::from(until)), ("token", Value::from(token))].into());
     Ok(object)
