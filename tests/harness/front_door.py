@@ -124,7 +124,7 @@ def metrics(args):
         assert value(samples, total, verb="LIST", code="401", scope="namespace", **requests) == 1
         duration = "apiserver_request_duration_seconds"
         assert value(samples, duration + "_count", verb="POST", dry_run="", **requests) == 4
-        assert value(samples, duration + "_bucket", verb="POST", dry_run="", le="60.0", **requests) == 4
+        assert value(samples, duration + "_bucket", verb="POST", dry_run="", le="60", **requests) == 4
         assert value(samples, "apiserver_request_sli_duration_seconds_count", verb="APPLY", **requests) == 1
         assert value(samples, "apiserver_response_sizes_count", verb="APPLY", **requests) == 1
         assert value(samples, "apiserver_longrunning_requests", verb="WATCH", scope="namespace", **requests) == 1

@@ -159,7 +159,7 @@ def counting(server, hooks):
     assert counted("admission_duration_seconds_count", "fair", **validating) == 2
     configure(server, "Validating", hook("lost", {"url": "https://127.0.0.1:1/x"}))
     assert create(server, "lost")[0] == 500
-    assert counted("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="0", **validating) == 1
+    assert counted("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="503", **validating) == 1
 
 
 def choosing(server, hooks):

@@ -99,10 +99,8 @@ impl<'a> Attributes<'a> {
 /// Why a request may not go on.
 #[derive(Debug)]
 pub enum Refusal {
-    Forbidden {
-        status: Status,
-        reason: String,
-    },
+    /// Nobody allowed it; `is_final` says that somebody refused it.
+    Forbidden { status: Status, reason: String, is_final: bool },
     /// Nobody allowed it, and somebody could not be asked.
     Failed(String),
 }
@@ -129,7 +127,8 @@ async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> 
         Some(error) => Err(Refusal::Failed(error)),
         None => {
             let reason = decision.reason();
-            Err(Refusal::Forbidden { status: refusal(user, asked, &reason), reason })
+            let is_final = decision.is_final_refusal();
+            Err(Refusal::Forbidden { status: refusal(user, asked, &reason), reason, is_final })
         }
     }
 }

@@ -288,7 +288,12 @@ impl Edge {
 
     async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
         let judged = authorize(&self.context.authorizer, user, info).await;
-        let result = if judged.is_ok() { "allowed" } else { "denied" };
+        let result = match &judged {
+            Ok(_) => "allowed",
+            Err(Refusal::Forbidden { is_final: true, .. }) => "denied",
+            Err(Refusal::Forbidden { .. }) => "no-opinion",
+            Err(Refusal::Failed(_)) => "error",
+        };
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
         judged
     }

@@ -17,8 +17,18 @@ use crate::request::{RequestInfo, User, Verb};
 use crate::resource::Registry;
 use crate::verbs::Request;
 
-/// Paths that are no resources and counted by themselves.
-const PATHS: [&str; 6] = ["/healthz", "/livez", "/metrics", "/readyz", "/version", "/openapi/v2"];
+/// Paths that are no resources and counted by themselves, with the names that they are known by and who serves them.
+const PATHS: [(&str, &str, &str); 9] = [
+    ("/healthz", "/healthz", ""),
+    ("/livez", "/livez", ""),
+    ("/readyz", "/readyz", ""),
+    ("/metrics", "/metrics", ""),
+    ("/version", "/version", ""),
+    ("/openapi/v2", "openapi/v2", ""),
+    ("/openapi/v3", "openapi/v3", ""),
+    ("/api", "api", COMPONENT),
+    ("/apis", "apis", COMPONENT),
+];
 
 /// A request that is measured; none for what is not served.
 pub struct Measured {
@@ -30,7 +40,12 @@ pub struct Measured {
 
 impl Measured {
     pub fn begin(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Measured {
-        let dry_run = if info.query.get("dryRun").is_some_and(|all| !all.is_empty()) { "All" } else { "" };
+        let mut dry_runs = info.query.all("dryRun").peekable();
+        let dry_run = match dry_runs.peek().is_none() {
+            true => "",
+            false if dry_runs.all(|given| given == "All") => "All",
+            false => "invalid",
+        };
         let of = series(registry, info, headers).map(|series| DrySeries { dry_run, series });
         Measured {
             began: clock::instant(),
@@ -56,7 +71,10 @@ impl Measured {
             }
             METRICS.request_sli_duration_seconds.get_or_create(&of.series).observe(seconds);
         }
-        if let Body::Full(bytes) = answer.body() {
+        let reads = matches!(of.series.verb, "GET" | "LIST" | "WATCH");
+        if let Body::Full(bytes) = answer.body()
+            && reads
+        {
             METRICS.response_sizes.get_or_create(&of.series).observe(bytes.len() as f64);
         }
         METRICS.request.get_or_create(&Answered { code, of }).inc();
@@ -80,8 +98,8 @@ fn field_validation(info: &RequestInfo) -> Option<&'static str> {
 fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Option<Series> {
     let (verb, component) = (verb(info, headers)?, COMPONENT);
     if !info.is_resource {
-        let path = PATHS.into_iter().find(|path| *path == info.path)?;
-        return Some(Series { verb, subresource: path.into(), component, ..Series::default() });
+        let (_, subresource, component) = PATHS.into_iter().find(|(path, ..)| *path == info.path)?;
+        return Some(Series { verb, subresource: subresource.into(), component, ..Series::default() });
     }
     let resource = registry.get(&info.group, &info.resource)?;
     resource.served(&info.version)?;
@@ -121,8 +139,7 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
         Verb::Update => "PUT",
         Verb::Patch if applies(headers) => "APPLY",
         Verb::Patch => "PATCH",
-        Verb::Delete => "DELETE",
-        Verb::DeleteCollection => "DELETECOLLECTION",
+        Verb::Delete | Verb::DeleteCollection => "DELETE",
         Verb::Proxy | Verb::None => return None,
     })
 }
@@ -251,7 +268,7 @@ mod tests {
             (M::GET, list, "watch", "", Some("WATCH")),
             (M::PATCH, item, "", "application/merge-patch+json", Some("PATCH")),
             (M::PATCH, item, "", "application/apply-patch+yaml", Some("APPLY")),
-            (M::DELETE, list, "", "", Some("DELETECOLLECTION")),
+            (M::DELETE, list, "", "", Some("DELETE")),
             (M::OPTIONS, item, "", "", None),
             (M::GET, "/readyz", "", "", Some("GET")),
         ] {

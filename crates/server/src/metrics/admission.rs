@@ -8,7 +8,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::{AdmissionController, AdmissionStep, Buckets, Histograms, WebhookCall, WebhookName, WebhookRejection};
+use super::{
+    AdmissionController, AdmissionStep, Buckets, Histograms, WebhookAnswered, WebhookCall, WebhookName,
+    WebhookRejection,
+};
 
 const STEP_SECONDS: Buckets = Buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5]);
 const WEBHOOK_SECONDS: Buckets = Buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0]);
@@ -17,7 +20,7 @@ pub struct AdmissionMetrics {
     step_duration_seconds: Histograms<AdmissionStep>,
     controller_duration_seconds: Histograms<AdmissionController>,
     pub webhook_duration_seconds: Histograms<WebhookCall>,
-    pub webhook_request: Family<WebhookCall, Counter>,
+    pub webhook_request: Family<WebhookAnswered, Counter>,
     pub webhook_rejection_count: Family<WebhookRejection, Gauge<u64, AtomicU64>>,
     pub webhook_fail_open_count: Family<WebhookName, Gauge<u64, AtomicU64>>,
 }

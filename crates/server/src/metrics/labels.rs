@@ -107,6 +107,14 @@ pub struct GroupResource {
     pub resource: Label,
 }
 
+/// A list of resources, and the index that it was answered from: there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Listed {
+    pub index: &'static str,
+    #[prometheus(flatten)]
+    pub of: GroupResource,
+}
+
 /// `plural.group`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct StoredResource {
@@ -145,6 +153,14 @@ pub struct WebhookCall {
     pub operation: &'static str,
     /// `true` or `false`.
     pub rejected: &'static str,
+}
+
+/// What a webhook answered: the code of its refusal or of the failed call, 200 if it let the write pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WebhookAnswered {
+    pub code: u16,
+    #[prometheus(flatten)]
+    pub call: WebhookCall,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -23,8 +23,8 @@ use admission::AdmissionMetrics;
 pub use labels::{
     AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
     DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt,
-    Label, QueueName, Reload, RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
-    Username, WatchList, WebhookCall, WebhookName, WebhookRejection,
+    Label, Listed, QueueName, Reload, RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
+    Username, WatchList, WebhookAnswered, WebhookCall, WebhookName, WebhookRejection,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -54,6 +54,9 @@ impl MetricConstructor<Histogram> for Buckets {
 const REQUEST_SECONDS: Buckets = Buckets(&[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
+]);
+const SLI_SECONDS: Buckets = Buckets(&[
+    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ]);
 const RESPONSE_BYTES: Buckets = Buckets(&[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]);
 const STORE_SECONDS: Buckets = Buckets(&[
@@ -129,7 +132,7 @@ impl Metrics {
             registry: Registry::default(),
             request: Family::default(),
             request_duration_seconds: Family::new_with_constructor(REQUEST_SECONDS),
-            request_sli_duration_seconds: Family::new_with_constructor(REQUEST_SECONDS),
+            request_sli_duration_seconds: Family::new_with_constructor(SLI_SECONDS),
             response_sizes: Family::new_with_constructor(RESPONSE_BYTES),
             request_terminations: Family::default(),
             request_panics: Counter::default(),
@@ -138,7 +141,7 @@ impl Metrics {
             current_inqueue_requests: Family::default(),
             dropped_requests: Family::default(),
             requested_deprecated_apis: Family::default(),
-            field_validation_request_duration_seconds: Family::new_with_constructor(REQUEST_SECONDS),
+            field_validation_request_duration_seconds: Family::new_with_constructor(SLI_SECONDS),
             tls_handshake_errors: Counter::default(),
             client_certificate_expiration_seconds: CERTIFICATE_SECONDS.new_metric(),
             audit_event: Counter::default(),

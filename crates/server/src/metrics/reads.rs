@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::{Buckets, GroupResource, GroupVersionResource, Histograms, WatchList};
+use super::{Buckets, GroupResource, GroupVersionResource, Histograms, Listed, WatchList};
 
 const EVENT_BYTES: Buckets = Buckets(&[1024.0, 2048.0, 4096.0, 8192.0, 16_384.0, 32_768.0, 65_536.0, 131_072.0]);
 const LIST_SECONDS: Buckets =
@@ -15,8 +15,8 @@ pub struct Reads {
     pub watch_events: Family<GroupVersionResource, Counter>,
     pub watch_events_sizes: Histograms<GroupVersionResource>,
     pub watch_list_duration_seconds: Histograms<WatchList>,
-    pub cache_list: Family<GroupResource, Counter>,
-    pub cache_list_fetched_objects: Family<GroupResource, Counter>,
+    pub cache_list: Family<Listed, Counter>,
+    pub cache_list_fetched_objects: Family<Listed, Counter>,
     pub cache_list_returned_objects: Family<GroupResource, Counter>,
     pub events_received: Family<GroupResource, Counter>,
     pub events_dispatched: Family<GroupResource, Counter>,
@@ -60,8 +60,9 @@ impl Reads {
 
     /// A list that looked at so many objects and answered with so many.
     pub fn listed(&self, of: &GroupResource, fetched: usize, returned: usize) {
-        self.cache_list.get_or_create(of).inc();
-        self.cache_list_fetched_objects.get_or_create(of).inc_by(fetched as u64);
+        let list = Listed { index: "", of: of.clone() };
+        self.cache_list.get_or_create(&list).inc();
+        self.cache_list_fetched_objects.get_or_create(&list).inc_by(fetched as u64);
         self.cache_list_returned_objects.get_or_create(of).inc_by(returned as u64);
     }
 }

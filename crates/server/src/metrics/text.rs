@@ -1,5 +1,9 @@
 //! The exposition formats: OpenMetrics for those who ask for it, else Prometheus text 0.0.4.
 
+use std::borrow::Cow;
+
+use machinery::Value;
+use machinery::patch::gotext;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
@@ -31,12 +35,35 @@ fn older(text: &str) -> String {
             }
             _ if line == "# EOF" => {}
             _ => {
-                out.push_str(line);
+                out.push_str(&older_line(line));
                 out.push('\n');
             }
         }
     }
     out
+}
+
+/// What counts, and is not called `_total`: the library knows no such counter.
+const COUNTERS: [&str; 4] = [
+    "authentication_attempts",
+    "authenticated_user_requests",
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+];
+
+/// A line as those who have been scraping kube-apiserver expect it: bounds are written as Go writes numbers.
+fn older_line(line: &str) -> Cow<'_, str> {
+    let described = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" gauge"));
+    if let Some(name) = described.filter(|name| COUNTERS.contains(name)) {
+        return format!("# TYPE {name} counter").into();
+    }
+    let bound = line.split_once("le=\"").and_then(|(before, rest)| Some((before, rest.split_once('"')?)));
+    match bound.and_then(|(before, (bound, rest))| Some((before, bound.parse::<f64>().ok()?, rest))) {
+        Some((before, bound, rest)) if bound.is_finite() => {
+            format!("{before}le=\"{}\"{rest}", gotext::plain(&Value::Float(bound))).into()
+        }
+        _ => line.into(),
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +87,17 @@ mod tests {
             ["# HELP asked What was asked.", "# TYPE asked counter", "asked_total 1"]
         );
         assert!(text.ends_with("# EOF\n"));
+        for (line, wanted) in [
+            ("a_bucket{le=\"1.0\",verb=\"GET\"} 2", "a_bucket{le=\"1\",verb=\"GET\"} 2"),
+            ("a_bucket{le=\"0.05\"} 2", "a_bucket{le=\"0.05\"} 2"),
+            ("a_bucket{le=\"1000000.0\"} 2", "a_bucket{le=\"1e+06\"} 2"),
+            ("a_bucket{le=\"0.00001\"} 2", "a_bucket{le=\"1e-05\"} 2"),
+            ("a_bucket{le=\"172800.0\"} 2", "a_bucket{le=\"172800\"} 2"),
+            ("a_bucket{le=\"+Inf\"} 2", "a_bucket{le=\"+Inf\"} 2"),
+            ("# TYPE authentication_attempts gauge", "# TYPE authentication_attempts counter"),
+        ] {
+            assert_eq!(older_line(line), wanted);
+        }
         let (kind, text) = expose(&registry, "*/*");
         assert_eq!(kind, PROMETHEUS);
         let wanted = "# HELP asked_total What was asked.\n# TYPE asked_total counter\nasked_total 1\n\

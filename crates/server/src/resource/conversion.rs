@@ -80,7 +80,8 @@ impl Webhook {
             [("kind", Value::from("ConversionReview")), ("apiVersion", Value::from(api_version)), ("request", request)]
                 .into();
         let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
-        let answer = self.client.post(&self.endpoint, timeout, review.to_json().into()).await?;
+        let answer = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
+        let answer = answer.map_err(|error| error.why)?;
         converted_objects(answer, api_version, &uid)
     }
 }

@@ -160,14 +160,32 @@ impl Client {
     }
 
     /// Posts JSON and answers the body of a success. The error is one line, as Go's client has it.
-    pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, String> {
+    pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, CallError> {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
         let separator = if endpoint.path.contains('?') { '&' } else { '?' };
         let query = format!("{separator}timeout={seconds}s");
-        let transport = |why: String| format!("Post \"{}{query}\": {why}", endpoint.url);
+        let unavailable = |why: String| CallError { why, code: 503 };
+        let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
         let address = self.services.address(endpoint);
         let call = async { endpoint.exchange(&address?, &format!("{}{query}", endpoint.path), Some(body)).await };
-        answer_of(&within(timeout, call).await.map_err(transport)?)
+        let answer = within(timeout, call).await.map_err(transport)?;
+        answer_of(&answer).map_err(|why| match succeeded(&answer) {
+            Ok(()) => unavailable(why),
+            Err(_) => CallError { why, code: answer.status },
+        })
+    }
+}
+
+/// Why a call brought no answer, and the code that it is counted by: that of the answer, if there was one.
+pub struct CallError {
+    pub why: String,
+    pub code: u16,
+}
+
+impl CallError {
+    /// The same, and what it stands in the way of.
+    pub fn with(self, what: &str) -> CallError {
+        CallError { why: format!("{what}: {}", self.why), ..self }
     }
 }
 

@@ -4,21 +4,25 @@ use std::time::Duration;
 
 use super::{Failure, Hook};
 use crate::admission::Operation;
-use crate::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection};
+use crate::metrics::{Label, METRICS, WebhookAnswered, WebhookCall, WebhookName, WebhookRejection};
+
+/// Webhooks refuse by any code; greater ones than this are counted as it.
+const CODE_MAX: u16 = 600;
 
 /// A call that took this long, and why the write is refused if it is.
 pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option<&Failure>) {
     let name = Label::from(hook.name.as_str());
     let (kind, operation) = (if hook.mutating { "admit" } else { "validating" }, operation.as_str());
-    let refused = match failure {
-        Some(Failure::Refused(status)) => Some(("no_error", status.code)),
-        Some(Failure::Calling(_)) if hook.fails => Some(("calling_webhook_error", 0)),
-        Some(Failure::Calling(_)) => {
+    let (code, refused) = match failure {
+        Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
+        Some(Failure::Failed(_)) => (0, Some(("apiserver_internal_error", 0))),
+        Some(Failure::Calling(error)) if hook.fails => (error.code, Some(("calling_webhook_error", error.code))),
+        Some(Failure::Calling(error)) => {
             let passed = WebhookName { name: name.clone(), r#type: kind };
             METRICS.admission.webhook_fail_open_count.get_or_create(&passed).inc();
-            None
+            (error.code, None)
         }
-        None => None,
+        None => (200, None),
     };
     if let Some((error_type, rejection_code)) = refused {
         let rejection = WebhookRejection { name: name.clone(), r#type: kind, operation, error_type, rejection_code };
@@ -26,6 +30,6 @@ pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option
     }
     let rejected = if refused.is_some() { "true" } else { "false" };
     let call = WebhookCall { name, r#type: kind, operation, rejected };
-    METRICS.admission.webhook_request.get_or_create(&call).inc();
     METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
+    METRICS.admission.webhook_request.get_or_create(&WebhookAnswered { code: code.min(CODE_MAX), call }).inc();
 }

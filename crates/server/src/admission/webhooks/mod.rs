@@ -23,7 +23,7 @@ use crate::objects::{Event, EventKind, Key};
 use crate::resource::Version;
 use crate::resource::builtin::Scope;
 use crate::trace::{self, Kind};
-use crate::webhook::{Client, Endpoint};
+use crate::webhook::{CallError, Client, Endpoint};
 use review::ReviewVersion;
 
 /// One webhook of a configuration.
@@ -59,8 +59,10 @@ pub struct Webhooks {
 /// Why a call let nothing pass.
 enum Failure {
     /// The webhook could not be asked, or did not answer what it should: `failurePolicy` decides.
-    Calling(String),
+    Calling(CallError),
     Refused(Status),
+    /// It may not be asked this, or what it answers cannot be done.
+    Failed(Status),
 }
 
 impl Hook {
@@ -138,11 +140,11 @@ impl Hook {
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
-            return Err(Failure::Refused(Status::bad_request(why)));
+            return Err(Failure::Failed(Status::bad_request(why)));
         }
         let Some(review_version) = self.version else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return Err(Failure::Calling(why.to_owned()));
+            return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
         };
         let (uid, body) = review::request(review_version, attributes, version, shown);
         let name = if self.mutating { "Call mutating webhook" } else { "Call validating webhook" };
@@ -158,10 +160,14 @@ impl Hook {
         };
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
         let answer = trace::span(name, Kind::Client, of_span, call).await;
-        let answer = answer.and_then(|answer| review::check_type(&answer).map(|()| answer));
-        let answer = answer.map_err(|why| Failure::Calling(format!("failed to call webhook: {why}")))?;
-        let response = review::verified(&answer, review_version, &uid, self.mutating)
-            .map_err(|why| Failure::Calling(format!("received invalid webhook response: {why}")))?;
+        let answer = answer.and_then(|answer| match review::check_type(&answer) {
+            Ok(()) => Ok(answer),
+            Err(why) => Err(CallError { why, code: 503 }),
+        });
+        let failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
+        let answer = answer.map_err(failed)?;
+        let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
+        let response = review::verified(&answer, review_version, &uid, self.mutating).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
@@ -169,7 +175,7 @@ impl Hook {
         }
         let Some(after) = response.patched(&self.name, &shown.object)? else { return Ok(None) };
         let decoded = patched::decoded(attributes, version, &shown.object, after, Unknown::Dropped);
-        let decoded = decoded.map_err(|why| Failure::Refused(Status::internal(why)))?;
+        let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
         attributes.annotate_request(&annotation("patch.webhook", place), || {
             let patch = response.patch();
             self.told([("patch", patch), ("patchType", Value::from("JSONPatch"))])
@@ -186,11 +192,11 @@ impl Hook {
     /// What a failure means for the write; `place` is where the call stands, for the record.
     fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: (usize, usize)) -> Result<(), Status> {
         match failure {
-            Failure::Refused(status) => Err(status),
-            Failure::Calling(why) if self.fails => {
+            Failure::Refused(status) | Failure::Failed(status) => Err(status),
+            Failure::Calling(CallError { why, .. }) if self.fails => {
                 Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)))
             }
-            Failure::Calling(why) => {
+            Failure::Calling(CallError { why, .. }) => {
                 tracing::warn!(webhook = %self.name, %why, "failing open");
                 let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
                 attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());

@@ -1,5 +1,6 @@
 //! AdmissionReview: what a webhook is asked, and what it may answer (api-machinery 25.2, 25.3).
 
+use crate::webhook::CallError;
 use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
 use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
@@ -174,21 +175,22 @@ impl Response<'_> {
             return Ok(None);
         }
         let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|status| {
-            Failure::Calling(format!("received undecodable patch in webhook response: {}", status.message))
+            let error = CallError { why: status.message.to_string(), code: 503 };
+            Failure::Calling(error.with("received undecodable patch in webhook response"))
         })?;
         if patch.operations.is_empty() {
             return Ok(None);
         }
         if object.is_null() {
             let why = "attempted to modify the object, which is not supported for this operation";
-            return Err(Failure::Refused(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
+            return Err(Failure::Failed(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
         }
         if self.patch_type != "JSONPatch" {
             let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
-            return Err(Failure::Refused(Status::internal(why)));
+            return Err(Failure::Failed(Status::internal(why)));
         }
         let applied = json_patch::apply_or_tell(object.clone(), &patch);
-        applied.map(Some).map_err(|why| Failure::Refused(Status::internal(why)))
+        applied.map(Some).map_err(|why| Failure::Failed(Status::internal(why)))
     }
 }
 
