@@ -11,14 +11,14 @@ class Hooks:
 
     `hooks.on(path, answer)` registers a function from the review's request to its response, or from its spec to its status
     where a review has these; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
-    as they are. Where `hooks.receive` is set it takes everything that is sent, and nothing is answered; where `hooks.headers`
+    as they are; `hooks.query` is that of the last path. Where `hooks.receive` is set it takes everything that is sent, and nothing is answered; where `hooks.headers`
     is set it takes the headers.
     """
 
     def __init__(self, server):
         self.certificates = server.dir
         self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
-        self.answers, self.asked, self.receive, self.headers = {}, [], None, None
+        self.answers, self.asked, self.receive, self.headers, self.query = {}, [], None, None, ""
 
     def __enter__(self):
         hooks = self
@@ -33,7 +33,7 @@ class Hooks:
                 if hooks.headers:
                     hooks.headers(dict(self.headers))
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                path = self.path.split("?")[0]
+                path, _, hooks.query = self.path.partition("?")
                 if hooks.receive:
                     hooks.receive(review)
                     self.send_response(200)

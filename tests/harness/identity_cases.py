@@ -177,9 +177,11 @@ def a_webhook_decides(args):
             wanted = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
                       "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
             assert hooks.requests("/access")[0] == wanted, hooks.requests("/access")
+            assert hooks.query == "timeout=30s", "whoever is asked knows how long the answer is waited for"
             spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
             status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
             assert status == {"allowed": False, "denied": True, "reason": "never"}, status
+            assert hooks.requests("/access")[-1]["resourceAttributes"]["version"] == "*", "none is every version"
             # RBAC is asked after it
             assert server.request("GET", "/version", **plain)[0] == 200
             before = len(hooks.requests("/access"))

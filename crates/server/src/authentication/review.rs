@@ -56,7 +56,7 @@ impl TokenReviewer {
         }
         let version = format!("authentication.k8s.io/{}", self.version.as_str());
         let review = json!({
-            "kind": "TokenReview", "apiVersion": version, "metadata": {"creationTimestamp": null}, "spec": spec,
+            "kind": "TokenReview", "apiVersion": version, "metadata": {}, "spec": spec,
             "status": {"user": {}}
         });
         let answer = self.remote.post(&review).await?;

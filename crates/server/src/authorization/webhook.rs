@@ -68,7 +68,7 @@ impl AccessReviewer {
         }
         let version = format!("authorization.k8s.io/{}", self.version.as_str());
         let review = json!({
-            "kind": "SubjectAccessReview", "apiVersion": version, "metadata": {"creationTimestamp": null}, "spec": spec,
+            "kind": "SubjectAccessReview", "apiVersion": version, "metadata": {}, "spec": spec,
             "status": {"allowed": false}
         });
         match self.remote.post(&review).await {

@@ -161,9 +161,7 @@ impl Client {
 
     /// Posts JSON and answers the body of a success. The error is one line, as Go's client has it.
     pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, CallError> {
-        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
-        let separator = if endpoint.path.contains('?') { '&' } else { '?' };
-        let query = format!("{separator}timeout={seconds}s");
+        let query = endpoint.query(timeout);
         let unavailable = |why: String| CallError { why, code: 503 };
         let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
         let address = self.services.address(endpoint);
@@ -210,6 +208,13 @@ impl Endpoint {
         let answer = send(&mut connection, self, target, body).await?;
         self.keep(connection);
         Ok(answer)
+    }
+
+    /// What is added to the path of a call: how long it may take, in seconds.
+    fn query(&self, timeout: Duration) -> String {
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        let separator = if self.path.contains('?') { '&' } else { '?' };
+        format!("{separator}timeout={seconds}s")
     }
 
     fn take_idle(&self) -> Option<Connection<Full<Bytes>>> {

@@ -113,10 +113,14 @@ impl Remote {
     }
 
     async fn call(&self, body: Option<Bytes>) -> Result<Bytes, Failed> {
-        let verb = if body.is_some() { "Post" } else { "Get" };
-        let answered = within(self.timeout, self.endpoint.exchange(&self.address, &self.endpoint.path, body)).await;
-        let answer = answered
-            .map_err(|why| Failed { passing: true, why: format!("{verb} \"{}\": {why}", self.endpoint.url) })?;
+        let (verb, query) = match body.is_some() {
+            true => ("Post", self.endpoint.query(self.timeout)),
+            false => ("Get", String::new()),
+        };
+        let target = format!("{}{query}", self.endpoint.path);
+        let answered = within(self.timeout, self.endpoint.exchange(&self.address, &target, body)).await;
+        let failed = |why| Failed { passing: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
+        let answer = answered.map_err(failed)?;
         match succeeded(&answer) {
             Ok(()) => Ok(answer.body),
             Err(why) => Err(Failed { passing: answer.status == 429 || answer.status >= 500, why }),

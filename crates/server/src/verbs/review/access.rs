@@ -41,7 +41,10 @@ fn attributes(spec: &Value) -> Attributes<'_> {
             verb: asked.str_at(&["verb"]),
             is_resource: true,
             group: asked.str_at(&["group"]),
-            version: asked.str_at(&["version"]),
+            version: match asked.str_at(&["version"]) {
+                "" => "*",
+                version => version,
+            },
             resource: asked.str_at(&["resource"]),
             subresource: asked.str_at(&["subresource"]),
             namespace: asked.str_at(&["namespace"]),
