@@ -1,6 +1,8 @@
 """What is recorded of requests: policy, log, webhook."""
 import http.client
 import json
+import re
+import time
 from urllib.parse import urlparse
 
 from hooks import Hooks, patch
@@ -184,6 +186,27 @@ def policies_and_webhooks_leave_notes(args):
         assert json.loads(closed_notes["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, closed_notes
 
 
+def slow_requests_tell_why(args):
+    def late(_):
+        time.sleep(0.6)  # what takes its time is what is tried here
+        return {"allowed": True}
+
+    with Audited(args, {"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}) as server, Hooks(server) as hooks:
+        rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+            "metadata": {"name": "late"}, "webhooks": [{
+                "name": "late.acme.io", "clientConfig": hooks.on("/late", late), "rules": [rule], "sideEffects": "None",
+                "admissionReviewVersions": ["v1"]}]})
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        notes = server.last(MAPS)["annotations"]
+        latency = {key.split("/")[1]: text for key, text in notes.items() if key.startswith("apiserver.latency.k8s.io/")}
+        assert {"validating-webhook", "total"} <= set(latency) and "mutating-webhook" not in latency, notes
+        assert all(re.fullmatch(r"[0-9.]+(s|ms|µs|ns)", text) for text in latency.values()), latency
+        server.ok("GET", MAPS + "/m")
+        quick = server.last(MAPS + "/m")["annotations"]
+        assert not any(key.startswith("apiserver.latency") for key in quick), quick
+
+
 def events_are_sent_in_batches(args):
     with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
         hooks.lists = []
@@ -225,8 +248,9 @@ def wrong_policies_are_named(args):
             assert "--audit-policy-file: " in str(error) and wanted in str(error), error
 
 
-CASES = [levels_and_stages, bodies_are_recorded_as_they_were_understood, watches_have_three_stages, others_are_named, policies_and_webhooks_leave_notes, events_are_sent_in_batches,
-         files_are_put_aside, wrong_policies_are_named]
+CASES = [levels_and_stages, slow_requests_tell_why, bodies_are_recorded_as_they_were_understood, watches_have_three_stages,
+         others_are_named, policies_and_webhooks_leave_notes, events_are_sent_in_batches, files_are_put_aside,
+         wrong_policies_are_named]
 
 
 def run(args, report):

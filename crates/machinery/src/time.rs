@@ -100,6 +100,32 @@ pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
     Some((seconds, nanos))
 }
 
+/// Nanoseconds as Go prints a duration: `1h0m0s`, `1.5ms`.
+pub fn duration(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let all = nanoseconds.unsigned_abs();
+    let decimal = |unit: u64| {
+        let text = format!("{}.{:09}", all / unit, (all % unit) as u128 * 1_000_000_000 / u128::from(unit));
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match all {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{sign}{all}ns"),
+        1_000..1_000_000 => format!("{sign}{}µs", decimal(1_000)),
+        1_000_000..1_000_000_000 => format!("{sign}{}ms", decimal(1_000_000)),
+        _ => {
+            let (minutes, rest) = (all / 60_000_000_000, all % 60_000_000_000);
+            let seconds = format!("{}.{:09}", rest / 1_000_000_000, rest % 1_000_000_000);
+            let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{sign}{seconds}s"),
+                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    }
+}
+
 /// A Go duration such as `1m30s`. The error is Go's.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let quoted = crate::value::quote(text);
@@ -166,5 +192,17 @@ mod tests {
         assert_eq!(parse_duration("soon").unwrap_err(), "time: invalid duration \"soon\"");
         assert_eq!(parse_duration("2562048h").unwrap_err(), "time: invalid duration \"2562048h\"");
         assert_eq!(parse_duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
+        for (nanoseconds, want) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (-1_500, "-1.5µs"),
+            (2_000_000, "2ms"),
+            (1_000_000_000, "1s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-5_400_500_000_000, "-1h30m0.5s"),
+        ] {
+            assert_eq!(duration(nanoseconds), want);
+        }
     }
 }

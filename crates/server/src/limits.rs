@@ -104,6 +104,8 @@ pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60
 /// Events of the audit log that may wait to be written.
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
+/// A request that takes longer tells in its record what held it up, in nanoseconds.
+pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 /// Users whose way to act as others is remembered; upstream's.
 pub const IMPERSONATORS_MAX: usize = 10_000;

@@ -145,7 +145,7 @@ fn plain(value: &Val<'_>) -> String {
             let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
             format!("[{}]", bytes.join(" "))
         }
-        Val::Duration(nanoseconds) => go_duration(*nanoseconds),
+        Val::Duration(nanoseconds) => machinery::time::duration(*nanoseconds),
         Val::Timestamp(at) => {
             let text = time::timestamp_text(*at);
             format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))
@@ -161,53 +161,5 @@ fn plain(value: &Val<'_>) -> String {
         Val::String(text) => text.to_string(),
         other => super::native::to_json(other)
             .map_or_else(|_| other.type_of().runtime_name().to_string(), |json| json.to_json()),
-    }
-}
-
-/// Nanoseconds as Go prints a duration: `1h0m0s`, `1.5ms`.
-fn go_duration(nanoseconds: i64) -> String {
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let all = nanoseconds.unsigned_abs();
-    let decimal = |unit: u64| {
-        let text = format!("{}.{:09}", all / unit, (all % unit) as u128 * 1_000_000_000 / u128::from(unit));
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
-    match all {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{sign}{all}ns"),
-        1_000..1_000_000 => format!("{sign}{}µs", decimal(1_000)),
-        1_000_000..1_000_000_000 => format!("{sign}{}ms", decimal(1_000_000)),
-        _ => {
-            let (minutes, rest) = (all / 60_000_000_000, all % 60_000_000_000);
-            let seconds = format!("{}.{:09}", rest / 1_000_000_000, rest % 1_000_000_000);
-            let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
-            match (minutes / 60, minutes % 60) {
-                (0, 0) => format!("{sign}{seconds}s"),
-                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
-                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_printed_as_in_go() {
-        let cases = [
-            (0, "0s"),
-            (1, "1ns"),
-            (-1_500, "-1.5µs"),
-            (2_000_000, "2ms"),
-            (1_000_000_000, "1s"),
-            (90_000_000_000, "1m30s"),
-            (3_600_000_000_000, "1h0m0s"),
-            (-5_400_500_000_000, "-1h30m0.5s"),
-        ];
-        for (nanoseconds, want) in cases {
-            assert_eq!(go_duration(nanoseconds), want);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Events of audit.k8s.io/v1: what is known of a request, stage by stage.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use machinery::{Map, Text, Value, time};
 
@@ -68,6 +69,29 @@ pub struct Record {
     status: Option<Value>,
     pub message: String,
     pub code: u16,
+    /// When the request came, in microseconds.
+    received_micros: i64,
+    took: [Duration; Layer::ALL.len()],
+}
+
+/// What a request waits for on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    Authentication,
+    Authorization,
+    Queue,
+    MutatingWebhooks,
+    ValidatingWebhooks,
+}
+
+impl Layer {
+    const ALL: [(Layer, &'static str); 5] = [
+        (Layer::Authentication, "authentication"),
+        (Layer::Authorization, "authorization"),
+        (Layer::Queue, "apf-queue-wait"),
+        (Layer::MutatingWebhooks, "mutating-webhook"),
+        (Layer::ValidatingWebhooks, "validating-webhook"),
+    ];
 }
 
 impl Record {
@@ -125,12 +149,34 @@ impl Record {
             status: None,
             message: String::new(),
             code: 0,
+            received_micros,
+            took: Default::default(),
         }
     }
 
     pub fn annotate(&mut self, key: Text, value: Text) {
         if self.annotations.get(&key).is_none() {
             self.annotations.insert(key, Value::String(value));
+        }
+    }
+
+    /// Adds to the time that a layer took. Webhooks that validate are asked at once: only the slowest counts.
+    pub fn took(&mut self, layer: Layer, time: Duration) {
+        let all = &mut self.took[layer as usize];
+        *all = if layer == Layer::ValidatingWebhooks { time.max(*all) } else { *all + time };
+    }
+
+    /// Tells where a slow request was held up.
+    pub fn tell_latency(&mut self, now_micros: i64) {
+        let total = now_micros.saturating_sub(self.received_micros).saturating_mul(1000);
+        if total <= limits::AUDIT_SLOW_NANOS {
+            return;
+        }
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let layers = Layer::ALL.map(|(layer, name)| (name, nanos(self.took[layer as usize])));
+        for (name, nanoseconds) in layers.into_iter().chain([("total", total)]).filter(|(_, time)| *time > 0) {
+            let key = format!("apiserver.latency.k8s.io/{name}");
+            self.annotate(key.into(), machinery::time::duration(nanoseconds).into());
         }
     }
 
@@ -202,6 +248,25 @@ impl Record {
 mod tests {
     use super::*;
     use machinery::{Status, json};
+
+    #[test]
+    fn slow_requests_tell_what_held_them_up() {
+        let (user, info) = (User::default(), RequestInfo::parse(&http::Method::GET, "/x", ""));
+        let mut record = Record::new(&Subject::test(&user, &info), Level::Metadata, 1_000_000);
+        record.took(Layer::MutatingWebhooks, Duration::from_millis(200));
+        record.took(Layer::MutatingWebhooks, Duration::from_millis(250));
+        record.took(Layer::ValidatingWebhooks, Duration::from_micros(1500));
+        record.took(Layer::ValidatingWebhooks, Duration::from_micros(1000));
+        record.tell_latency(1_500_000);
+        assert!(record.annotations.is_empty());
+        record.tell_latency(1_500_001);
+        let wanted = json!({
+            "apiserver.latency.k8s.io/mutating-webhook": "450ms",
+            "apiserver.latency.k8s.io/total": "500.001ms",
+            "apiserver.latency.k8s.io/validating-webhook": "1.5ms"
+        });
+        assert_eq!(Value::Object(record.annotations), wanted);
+    }
 
     #[test]
     fn an_event_says_what_is_known() {

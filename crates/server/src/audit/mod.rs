@@ -10,10 +10,11 @@ mod webhook;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use machinery::{Text, Value};
 
-pub use event::Subject;
+pub use event::{Layer, Subject};
 use event::{Record, Stage};
 pub use log::{LogOptions, Mode};
 pub use policy::{Level, Policy};
@@ -189,6 +190,11 @@ impl Trail {
         self.change(|record| record.code = code);
     }
 
+    /// How long a layer took.
+    pub fn took(&self, layer: Layer, time: Duration) {
+        self.change(|record| record.took(layer, time));
+    }
+
     /// The answer has begun, and goes on for long.
     pub fn started(&self) {
         self.tell(Stage::ResponseStarted);
@@ -216,6 +222,7 @@ impl Drop for Trail {
             self.change(|record| record.panicked());
             self.tell(Stage::Panic);
         } else {
+            self.change(|record| record.tell_latency(clock::now_micros()));
             self.tell(Stage::ResponseComplete);
         }
     }

@@ -20,7 +20,7 @@ use super::respond::{self, Reply, set};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings, prepend_warnings};
 use super::websocket;
-use crate::audit::{self, Audit, Trail};
+use crate::audit::{self, Audit, Layer, Trail};
 use crate::authentication::{self, Credentials, Remarks};
 use crate::authorization::{Authorized, Impersonation, Refusal, authorize, escape};
 use crate::discovery::Discovery;
@@ -163,16 +163,19 @@ impl Edge {
         }
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // webhooks may have to be asked, so that this takes its share of the time
-        let until = clock::instant() + timeout;
+        let began = clock::instant();
+        let until = began + timeout;
         let mut remarks = Remarks::default();
         let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
         let known = known.map_err(|_| out_of_time(reply))?;
+        let authenticated = began.elapsed();
         if self.audit.is_on() {
             reply.trail = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
         }
         reply.warnings = remarks.warnings;
         if let Some(trail) = &reply.trail {
             remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
+            trail.took(Layer::Authentication, authenticated);
         }
         let user = match known {
             Ok(user) => user,
@@ -194,10 +197,14 @@ impl Edge {
             trail.impersonated(&acting.user, acting.constraint);
         }
         let acting = acting.map_or(user, |acting| acting.user);
+        let waits = clock::instant();
         let seat = self.admit(&acting, &info, timeout, reply).await?;
+        let asks = clock::instant();
         let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
         if let Some(trail) = &reply.trail {
+            trail.took(Layer::Queue, asks - waits);
+            trail.took(Layer::Authorization, asks.elapsed());
             let (decision, reason) = match &judged {
                 Ok(authorized) => ("allow", authorized.decision.reason()),
                 Err(Refusal::Forbidden { reason, .. }) => ("forbid", reason.clone()),

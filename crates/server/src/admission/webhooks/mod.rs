@@ -18,6 +18,7 @@ use super::expressions::{Expression, Shown, Subject, all_hold, compile};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::{Attributes, World};
+use crate::audit::Layer;
 use crate::clock;
 use crate::objects::{Event, EventKind, Key};
 use crate::resource::Version;
@@ -127,7 +128,11 @@ impl Hook {
     ) -> Result<Option<Value>, Failure> {
         let began = clock::instant();
         let result = self.ask(client, attributes, (version, shown), place).await;
-        measure::called(self, attributes.operation, began.elapsed(), result.as_ref().err());
+        let took = began.elapsed();
+        measure::called(self, attributes.operation, took, result.as_ref().err());
+        if let Some(trail) = attributes.trail {
+            trail.took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, took);
+        }
         result
     }
 
