@@ -57,7 +57,9 @@ fn older_line(line: &str) -> Cow<'_, str> {
     if let Some(name) = described.filter(|name| COUNTERS.contains(name)) {
         return format!("# TYPE {name} counter").into();
     }
-    let bound = line.split_once("le=\"").and_then(|(before, rest)| Some((before, rest.split_once('"')?)));
+    let of_bucket = |(before, _): &(&str, &str)| before.contains("_bucket{") && before.ends_with(['{', ',']);
+    let bound = line.split_once("le=\"").filter(of_bucket);
+    let bound = bound.and_then(|(before, rest)| Some((before, rest.split_once('"')?)));
     match bound.and_then(|(before, (bound, rest))| Some((before, bound.parse::<f64>().ok()?, rest))) {
         Some((before, bound, rest)) if bound.is_finite() => {
             format!("{before}le=\"{}\"{rest}", gotext::plain(&Value::Float(bound))).into()
@@ -93,6 +95,7 @@ mod tests {
             ("a_bucket{le=\"1000000.0\"} 2", "a_bucket{le=\"1e+06\"} 2"),
             ("a_bucket{le=\"0.00001\"} 2", "a_bucket{le=\"1e-05\"} 2"),
             ("a_bucket{le=\"172800.0\"} 2", "a_bucket{le=\"172800\"} 2"),
+            ("a{role=\"1.0\"} 2", "a{role=\"1.0\"} 2"),
             ("a_bucket{le=\"+Inf\"} 2", "a_bucket{le=\"+Inf\"} 2"),
             ("# TYPE authentication_attempts gauge", "# TYPE authentication_attempts counter"),
         ] {
