@@ -94,6 +94,9 @@ def metrics(args):
         for number in range(3):
             server.ok("POST", MAPS, {"metadata": {"name": f"map-{number}"}})
         server.ok("POST", MAPS + "?dryRun=All", {"metadata": {"name": "dry"}})
+        assert server.request("POST", MAPS + "?dryRun=some", {"metadata": {"name": "dry"}})[0] == 422
+        assert server.request("GET", MAPS, token="plain-token")[0] == 403
+        server.ok("DELETE", MAPS + "?labelSelector=none")
         server.ok("POST", MAPS.replace("configmaps", "secrets"), {"metadata": {"name": "secret"}})
         assert server.request("POST", MAPS, {"metadata": {"name": "map-0"}})[0] == 409
         server.ok("PATCH", MAPS + "/map-0?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -118,7 +121,12 @@ def metrics(args):
         assert types[total] == "counter" and types["apiserver_request_duration_seconds"] == "histogram", types
         assert value(samples, total, verb="POST", code="201", dry_run="", scope="resource", **requests) == 3
         assert value(samples, total, verb="POST", code="201", dry_run="All", **requests) == 1
+        assert value(samples, total, verb="POST", code="422", dry_run="invalid", **requests) == 1
         assert value(samples, total, verb="POST", code="409", **requests) == 1
+        assert value(samples, total, verb="DELETE", code="200", scope="namespace", **requests) == 1
+        assert value(samples, "authorization_attempts_total", result="no-opinion") >= 1
+        assert types["authentication_attempts"] == "counter", types
+        assert value(samples, "apiserver_cache_list_total", index="", group="", resource="configmaps") >= 1
         assert value(samples, total, verb="APPLY", code="200", **requests) == 1
         assert value(samples, total, verb="LIST", code="200", scope="resource", **requests) == 1
         assert value(samples, total, verb="LIST", code="401", scope="namespace", **requests) == 1
@@ -141,7 +149,7 @@ def metrics(args):
         assert value(samples, "apiserver_watch_cache_resource_version", **listed) > 0
         admitted = {"type": "admit", "operation": "CREATE", "rejected": "false", "name": "NamespaceLifecycle"}
         assert value(samples, "apiserver_admission_controller_admission_duration_seconds_count", **admitted) >= 6
-        assert value(samples, "field_validation_request_duration_seconds_count", field_validation="Warn") == 7
+        assert value(samples, "field_validation_request_duration_seconds_count", field_validation="Warn") == 8
         assert value(samples, "authenticated_user_requests", username="other") > 8
         assert value(samples, "kubernetes_feature_enabled", name="CBORServingAndStorage") == 0
         for name in ("tls_handshake_errors", "audit_event", "audit_requests_rejected"):

@@ -158,6 +158,19 @@ def a_webhook_knows_tokens(args):
             assert len(hooks.requests("/tokens")) == 3
 
 
+def health_is_authorized(args):
+    """Everybody may ask whether the server is well since a role says so, and not beside the roles."""
+    with Pintle(args.binary) as server:
+        paths = ("/healthz", "/livez", "/readyz", "/version")
+        assert [server.request("GET", path, token=None)[0] for path in paths] == [200] * 4
+        binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:public-info-viewer"
+        server.ok("PATCH", binding, {"subjects": None})
+        eventually(lambda: [server.request("GET", path, token=None)[0] for path in paths] == [403] * 4)
+        answer = server.request("GET", "/healthz", token=None)[1]
+        assert answer["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', answer
+        assert server.request("GET", "/healthz", token="plain-token")[0] == 200, "system:discovery allows it too"
+
+
 def a_webhook_decides(args):
     with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
         def review(spec):
@@ -971,7 +984,7 @@ def tokens_that_lie_in_secrets(args):
         assert who(server, token=token)[0] == 401
 
 
-CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, a_webhook_decides, a_file_says_who_decides,
+CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, health_is_authorized, a_webhook_decides, a_file_says_who_decides,
          a_wrong_file_is_named, issuers_change_with_their_file, proxies_say_who_asks,
          who_may_not_is_told_so_before_the_body_is_read, bodies_of_who_may_not_are_not_looked_at,
          tokens_are_what_their_signature_says, certificates_are_believed_if_they_are_good, acting_as_others_needs_the_right,

@@ -222,6 +222,9 @@ def asking(server, hooks):
     assert [request["object"]["metadata"].get("uid") is None for _, request in calls] == [True, False], calls
     _, calls = asked("POST", "/api/v1/namespaces/absent/serviceaccounts/asked/token", {}, 404)
     assert not calls, "a namespace that is absent is told first"
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/new"
+    answer, calls = asked("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
+    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in answer["message"] and not calls, answer
     changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
     _, calls = asked("PUT", f"{CORE}/{name}", changed, 409)
     assert not calls, "another object is told before anybody is asked"
@@ -258,6 +261,11 @@ def asking_about_scales(server, hooks):
     stale = {"metadata": {"name": "c", "namespace": "default", "resourceVersion": "1"}, "spec": {"replicas": 3}}
     assert server.request("PUT", crews + "/c/scale", stale)[0] == 409
     assert [path for path, _ in hooks.asked] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
+    server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
+    wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
+    status, answer, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
+        "Content-Type": "application/apply-patch+yaml"})
+    assert status == 500 and answer["message"].startswith("failed to create manager for existing fields"), answer
 
 
 def by_service(server, hooks):
