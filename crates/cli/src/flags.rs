@@ -345,6 +345,11 @@ pub struct Serve {
     )]
     pub controllers: Vec<String>,
 
+    /// Whether servers that share an etcd choose one that runs the controllers, by a Lease it renews every 2s; false for a
+    /// server that is alone there.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Controllers")]
+    pub leader_elect: bool,
+
     /// How long events are kept after their last write; 0 for ever.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, help_heading = "Controllers")]
     pub event_ttl: std::time::Duration,

@@ -123,6 +123,7 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
 fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
     let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
     controllers.event_ttl = flags.event_ttl;
+    controllers.alone = !flags.leader_elect;
     controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
         Some(path) => {
             std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?

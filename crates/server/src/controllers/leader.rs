@@ -49,6 +49,16 @@ pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::
     }
 }
 
+/// What the holder does besides, for a server that needs no Lease: repairs what a failing etcd has left unfinished.
+pub async fn settle(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(limits::LEASE_RETRY) => verbs::settle_all(&context).await,
+            () = super::stopped(&mut stop) => return,
+        }
+    }
+}
+
 impl Candidate {
     fn resource(&self) -> Option<Arc<Resource>> {
         self.context.registry.get("coordination.k8s.io", "leases")

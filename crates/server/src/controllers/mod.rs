@@ -33,6 +33,8 @@ pub use switch::Controllers;
 /// What controllers keep from events, whether or not they run yet; nothing of those that are off.
 #[derive(Default)]
 pub struct Derived {
+    /// They run here and are not contended for.
+    alone: bool,
     /// Namespaces that are being deleted are emptied.
     namespaces: bool,
     /// Something was deleted or is to be, by this server or by another.
@@ -59,6 +61,7 @@ impl Derived {
         let tokens = || Arc::new(token_secrets::TokenSecrets::new(&controllers.root_authority));
         let expires = !controllers.event_ttl.is_zero();
         Derived {
+            alone: controllers.alone,
             namespaces: controllers.run(switch::NAMESPACE),
             deletions: Notify::new(),
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
@@ -105,10 +108,14 @@ pub fn start(
     crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
     // of each server, whoever runs the others
     crate::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
-    if context.objects.store().is_shared() {
+    let shared = context.objects.store().is_shared();
+    if shared && !derived.alone {
         return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
     }
     start_all(context, derived, stop);
+    if shared {
+        crate::task::spawn("settling", leader::settle(context.clone(), stop.clone()));
+    }
     None
 }
 

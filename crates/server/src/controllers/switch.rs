@@ -40,6 +40,8 @@ pub struct Controllers {
     chosen: Vec<String>,
     /// What passes between the last write of an event and its end; zero for no end.
     pub event_ttl: std::time::Duration,
+    /// Run the controllers without asking who else does.
+    pub alone: bool,
     /// The authority of the server's certificate, PEM.
     pub root_authority: String,
 }

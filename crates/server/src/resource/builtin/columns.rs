@@ -502,4 +502,39 @@ mod tests {
             assert_eq!(cells(spec, status), wanted.map(Value::from));
         }
     }
+
+    #[test]
+    fn bindings_are_shown_by_their_params() {
+        let labels = json!({"selector": {"matchLabels": {"a": "2", "z": "1"}}, "parameterNotFoundAction": "Deny"});
+        let expressions = json!({"selector": {"matchExpressions": [
+            {"key": "k", "operator": "In", "values": ["b", "a"]},
+            {"key": "q", "operator": "Exists"}
+        ]}});
+        let cases = [
+            (Value::Null, "<unset>"),
+            (json!({"name": "n"}), "*/n"),
+            (json!({"name": "n", "namespace": "ns"}), "ns/n"),
+            (
+                labels,
+                "&LabelSelector{MatchLabels:map[string]string{a: 2,z: 1,},MatchExpressions:[]LabelSelectorRequirement{},}",
+            ),
+            (
+                expressions,
+                "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{\
+                 LabelSelectorRequirement{Key:k,Operator:In,Values:[b a],},\
+                 LabelSelectorRequirement{Key:q,Operator:Exists,Values:[],},},}",
+            ),
+            (
+                json!({"selector": {}}),
+                "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},}",
+            ),
+        ];
+        for (reference, wanted) in cases {
+            let mut binding = json!({"spec": {"policyName": "p"}});
+            if reference != Value::Null {
+                binding.set_at(&["spec", "paramRef"], reference);
+            }
+            assert_eq!((PARAM_REF.cell)(&binding, 0), Value::from(wanted));
+        }
+    }
 }
