@@ -1,5 +1,7 @@
 //! `Status`: the one error at the edge (api-machinery 2).
 
+use std::collections::HashSet;
+
 use crate::field::FieldError;
 use crate::value::{Map, Text, Value, quote};
 
@@ -77,10 +79,12 @@ impl Reason {
     }
 }
 
-/// Several errors as one text, as upstream's aggregates print.
+/// Several errors as one text, each once, as upstream's aggregates print.
 pub fn aggregate(errors: &[String]) -> String {
-    match errors {
-        [one] => one.clone(),
+    let mut seen = HashSet::new();
+    let distinct: Vec<&str> = errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
+    match distinct.as_slice() {
+        [one] => (*one).to_owned(),
         many => format!("[{}]", many.join(", ")),
     }
 }

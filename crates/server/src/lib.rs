@@ -324,7 +324,7 @@ async fn prepare(
     runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::default());
-    let rbac = Arc::new(authorization::Rbac::default());
+    let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
     let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes);
     let flow = gatekeepers.flow;
     let followers = Followers {

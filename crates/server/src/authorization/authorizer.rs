@@ -147,7 +147,7 @@ impl Authorizer {
                 Mode::Rbac => {
                     let (found, failed) = self.rbac.rules_of(user, namespace);
                     rules.extend(found);
-                    errors.extend(failed);
+                    errors.extend(failed.iter().map(ToString::to_string));
                 }
                 Mode::Webhook(_) => {
                     incomplete = true;

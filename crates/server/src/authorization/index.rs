@@ -4,6 +4,7 @@
 //! what this user holds and not on how many bindings there are.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -31,6 +32,8 @@ pub struct Grant {
     role_path: Text,
     /// As reasons show it.
     subject: Text,
+    /// Its place among the subjects of the binding.
+    place: usize,
 }
 
 impl std::fmt::Display for Grant {
@@ -89,6 +92,19 @@ impl Role {
     }
 }
 
+/// A role that a binding refers to and that is not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missing {
+    kind: Text,
+    pub name: Text,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{GROUP} \"{}\" not found", self.kind.to_lowercase(), self.name)
+    }
+}
+
 #[derive(Clone, Default)]
 struct Snapshot {
     scopes: imbl::HashMap<Text, Scope>,
@@ -121,9 +137,9 @@ impl Snapshot {
         }
     }
 
-    /// The rules that a grant's role gives; the error is what resolving it says.
-    fn rules(&self, grant: &Grant) -> Result<Arc<[Rule]>, String> {
-        let missing = || format!("{}.{GROUP} \"{}\" not found", grant.role_kind.to_lowercase(), grant.role);
+    /// The rules that a grant's role gives.
+    fn rules(&self, grant: &Grant) -> Result<Arc<[Rule]>, Missing> {
+        let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
         if grant.role_kind == "Role" {
             return self.roles.get(&grant.role_path).map(|role| role.rules.clone()).ok_or_else(missing);
         }
@@ -172,6 +188,15 @@ impl Snapshot {
         named.into_iter().chain(grouped).flat_map(|grants| grants.values())
     }
 
+    /// The same binding's grant to the first of its subjects that is this user.
+    fn first<'a>(&'a self, user: &'a User, grant: &'a Arc<Grant>) -> &'a Arc<Grant> {
+        if grant.place == 0 {
+            return grant;
+        }
+        let same = self.grants(user, &grant.namespace).filter(|other| other.binding == grant.binding);
+        same.min_by_key(|other| other.place).unwrap_or(grant)
+    }
+
     /// Puts the subjects of a binding in, or takes them out.
     fn set_binding(&mut self, namespace: &Text, binding: &Value, present: bool) {
         let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
@@ -203,13 +228,13 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
     let role_kind = binding.str_at(&["roleRef", "kind"]);
     let role_path = if role_kind == "Role" { format!("{namespace}/{role}") } else { role.to_owned() };
     let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
-    let grant = |subject: &Value| {
+    let grant = |(place, subject): (usize, &Value)| {
         let (kind, name) = (subject.str_at(&["kind"]), subject.str_at(&["name"]));
         let given = subject.str_at(&["namespace"]);
-        let place = if given.is_empty() { namespace.as_str() } else { given };
+        let home = if given.is_empty() { namespace.as_str() } else { given };
         let (known_as, shown) = match kind {
-            "ServiceAccount" if place.is_empty() => return None,
-            "ServiceAccount" => (format!("system:serviceaccount:{place}:{name}"), format!("{name}/{place}")),
+            "ServiceAccount" if home.is_empty() => return None,
+            "ServiceAccount" => (format!("system:serviceaccount:{home}:{name}"), format!("{name}/{home}")),
             _ => (name.to_owned(), name.to_owned()),
         };
         let grant = Grant {
@@ -219,19 +244,32 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
             role: role.into(),
             role_path: Text::from(role_path.as_str()),
             subject: Text::from(format!("{kind} {}", machinery::value::quote(&shown))),
+            place,
         };
         Some((kind == "Group", Text::from(known_as), grant))
     };
-    subjects.iter().filter_map(grant).collect()
+    subjects.iter().enumerate().filter_map(grant).collect()
 }
 
 /// RBAC: follows its objects and answers who may what.
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<Snapshot>,
+    /// Roles that aggregate others have the rules that are stored in them.
+    as_stored: bool,
 }
 
 impl Rbac {
+    /// `aggregates`: whether what a role gathers counts at once, before the controller has written it into the role.
+    pub fn new(aggregates: bool) -> Rbac {
+        Rbac { as_stored: !aggregates, ..Rbac::default() }
+    }
+
+    fn cluster_role(&self, object: &Value) -> Role {
+        let role = Role::parse(object);
+        if self.as_stored { Role { selectors: vec![], ..role } } else { role }
+    }
+
     /// Hears of every event of the objects of RBAC, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group != GROUP {
@@ -244,7 +282,7 @@ impl Rbac {
         match key.plural.as_str() {
             "roles" if live => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
             "roles" => drop(next.roles.remove(&key.path)),
-            "clusterroles" => next.set_cluster_role(&key.path, live.then(|| Role::parse(&object))),
+            "clusterroles" => next.set_cluster_role(&key.path, live.then(|| self.cluster_role(&object))),
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(previous) = &event.previous {
                     next.set_binding(&namespace, &previous.body.to_value(0), false);
@@ -265,10 +303,11 @@ impl Rbac {
         let local = namespace.into_iter().flat_map(|namespace| snapshot.grants(user, namespace));
         for grant in cluster.chain(local) {
             match snapshot.rules(grant) {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => return Decision::Allowed(grant.clone()),
+                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                    return Decision::Allowed(snapshot.first(user, grant).clone());
+                }
                 Ok(_) => {}
-                Err(error) if !errors.contains(&error) => errors.push(error),
-                Err(_) => {}
+                Err(missing) => errors.push(missing.to_string()),
             }
         }
         match errors.is_empty() {
@@ -278,7 +317,7 @@ impl Rbac {
     }
 
     /// The rules that a user holds in a namespace, those of the cluster first, and what could not be resolved.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>) {
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Missing>) {
         let snapshot = self.snapshot.load();
         let (mut rules, mut errors) = (vec![], vec![]);
         let scopes = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
@@ -288,8 +327,7 @@ impl Rbac {
             for grant in grants.values() {
                 match snapshot.rules(grant) {
                     Ok(found) => rules.extend(found.iter().cloned()),
-                    Err(error) if !errors.contains(&error) => errors.push(error),
-                    Err(_) => {}
+                    Err(missing) => errors.push(missing),
                 }
             }
         }

@@ -78,6 +78,11 @@ impl Derived {
         }
     }
 
+    /// Whether ClusterRoles are aggregated.
+    pub fn aggregates(&self) -> bool {
+        self.aggregation.is_some()
+    }
+
     /// Hears of every event, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
         if event.kind == EventKind::Deleted || event.object.meta.deleting {

@@ -1,5 +1,6 @@
 //! Nobody gives away what they don't have: checks of writes of roles and bindings (api-machinery 23.4).
 
+use machinery::status::aggregate;
 use machinery::value::quote;
 use machinery::{Status, Value};
 
@@ -54,7 +55,7 @@ async fn check_role(context: &Context, request: &Request, new: &Value, old: Opti
     let selectors = |role: &Value| role.at(&["aggregationRule", "clusterRoleSelectors"])?.as_array().map(<[_]>::len);
     let aggregates = |role: &Value| selectors(role).is_some_and(|count| count > 0);
     if aggregates(new) || old.is_some_and(aggregates) {
-        let (owned, ..) = context.authorizer.rules_of(&request.authorized.user, "");
+        let (owned, _) = context.authorizer.rbac().rules_of(&request.authorized.user, "");
         if !missing(&owned, &Rule::all()).is_empty() {
             return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
         }
@@ -102,7 +103,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
 
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
     let user = &request.authorized.user;
-    let (owned, errors, _) = context.authorizer.rules_of(user, request.namespace());
+    let (owned, unresolved) = context.authorizer.rbac().rules_of(user, request.namespace());
     let missing = missing(&owned, needed);
     if missing.is_empty() {
         return Ok(());
@@ -114,8 +115,11 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
+    // a missing role is told as one of the kind that the request is for, which is how upstream's storage calls it
+    let errors: Vec<String> =
+        unresolved.iter().map(|role| request.resource.not_found(&role.name).message.clone()).collect();
     if !errors.is_empty() {
-        why.push_str(&format!("; resolution errors: [{}]", errors.join(" ")));
+        why.push_str(&format!("; resolution errors: [{}]", aggregate(&errors)));
     }
     Err(forbidden(request, new, &why))
 }

@@ -52,6 +52,23 @@ fn bindings_come_and_go() {
 }
 
 #[test]
+fn the_first_subject_that_applies_is_the_reason() {
+    let rbac = Rbac::default();
+    tell(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
+    let mut bound = binding("b", "ClusterRole", "r", json!({"kind": "Group", "name": "others"}));
+    let subjects = json!([
+        {"kind": "Group", "name": "others"},
+        {"kind": "Group", "name": "bobs"},
+        {"kind": "User", "name": "bob"}
+    ]);
+    bound.set_at(&["subjects"], subjects);
+    tell(&rbac, "clusterrolebindings", "", EventKind::Added, &bound, None);
+    let to = |name, group| rbac.decide(&user(name, group), &ask("get")).reason();
+    assert_eq!(to("bob", "bobs"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"bobs\"");
+    assert_eq!(to("bob", "x"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to User \"bob\"");
+}
+
+#[test]
 fn accounts_are_users() {
     let rbac = Rbac::default();
     tell(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
@@ -79,6 +96,20 @@ fn roles_gather_rules_of_others_even_in_circles() {
     add(&role("direct", "get", "a"));
     add(&role("indirect", "put", "b"));
     assert!(may("get") && may("put") && !may("never"));
+}
+
+#[test]
+fn roles_are_as_stored_where_nobody_aggregates_them() {
+    let rbac = Rbac::new(false);
+    let mut gathering = role("a", "put", "");
+    gathering.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": "a"}}]}));
+    for role in [gathering, role("other", "get", "a")] {
+        tell(&rbac, "clusterroles", "", EventKind::Added, &role, None);
+    }
+    let subject = json!({"kind": "User", "name": "ann"});
+    tell(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
+    let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
+    assert!(may("put") && !may("get"));
 }
 
 #[test]
