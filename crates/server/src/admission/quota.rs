@@ -19,10 +19,14 @@ pub struct Charge {
     pub used: Value,
 }
 
-/// The names under which objects of a resource are counted.
+/// The names under which objects of a resource are counted, in their order.
 pub fn counted_as(group: &str, plural: &str) -> Vec<String> {
     match group {
-        "" if NAMED.contains(&plural) => vec![format!("count/{plural}"), plural.to_owned()],
+        "" if NAMED.contains(&plural) => {
+            let mut names = vec![format!("count/{plural}"), plural.to_owned()];
+            names.sort();
+            names
+        }
         "" => vec![format!("count/{plural}")],
         _ => vec![format!("count/{plural}.{group}")],
     }
@@ -122,5 +126,6 @@ mod tests {
             assert_eq!(charged(&quota, &names), want.map_err(str::to_owned), "{}", quota.to_json());
         }
         assert_eq!(counted_as("g.io", "foos"), ["count/foos.g.io"]);
+        assert_eq!(counted_as("", "configmaps"), ["configmaps", "count/configmaps"]);
     }
 }

@@ -100,6 +100,7 @@ pub const SERVICE: Shipped = Shipped {
     categories: &["all"],
     status: true,
     name_rule: NameRule::Label,
+    create_on_update: true,
     returns_deleted: true,
     columns: columns::SERVICE,
     form: Form::Typed(&SHAPE),
