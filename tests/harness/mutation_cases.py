@@ -188,6 +188,26 @@ def types_are_checked(args):
         assert second["fieldRef"] == "spec.validations[1].messageExpression" and "undefined field 'name'" in second["warning"], second
         server.ok("PATCH", policies + "/p", {"spec": {"validations": [{"expression": "object.spec.sails < 2"}]}})
         eventually(lambda: server.ok("GET", policies + "/p")["status"] == {"observedGeneration": 2, "typeChecking": {}})
+        rule = {"apiGroups": ["", "acme.io"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets", "boats", "boats/status"]}
+        expressions = ["object.metadata.labels.a == 1", "object.data.x == 1", "variables.name == 1", "variables.all == 1",
+                       "params.spec.sails == 'x'", "params.metadata.name == 'x'", "object.metadata.creationTimestamp == 1"]
+        server.ok("POST", policies, {"metadata": {"name": "typed"}, "spec": {
+            "matchConstraints": {"resourceRules": [rule]}, "paramKind": {"apiVersion": "acme.io/v1", "kind": "Boat"},
+            "variables": [{"name": "name", "expression": "object.metadata.name"}, {"name": "all", "expression": "object.metadata"}],
+            "validations": [{"expression": text} for text in expressions]}})
+        status = eventually(lambda: server.ok("GET", policies + "/typed")["status"])
+        told = {w["fieldRef"][17]: w["warning"] for w in status["typeChecking"]["expressionWarnings"]}
+        texts = {at: [line for line in text.split("\n") if "Kind=" in line] for at, text in told.items()}
+        secret, boat = "/v1, Kind=Secret: ERROR: <input>:1:", "acme.io/v1, Kind=Boat: ERROR: <input>:1:"
+        no_match = "found no matching overload for '_==_' applied to "
+        assert texts == {
+            "0": [f"{secret}26: {no_match}'(string, int)'", f"{boat}26: {no_match}'(string, int)'"],
+            "1": [f"{secret}15: {no_match}'(bytes, int)'", f"{boat}7: undefined field 'data'"],
+            "2": [f"{secret}16: {no_match}'(string, int)'", f"{boat}16: {no_match}'(string, int)'"],
+            "4": [f"{secret}19: {no_match}'(int, string)'", f"{boat}19: {no_match}'(int, string)'"],
+            "6": [f"{secret}35: {no_match}'(timestamp, int)'", f"{boat}35: {no_match}'(timestamp, int)'"]}, texts
+        managers = [m for m in server.ok("GET", policies + "/typed")["metadata"]["managedFields"] if m.get("subresource") == "status"]
+        assert [(m["manager"], m["operation"]) for m in managers] == [("validatingadmissionpolicy-status", "Apply")], managers
 
 
 def what_upstream_makes_of_objects(args):

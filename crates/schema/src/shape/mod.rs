@@ -21,7 +21,7 @@ pub use metadata::OBJECT_META;
 pub use read::{Read, TypeError, first_conversion_error, first_error, read, read_request, read_stored, sees_duplicate};
 pub use time::{days_in, normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
-pub use types::type_schema;
+pub use types::{declared_schema, type_schema};
 
 /// The type of a member.
 pub enum Shape {

@@ -3,11 +3,16 @@
 use machinery::{Value, json};
 
 use super::definition::SCHEMA_PROPS;
-use super::{LABEL_SELECTOR, LOCAL_REFERENCE, Merge, OBJECT_REFERENCE, Shape, Struct};
+use super::{Field, LABEL_SELECTOR, LOCAL_REFERENCE, Merge, OBJECT_REFERENCE, Shape, Struct};
 
 /// The schema of an object; metadata and type are left out.
 pub fn type_schema(shape: &Struct) -> Value {
-    structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"))
+    structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"), false)
+}
+
+/// The schema of a kind with all of its members and with formats, as expressions are checked against it.
+pub fn declared_schema(shape: &Struct) -> Value {
+    structure(shape, |_| true, true)
 }
 
 /// Whether a struct has one owner wherever it stands.
@@ -15,9 +20,10 @@ pub(crate) fn has_one_owner(shape: &Struct) -> bool {
     [&LABEL_SELECTOR, &LOCAL_REFERENCE, &OBJECT_REFERENCE].into_iter().any(|whole| std::ptr::eq(whole, shape))
 }
 
-fn structure(shape: &Struct, wanted: fn(&str) -> bool) -> Value {
+fn structure(shape: &Struct, wanted: fn(&str) -> bool, formats: bool) -> Value {
     let fields = shape.fields.iter().filter(|field| wanted(field.name));
-    let properties: Vec<_> = fields.map(|field| (field.name.into(), merged(of(&field.shape), field.merge))).collect();
+    let property = |field: &Field| (field.name.into(), merged(of(&field.shape, formats), field.merge));
+    let properties: Vec<_> = fields.map(property).collect();
     let mut schema = json!({"type": "object"});
     if has_one_owner(shape) {
         schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic"));
@@ -28,20 +34,27 @@ fn structure(shape: &Struct, wanted: fn(&str) -> bool) -> Value {
     schema
 }
 
-fn of(shape: &Shape) -> Value {
+fn of(shape: &Shape, formats: bool) -> Value {
     match shape {
+        Shape::Bytes if formats => json!({"type": "string", "format": "byte"}),
+        Shape::Time | Shape::MicroTime if formats => json!({"type": "string", "format": "date-time"}),
+        Shape::Any if formats => json!({"x-kubernetes-int-or-string": true}),
+        // of several types, which is none
+        Shape::Quantity if formats => Value::object(),
         Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => json!({"type": "string"}),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Int32 | Shape::Int64 => json!({"type": "integer"}),
         Shape::Float => json!({"type": "number"}),
         Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
-        Shape::List(_, item) => json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (of(item))}),
-        Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item))}),
+        Shape::List(_, item) => {
+            json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (of(item, formats))})
+        }
+        Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item, formats))}),
         // a schema may hold itself: it is shown as far as what holds it
         Shape::Struct(inner) if std::ptr::eq(*inner, &SCHEMA_PROPS) => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
-        Shape::Struct(inner) => structure(inner, |_| true),
+        Shape::Struct(inner) => structure(inner, |_| true, formats),
         Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
             json!({"x-kubernetes-preserve-unknown-fields": true})
         }

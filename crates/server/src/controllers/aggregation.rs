@@ -57,15 +57,19 @@ async fn gather_all(context: &Context) -> Result<(), Status> {
             continue;
         }
         // in the order of their names, as the map has them
-        let rules = gathered(&role, root.values().map(|stored| &**stored));
+        let rules = gathered(&role, || root.values().map(|stored| &**stored));
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
             continue;
         }
         let name = stored.meta.name.as_str();
-        let applied = json!({
+        let mut applied = json!({
             "apiVersion": (resource.api_version(resource.storage_version())), "kind": "ClusterRole",
-            "metadata": {"name": name}, "rules": (Value::Array(rules))
+            "metadata": {"name": name}
         });
+        // rules of its own stay with a role that finds none
+        if !rules.is_empty() {
+            applied.set_at(&["rules"], Value::Array(rules));
+        }
         let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
         let request = verbs::controller_request(USER, &resource, &http::Method::PATCH, &path);
         let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
@@ -79,14 +83,14 @@ fn selectors(role: &Value) -> Vec<LabelSelector> {
     list.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect()
 }
 
-/// The rules of those that a role selects, itself aside, each once.
-fn gathered<'a>(role: &Value, all: impl Iterator<Item = &'a Stored>) -> Vec<Value> {
+/// The rules of those that a role selects, itself aside, each once: selector by selector.
+fn gathered<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -> I) -> Vec<Value> {
     let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
     let mut rules: Vec<Value> = vec![];
-    for stored in all.filter(|stored| stored.meta.name != name) {
-        if !selectors.iter().any(|selector| selector.matches(|key| stored.meta.label(key))) {
-            continue;
-        }
+    let others = || all().filter(|stored| stored.meta.name != name);
+    let matches = |selector: &LabelSelector, stored: &Stored| selector.matches(|key| stored.meta.label(key));
+    let selected = |selector| others().filter(move |stored| matches(selector, stored));
+    for stored in selectors.iter().flat_map(selected) {
         for rule in stored.body.to_value(0).get("rules").and_then(Value::as_array).unwrap_or_default() {
             if !rules.contains(rule) {
                 rules.push(rule.clone());
@@ -115,7 +119,11 @@ mod tests {
             role("d", "y", json!([(rule("delete"))])),
         ];
         let stored: Vec<Stored> = all.iter().map(|role| Stored::new(1, Body::encode(role), Meta::of(role))).collect();
-        let found = gathered(&gathering, stored.iter());
+        let found = gathered(&gathering, || stored.iter());
         assert_eq!(found, [rule("get"), rule("list"), rule("watch")]);
+        let both = json!({"clusterRoleSelectors": [{"matchLabels": {"to": "y"}}, {"matchLabels": {"to": "x"}}]});
+        gathering.set_at(&["aggregationRule"], both);
+        let found = gathered(&gathering, || stored.iter());
+        assert_eq!(found, [rule("delete"), rule("get"), rule("list"), rule("watch")]);
     }
 }

@@ -15,7 +15,8 @@ use crate::objects::{Event, EventKind, Key};
 use crate::verbs::{self, Context, Document, PatchKind};
 use crate::{clock, limits};
 
-const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+const DESCRIPTION: &str = "kubernetes.io/description";
+const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
@@ -44,7 +45,7 @@ impl Keeper {
     /// `authority` is PEM.
     pub fn of_root_authority(authority: &str) -> Keeper {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
-        let annotations = json!({"kubernetes.io/description": DESCRIPTION});
+        let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
         let object = json!({
             "metadata": {"name": "kube-root-ca.crt", "annotations": annotations}, "data": {"ca.crt": authority}
         });
@@ -110,6 +111,22 @@ impl Keeper {
         }
     }
 
+    /// What puts an object right: its data, and along with that its description.
+    fn repair(&self, found: &Value) -> Option<Value> {
+        let data = self.object.get("data")?;
+        let given = |object: &Value| object.at(&["metadata", "annotations"]).cloned().unwrap_or_else(Value::object);
+        let (mut annotations, wanted) = (given(found), given(&self.object));
+        let description = wanted.get(DESCRIPTION).cloned().unwrap_or_default();
+        if found.get("data") == Some(data) && !annotations.str_at(&[DESCRIPTION]).is_empty() {
+            return None;
+        }
+        annotations.set_at(&[DESCRIPTION], description);
+        Some(json!([
+            {"op": "add", "path": "/data", "value": (data.clone())},
+            {"op": "add", "path": "/metadata/annotations", "value": annotations}
+        ]))
+    }
+
     async fn keep(&self, context: &Context, namespace: &str) -> Result<(), Status> {
         let lives = context.registry.get("", "namespaces").and_then(|resource| resource.collection.get(namespace));
         let Some(resource) = context.registry.get("", self.plural) else { return Ok(()) };
@@ -123,13 +140,11 @@ impl Keeper {
                 verbs::create(context, &request, &Document::json(&self.object)).await
             }
             Some(found) => {
-                let Some(data) = self.object.get("data") else { return Ok(()) };
-                if found.meta.deleting || found.body.to_value(0).get("data") == Some(data) {
+                let Some(replace) = self.repair(&found.body.to_value(0)).filter(|_| !found.meta.deleting) else {
                     return Ok(());
-                }
+                };
                 let path = verbs::path_of(&resource, namespace, self.name());
                 let request = verbs::controller_request(self.user, &resource, &http::Method::PATCH, &path);
-                let replace = json!([{"op": "add", "path": "/data", "value": (data.clone())}]);
                 verbs::patch(context, &request, PatchKind::Json, &Document::json(&replace)).await
             }
         };

@@ -67,17 +67,20 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
         }
     }
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
+    let now = clock::now_rfc3339();
+    let tell = |object: &mut Value| remaining.tell(object, &now);
+    verbs::change_as_controller(context, &namespaces, name, "status", tell).await?;
     if !remaining.objects.is_empty() {
-        let now = clock::now_rfc3339();
-        return verbs::change_as_server(context, &namespaces, name, "status", |object| {
-            remaining.tell(object, &now);
-        })
-        .await;
+        return Ok(());
     }
-    verbs::change_as_server(context, &namespaces, name, "finalize", |object| {
+    verbs::change_as_controller(context, &namespaces, name, "finalize", |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
-        let kept = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
-        object.set_at(&["spec", "finalizers"], kept);
+        let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
+        if kept.is_empty() {
+            object.remove_at(&["spec", "finalizers"]);
+        } else {
+            object.set_at(&["spec", "finalizers"], Value::Array(kept));
+        }
     })
     .await
 }
@@ -103,7 +106,10 @@ impl Remaining {
             ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", discovered.to_owned()),
             ("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", parsed.to_owned()),
             ("NamespaceDeletionContentFailure", "False", "ContentDeleted", deleted.to_owned()),
-            ("NamespaceContentRemaining", "True", "SomeResourcesRemain", content),
+            match self.objects.is_empty() {
+                true => ("NamespaceContentRemaining", "False", "ContentRemoved", NOTHING_LEFT.to_owned()),
+                false => ("NamespaceContentRemaining", "True", "SomeResourcesRemain", content),
+            },
             match self.finalizers.is_empty() {
                 true => ("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", NO_FINALIZERS.to_owned()),
                 false => ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held),
@@ -126,4 +132,5 @@ impl Remaining {
     }
 }
 
+const NOTHING_LEFT: &str = "All content successfully removed";
 const NO_FINALIZERS: &str = "All content-preserving finalizers finished";

@@ -1,20 +1,25 @@
 //! What ValidatingAdmissionPolicies get wrong about the types that they are for, told in their status
 //! (`validatingadmissionpolicy-status-controller` of kube-controller-manager; api-machinery 26.1).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cel::decl::{self, Decl};
+use cel::types::Type;
+use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
+use schema::shape::{OBJECT_META, declared_schema};
 use tokio::sync::{Notify, watch};
 
 use crate::objects::Key;
 use crate::resource::builtin::{DEFINITION_GROUP, Scope};
-use crate::resource::group_version;
-use crate::verbs::{self, Context};
+use crate::resource::{Resource, Version};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies";
+const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
+const MANAGER: &str = "validatingadmissionpolicy-status";
 /// Types that a policy is checked against, at most; upstream's.
 const TYPES_MAX: usize = 10;
 
@@ -56,26 +61,37 @@ async fn check_all(context: &Context) -> Result<(), Status> {
             .iter()
             .all(|member| policy.at(&["status", member]) == wanted.get(member));
         if !same {
-            verbs::change_as_server(context, &policies, &stored.meta.name, "status", |object| {
-                for member in ["typeChecking", "observedGeneration"] {
-                    object.set_at(&["status", member], wanted.get(member).cloned().unwrap_or_default());
-                }
-            })
-            .await?;
+            apply_status(context, &policies, &stored.meta.name, wanted).await?;
         }
     }
     Ok(())
 }
 
+async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, status: Value) -> Result<(), Status> {
+    let applied = json!({
+        "apiVersion": (policies.api_version(policies.storage_version())), "kind": (policies.kind.clone()),
+        "metadata": {"name": name}, "status": status
+    });
+    let path = format!("{}/status?fieldManager={MANAGER}&force=true", verbs::path_of(policies, "", name));
+    let request = verbs::controller_request(USER, policies, &http::Method::PATCH, &path);
+    let request = Request { subresource: Subresource::Status, ..request };
+    let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
+        // gone meanwhile
+        Err(status) if status.reason == Reason::NotFound => Ok(()),
+        result => result.map(drop),
+    }
+}
+
 /// The status of a policy, as far as it is about types.
 fn status_of(context: &Context, policy: &Value) -> Value {
     let spec = policy.get("spec").cloned().unwrap_or_default();
-    let types = types_of(context, &spec);
+    let checks = Checks::of(context, &spec);
     let mut warnings: Vec<Value> = vec![];
     for (i, validation) in list(&spec, "validations").iter().enumerate() {
         for member in ["expression", "messageExpression"] {
             let text = validation.str_at(&[member]);
-            let found = if text.is_empty() { vec![] } else { warnings_of(&spec, text, &types) };
+            let found = if text.is_empty() { vec![] } else { checks.warnings(&spec, text) };
             if !found.is_empty() {
                 let place = format!("spec.validations[{i}].{member}");
                 warnings.push(json!({"fieldRef": place, "warning": (found.join("\n"))}));
@@ -94,22 +110,29 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// The types that a policy is for, by `group/version, Kind=Kind`; rules with a star are for too many to be checked.
-fn types_of(context: &Context, spec: &Value) -> BTreeMap<String, Arc<Decl>> {
-    let mut out = BTreeMap::new();
+/// A kind by group, version and name, in whose order kinds are told.
+type Kind = (Text, Text, Text);
+
+/// The kinds that a policy is for. Rules for any group or any version are for too many to be checked.
+fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
+    let mut out = BTreeSet::new();
+    let served = context.registry.snapshot();
     for rule in spec.get("matchConstraints").into_iter().flat_map(|it| list(it, "resourceRules")) {
-        let texts =
-            |name: &str| -> Vec<Text> { list(rule, name).iter().filter_map(Value::as_str).map(Text::from).collect() };
-        let (groups, versions, resources) = (texts("apiGroups"), texts("apiVersions"), texts("resources"));
-        if groups.iter().chain(&versions).chain(&resources).any(|name| name.contains('*')) {
+        let texts = |name: &str| -> BTreeSet<&str> { list(rule, name).iter().filter_map(Value::as_str).collect() };
+        let (groups, versions) = (texts("apiGroups"), texts("apiVersions"));
+        if groups.iter().chain(&versions).any(|name| name.contains('*')) {
             continue;
         }
-        for (group, plural) in groups.iter().flat_map(|group| resources.iter().map(move |plural| (group, plural))) {
-            let Some(resource) = context.registry.get(group, plural) else { continue };
-            for version in versions.iter().filter_map(|version| resource.served(version)) {
-                let name = format!("{}, Kind={}", group_version(group, &version.name), resource.kind);
+        let resources = texts("resources").into_iter().filter(|name| !name.contains(['*', '/']));
+        let resources: Vec<&str> = resources.collect();
+        for (group, version) in groups.iter().flat_map(|group| versions.iter().map(move |version| (group, version))) {
+            let named = |resource: &&Arc<Resource>| {
+                // no group is any group, to whom looks for a kind
+                (group.is_empty() || resource.group == *group) && resources.contains(&resource.plural.as_str())
+            };
+            for resource in served.values().filter(named).filter(|resource| resource.served(version).is_some()) {
                 if out.len() < TYPES_MAX {
-                    out.insert(name, decl::from_schema(&version.openapi(), true));
+                    out.insert((resource.group.clone(), Text::from(*version), resource.kind.clone()));
                 }
             }
         }
@@ -117,15 +140,86 @@ fn types_of(context: &Context, spec: &Value) -> BTreeMap<String, Arc<Decl>> {
     out
 }
 
-/// What is wrong with an expression, type by type.
-fn warnings_of(spec: &Value, text: &str, types: &BTreeMap<String, Arc<Decl>>) -> Vec<String> {
-    let params = spec.get("paramKind").is_some();
-    let known: Vec<(Text, cel::types::Type)> =
-        list(spec, "variables").iter().map(|it| (it.str_at(&["name"]).into(), cel::types::Type::Dyn)).collect();
-    let scope = Scope { params, authorizer: true, variables: Some(&known), mutations: false };
-    let wrong = |(name, decl): (&String, &Arc<Decl>)| {
-        let error = scope.environment_for(decl).check(text).err()?;
-        Some(format!("{name}: {error}\n"))
+/// What the expressions of a policy are checked against: its kinds, and that of its parameters.
+struct Checks {
+    kinds: Vec<(Kind, Arc<Decl>)>,
+    params: Option<Arc<Decl>>,
+}
+
+impl Checks {
+    fn of(context: &Context, spec: &Value) -> Checks {
+        let declared_kind = |(group, version, kind): &Kind| {
+            let resource = context.registry.of_kind(group, version, kind)?;
+            Some(declared(resource.served(version)?))
+        };
+        let kinds = kinds_of(context, spec).into_iter();
+        let kinds = kinds.filter_map(|kind| Some((kind.clone(), declared_kind(&kind)?))).collect();
+        let params = spec.get("paramKind").and_then(|params| {
+            let api_version = params.str_at(&["apiVersion"]);
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            declared_kind(&(group.into(), version.into(), params.str_at(&["kind"]).into()))
+        });
+        Checks { kinds, params }
+    }
+
+    /// What is wrong with an expression, kind by kind.
+    fn warnings(&self, spec: &Value, text: &str) -> Vec<String> {
+        let wrong = |((group, version, kind), object): &(Kind, Arc<Decl>)| {
+            let variables = self.variables(spec, object);
+            let error = self.checked(text, object, &variables).err()?;
+            Some(format!("{group}/{version}, Kind={kind}: {error}\n"))
+        };
+        self.kinds.iter().filter_map(wrong).collect()
+    }
+
+    /// The types of the variables; each may use the ones before it, and one that means nothing may be anything.
+    fn variables(&self, spec: &Value, object: &Arc<Decl>) -> Vec<(Text, Type)> {
+        let mut known: Vec<(Text, Type)> = vec![];
+        for variable in list(spec, "variables") {
+            let found = self.checked(variable.str_at(&["expression"]), object, &known);
+            known.push((variable.str_at(&["name"]).into(), found.map_or(Type::Dyn, |found| plain(&found))));
+        }
+        known
+    }
+
+    fn checked(&self, text: &str, object: &Arc<Decl>, known: &[(Text, Type)]) -> Result<Type, String> {
+        let scope = Scope { params: false, authorizer: true, variables: Some(known), mutations: false };
+        let env = scope.environment_for(object, self.params.as_ref());
+        env.check(text).map(|checked| checked.output_type().clone()).map_err(|error| error.to_string())
+    }
+}
+
+/// A type as what uses a variable knows it: of objects nothing is known.
+fn plain(found: &Type) -> Type {
+    match found {
+        Type::List(item) => Type::list(plain(item)),
+        Type::Map(entry) => Type::map(plain(&entry.0), plain(&entry.1)),
+        Type::Null
+        | Type::Bool
+        | Type::Int
+        | Type::Uint
+        | Type::Double
+        | Type::String
+        | Type::Bytes
+        | Type::Duration
+        | Type::Timestamp => found.clone(),
+        _ => Type::Dyn,
+    }
+}
+
+/// The declaration of a kind's objects, with all that metadata may have.
+fn declared(version: &Version) -> Arc<Decl> {
+    let schema = match version.shipped {
+        Some(shipped) => shipped.declared_schema(),
+        None => {
+            let mut schema = version.openapi();
+            schema.set_at(&["type"], Value::from("object"));
+            schema.set_at(&["properties", "metadata"], declared_schema(&OBJECT_META));
+            for member in ["apiVersion", "kind"] {
+                schema.set_at(&["properties", member], json!({"type": "string"}));
+            }
+            schema
+        }
     };
-    types.iter().filter_map(wrong).collect()
+    decl::from_schema(&schema, false)
 }

@@ -36,6 +36,14 @@ impl Registry {
         self.snapshot.load().get(&(Text::from(group), Text::from(plural))).cloned()
     }
 
+    /// The resource that serves a kind in a version.
+    pub fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let snapshot = self.snapshot.load();
+        let from = (Text::from(group), Text::default());
+        let mut of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(|r| r.group == group);
+        of_group.find(|resource| resource.kind == kind && resource.served(version).is_some()).cloned()
+    }
+
     pub fn names(&self) -> &Names {
         &self.names
     }

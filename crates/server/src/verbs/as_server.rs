@@ -14,6 +14,9 @@ use crate::resource::{Resource, Version};
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
 
+/// The field manager of controllers, whatever their user: the program that they are part of upstream.
+const CONTROLLERS: &str = "kube-controller-manager";
+
 /// A request of the server itself, in the storage version, which nobody is asked about.
 pub fn server_request(
     resource: &Arc<Resource>,
@@ -32,7 +35,7 @@ pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::M
         resource: resource.clone(),
         version: resource.storage_version().clone(),
         subresource: Subresource::None,
-        default_manager: user.rsplit(':').next().unwrap_or_default().into(),
+        default_manager: CONTROLLERS.into(),
         admitted: true,
         warnings: Default::default(),
         trail: None,
@@ -81,6 +84,28 @@ pub async fn change_as_server(
     subresource: &str,
     change: impl Fn(&mut Value),
 ) -> Result<(), Status> {
+    change_as(SERVER, context, resource, name, subresource, change).await
+}
+
+/// The same as a controller.
+pub async fn change_as_controller(
+    context: &Context,
+    resource: &Arc<Resource>,
+    name: &str,
+    subresource: &str,
+    change: impl Fn(&mut Value),
+) -> Result<(), Status> {
+    change_as(CONTROLLERS, context, resource, name, subresource, change).await
+}
+
+async fn change_as(
+    manager: &str,
+    context: &Context,
+    resource: &Arc<Resource>,
+    name: &str,
+    subresource: &str,
+    change: impl Fn(&mut Value),
+) -> Result<(), Status> {
     let endpoint = if subresource == "finalize" { Subresource::Finalize } else { Subresource::Status };
     let path = format!("{}/{subresource}", path_of(resource, "", name));
     let request = server_request(resource, &http::Method::PUT, &path, endpoint);
@@ -89,7 +114,7 @@ pub async fn change_as_server(
         let old = current.body.to_value(current.revision);
         let mut next = old.clone();
         change(&mut next);
-        request.track_update(Some(&old), &mut next, SERVER);
+        request.track_update(Some(&old), &mut next, manager);
         let held = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
         let releasable = resource.shipped().is_none_or(|s| s.allows_removal(&next));
         if current.meta.deleting && !held && releasable {

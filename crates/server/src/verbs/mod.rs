@@ -40,7 +40,9 @@ use crate::flow::Flow;
 use crate::objects::{Body, Key, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
-pub use as_server::{change_as_server, controller_request, empty_namespace, path_in, path_of, server_request};
+pub use as_server::{
+    change_as_controller, change_as_server, controller_request, empty_namespace, path_in, path_of, server_request,
+};
 pub use body::{Document, Format};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,

@@ -39,12 +39,10 @@ impl ParamKind {
 
     /// The resource of the kind.
     pub fn find(&self, world: &World<'_>) -> Result<Source, String> {
-        let snapshot = world.registry.snapshot();
-        let from = (self.group.clone(), Text::default());
-        let mut of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(|r| r.group == self.group);
-        let source = of_group.find_map(|resource| {
-            let version = resource.served(&self.version).filter(|_| resource.kind == self.kind)?;
-            Some(Source { resource: resource.clone(), version: version.clone() })
+        let resource = world.registry.of_kind(&self.group, &self.version, &self.kind);
+        let source = resource.and_then(|resource| {
+            let version = resource.served(&self.version)?.clone();
+            Some(Source { resource, version })
         });
         source.ok_or_else(|| {
             let (version, kind) = (group_version(&self.group, &self.version), &self.kind);

@@ -78,16 +78,16 @@ async fn attend(context: &Context, graph: &Graph, task: Task) {
     }
 }
 
-/// Tells in an event that a reference names an owner that an object of the cluster cannot have.
+/// Tells in an event that a reference names an owner that this object cannot have, since it lies in another namespace.
 async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
     let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
     let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
-    let (now, name) = (clock::now_rfc3339(), &stored.meta.name);
+    let (now, name, namespace) = (clock::now_rfc3339(), &stored.meta.name, &stored.meta.namespace);
     let message = format!(
-        "ownerRef [{}/{}, namespace: , name: {}, uid: {}] does not exist in namespace \"\"",
+        "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace \"{namespace}\"",
         owner.api_version, owner.kind, owner.name, owner.uid
     );
-    let event = json!({
+    let mut event = json!({
         "metadata": {"generateName": (format!("{name}."))},
         "type": "Warning", "reason": "OwnerRefInvalidNamespace", "message": message,
         "source": {"component": COMPONENT}, "reportingComponent": COMPONENT,
@@ -97,7 +97,11 @@ async fn report(context: &Context, resource: &Resource, stored: &Stored, referen
             "name": (name.clone()), "uid": (stored.meta.uid.clone())
         }
     });
-    let path = verbs::path_of(&events, "default", "");
+    if !namespace.is_empty() {
+        event.set_at(&["involvedObject", "namespace"], Value::from(namespace));
+    }
+    let place = if namespace.is_empty() { "default" } else { namespace };
+    let path = verbs::path_of(&events, place, "");
     let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
     let document = Document::json(&event);
     if let Err(status) = verbs::create(context, &request, &document).await {
@@ -136,14 +140,23 @@ enum Fate {
     Impossible,
 }
 
-fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> Fate {
-    let snapshot = context.registry.snapshot();
+/// What an owner is said to be, where that is served.
+fn kind_of(context: &Context, owner: &Owner) -> Option<Arc<Resource>> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
-    let of_group = snapshot.range((Text::from(group), Text::default())..).take_while(|((g, _), _)| g == group);
-    let serves = |resource: &&Arc<Resource>| {
-        resource.kind == owner.kind && !resource.is_review() && resource.served(version).is_some()
-    };
-    let Some(resource) = of_group.map(|(_, resource)| resource).find(serves) else {
+    context.registry.of_kind(group, version, &owner.kind).filter(|resource| !resource.is_review())
+}
+
+/// Whether an owner lies in another namespace.
+fn lies_elsewhere(context: &Context, owner: &Owner, namespace: &str) -> bool {
+    let Some(resource) = kind_of(context, owner).filter(|resource| resource.namespaced) else { return false };
+    let Some(namespaces) = context.registry.get("", "namespaces") else { return false };
+    let (root, _) = namespaces.collection.latest();
+    let is_there = |other: &str| resource.collection.get(&resource.key(other, &owner.name).path);
+    root.keys().filter(|other| *other != namespace).any(|n| is_there(n).is_some_and(|it| it.meta.uid == owner.uid))
+}
+
+fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> Fate {
+    let Some(resource) = kind_of(context, owner) else {
         return if graph.has_gone(&owner.uid) { Fate::Gone } else { Fate::Unknown };
     };
     if resource.namespaced && namespace.is_empty() {
@@ -171,6 +184,10 @@ async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
         return Ok(Verdict::Unknown);
     }
     if fates.contains(&Fate::Gone) && !task.due {
+        let mut owners = stored.meta.owners.iter();
+        if let Some(owner) = owners.position(|owner| lies_elsewhere(context, owner, &stored.meta.namespace)) {
+            report(context, &resource, &stored, owner).await?;
+        }
         return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));
     }
     if fates.contains(&Fate::Solid) {

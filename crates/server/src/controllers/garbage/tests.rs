@@ -158,8 +158,12 @@ async fn owners_that_are_not_there() {
     assert!(world.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
     let (events, _) = world.resource("", "events").collection.latest();
     let events: Vec<Value> = events.values().map(|event| event.body.to_value(0)).collect();
-    let told: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["involvedObject", "name"]))).collect();
-    assert_eq!(told, [("OwnerRefInvalidNamespace", "@cluster")]);
+    let told: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["message"]).to_owned())).collect();
+    let lies = |name: &str, uid: &str, namespace: &str| {
+        let owner = format!("[v1/ConfigMap, namespace: {namespace}, name: {name}, uid: {uid}]");
+        ("OwnerRefInvalidNamespace", format!("ownerRef {owner} does not exist in namespace \"{namespace}\""))
+    };
+    assert_eq!(told, [lies("owner", "u", ""), lies("far", &far, "n")]);
 }
 
 #[tokio::test]

@@ -31,9 +31,11 @@ impl Scope<'_> {
         self.completed(env)
     }
 
-    /// The same for objects of a known type.
-    pub fn environment_for(&self, object: &Arc<Decl>) -> Environment {
-        self.completed(Environment::kubernetes(MINOR).declared("object", object).declared("oldObject", object))
+    /// The same for objects of a known type, and for parameters of one.
+    pub fn environment_for(&self, object: &Arc<Decl>, params: Option<&Arc<Decl>>) -> Environment {
+        let env = Environment::kubernetes(MINOR).declared("object", object).declared("oldObject", object);
+        let env = params.into_iter().fold(env, |env, params| env.declared("params", params));
+        self.completed(env)
     }
 
     fn completed(&self, env: Environment) -> Environment {

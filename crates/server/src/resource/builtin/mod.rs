@@ -236,6 +236,11 @@ impl Shipped {
         shape::type_schema(self.structure())
     }
 
+    /// The schema of the kind as expressions are checked against it.
+    pub fn declared_schema(&self) -> Value {
+        shape::declared_schema(self.structure())
+    }
+
     /// The text of a selectable field, if it is one.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
         let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
