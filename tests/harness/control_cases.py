@@ -219,6 +219,32 @@ def a_namespace_that_cannot_end(args):
         eventually(lambda: server.request("GET", stuck)[0] == 404, seconds=60)
 
 
+def what_an_emptied_namespace_tells(args):
+    """A namespace that only its own metadata still holds says that nothing is left, signed as upstream's controllers sign;
+    what one of them keeps in every namespace is put right, description and all."""
+    with Pintle(args.binary, "--controllers=*,root-ca-cert-publisher") as server:
+        place, about = CORE + "/held", "kubernetes.io/description"
+        server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
+        authority = eventually(lambda: server.ok("GET", place + "/configmaps/kube-root-ca.crt"))
+        server.request("PATCH", place + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {about: "x", "a": "b"}}},
+                       headers={"Content-Type": "application/merge-patch+json"})
+        mended = eventually(lambda: [found for found in [server.ok("GET", place + "/configmaps/kube-root-ca.crt")]
+                                     if found["data"] == authority["data"]])[0]["metadata"]
+        assert mended["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, mended
+        assert "kube-controller-manager" in [m["manager"] for m in mended["managedFields"]], mended
+        server.ok("DELETE", place)
+        left = eventually(lambda: [found for found in [server.ok("GET", place)] if found["spec"] == {}])[0]
+        told = {c["type"]: (c["status"], c["reason"], c["message"]) for c in left["status"]["conditions"]}
+        assert told == {
+            "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+            "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+            "NamespaceContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
+            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")}, told
+        signed = [(m["manager"], m.get("subresource")) for m in left["metadata"]["managedFields"]]
+        assert sorted(signed, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], signed
+
+
 def slow_ones_cost_nobody_else(args):
     """Connections that say nothing, requests that never end, watchers and readers that never read: others go on, and what
     is kept for such a client is bounded by what its connection holds."""
@@ -254,7 +280,7 @@ def slow_ones_cost_nobody_else(args):
 
 
 CASES = [what_hangs_holds_up_nobody_else, what_loops_is_asked_twice, broken_patches_change_nothing, lies_are_told_apart, costly_policies_are_cut_short,
-         odd_owners, a_namespace_that_cannot_end, slow_ones_cost_nobody_else]
+         odd_owners, a_namespace_that_cannot_end, what_an_emptied_namespace_tells, slow_ones_cost_nobody_else]
 
 
 def run(args, report):
