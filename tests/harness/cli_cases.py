@@ -368,7 +368,7 @@ def controllers(args):
 
 
 def quotas(args):
-    core, hard = "/api/v1/namespaces/default", {"count/configmaps": "3", "secrets": "1", "cpu": "2"}
+    core, hard = "/api/v1/namespaces/default", {"count/configmaps": "3", "secrets": "1", "cpu": "2", "count/events": "0"}
     with Pintle(args.binary) as server:
         def create(name):
             return server.request("POST", core + "/configmaps", {"metadata": {"name": name}})
@@ -388,6 +388,8 @@ def quotas(args):
         server.ok("PATCH", core + "/resourcequotas/q", {"spec": {"hard": {"count/configmaps": None}}})
         eventually(lambda: status()["used"] == {"secrets": "0", "cpu": "0"})
         assert create("more")[0] == 201
+        # which nobody counts
+        server.ok("POST", core + "/events", {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}})
 
 
 def run(args, report):

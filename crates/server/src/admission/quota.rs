@@ -19,9 +19,10 @@ pub struct Charge {
     pub used: Value,
 }
 
-/// The names under which objects of a resource are counted, in their order.
+/// The names under which objects of a resource are counted, in their order. Nobody counts events.
 pub fn counted_as(group: &str, plural: &str) -> Vec<String> {
     match group {
+        "" | "events.k8s.io" if plural == "events" => vec![],
         "" if NAMED.contains(&plural) => {
             let mut names = vec![format!("count/{plural}"), plural.to_owned()];
             names.sort();
@@ -126,6 +127,7 @@ mod tests {
             assert_eq!(charged(&quota, &names), want.map_err(str::to_owned), "{}", quota.to_json());
         }
         assert_eq!(counted_as("g.io", "foos"), ["count/foos.g.io"]);
+        assert!(counted_as("", "events").is_empty() && counted_as("events.k8s.io", "events").is_empty());
         assert_eq!(counted_as("", "configmaps"), ["configmaps", "count/configmaps"]);
     }
 }

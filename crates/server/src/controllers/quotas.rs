@@ -153,19 +153,24 @@ impl Counts<'_> {
         let scoped = is_scoped(quota);
         let mut used = Map::new();
         for key in hard.as_object().into_iter().flat_map(Map::keys) {
-            let count = if scoped { 0 } else { self.count(key) };
-            used.insert(key.clone(), Value::from(count.to_string()));
+            let count = if scoped { Some(0) } else { self.count(key) };
+            if let Some(count) = count {
+                used.insert(key.clone(), Value::from(count.to_string()));
+            }
         }
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
-    fn count(&self, key: &str) -> usize {
+    /// How many there are of what a name stands for; nothing where that is never counted in a namespace.
+    fn count(&self, key: &str) -> Option<usize> {
         let counted = key.strip_prefix("count/").unwrap_or(key);
         let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
-        if !counted_as(group, plural).iter().any(|name| name == key) {
-            return 0;
+        let resource = self.context.registry.get(group, plural);
+        let names = counted_as(group, plural);
+        if key.starts_with("count/") && (names.is_empty() || resource.as_ref().is_some_and(|it| !it.namespaced)) {
+            return None;
         }
-        let resource = self.context.registry.get(group, plural).filter(|resource| resource.namespaced);
-        resource.map_or(0, |resource| inside(&resource, self.namespace).len())
+        let resource = resource.filter(|_| names.iter().any(|name| name == key));
+        Some(resource.map_or(0, |resource| inside(&resource, self.namespace).len()))
     }
 }
