@@ -77,7 +77,7 @@ pub(super) async fn tell(context: &Context, name: &Text, found: &Condition) -> R
     if before.contains(&found.to_value(&before, &now)) {
         return Ok(());
     }
-    verbs::change_as_server(context, &resource, name, "status", |object| {
+    verbs::change_as(verbs::SERVER, context, &resource, name, "status", |object| {
         let mut conditions = conditions(object);
         let wanted = found.to_value(&conditions, &now);
         match conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available") {

@@ -91,7 +91,7 @@ fn status_of(context: &Context, policy: &Value) -> Value {
     for (i, validation) in list(&spec, "validations").iter().enumerate() {
         for member in ["expression", "messageExpression"] {
             let text = validation.str_at(&[member]);
-            let found = if text.is_empty() { vec![] } else { checks.warnings(&spec, text) };
+            let found = if text.is_empty() { vec![] } else { checks.warnings(text) };
             if !found.is_empty() {
                 let place = format!("spec.validations[{i}].{member}");
                 warnings.push(json!({"fieldRef": place, "warning": (found.join("\n"))}));
@@ -140,9 +140,16 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
     out
 }
 
+/// A kind, its objects, and the types that the variables have for them.
+struct Known {
+    kind: Kind,
+    object: Arc<Decl>,
+    variables: Vec<(Text, Type)>,
+}
+
 /// What the expressions of a policy are checked against: its kinds, and that of its parameters.
 struct Checks {
-    kinds: Vec<(Kind, Arc<Decl>)>,
+    kinds: Vec<Known>,
     params: Option<Arc<Decl>>,
 }
 
@@ -152,21 +159,25 @@ impl Checks {
             let resource = context.registry.of_kind(group, version, kind)?;
             Some(declared(resource.served(version)?))
         };
-        let kinds = kinds_of(context, spec).into_iter();
-        let kinds = kinds.filter_map(|kind| Some((kind.clone(), declared_kind(&kind)?))).collect();
         let params = spec.get("paramKind").and_then(|params| {
             let api_version = params.str_at(&["apiVersion"]);
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             declared_kind(&(group.into(), version.into(), params.str_at(&["kind"]).into()))
         });
-        Checks { kinds, params }
+        let mut checks = Checks { kinds: vec![], params };
+        for kind in kinds_of(context, spec) {
+            if let Some(object) = declared_kind(&kind) {
+                let variables = checks.variables(spec, &object);
+                checks.kinds.push(Known { kind, object, variables });
+            }
+        }
+        checks
     }
 
     /// What is wrong with an expression, kind by kind.
-    fn warnings(&self, spec: &Value, text: &str) -> Vec<String> {
-        let wrong = |((group, version, kind), object): &(Kind, Arc<Decl>)| {
-            let variables = self.variables(spec, object);
-            let error = self.checked(text, object, &variables).err()?;
+    fn warnings(&self, text: &str) -> Vec<String> {
+        let wrong = |Known { kind: (group, version, kind), object, variables }: &Known| {
+            let error = self.checked(text, object, variables).err()?;
             Some(format!("{group}/{version}, Kind={kind}: {error}\n"))
         };
         self.kinds.iter().filter_map(wrong).collect()

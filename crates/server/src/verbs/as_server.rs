@@ -15,7 +15,7 @@ use crate::resource::{Resource, Version};
 pub const SERVER: &str = "kube-apiserver";
 
 /// The field manager of controllers, whatever their user: the program that they are part of upstream.
-const CONTROLLERS: &str = "kube-controller-manager";
+pub const CONTROLLERS: &str = "kube-controller-manager";
 
 /// A request of the server itself, in the storage version, which nobody is asked about.
 pub fn server_request(
@@ -75,30 +75,9 @@ pub async fn empty_namespace(
     Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
-/// Changes an object as the server, whatever happens to it meanwhile; an object that is being deleted and held by
-/// nothing any more goes.
-pub async fn change_as_server(
-    context: &Context,
-    resource: &Arc<Resource>,
-    name: &str,
-    subresource: &str,
-    change: impl Fn(&mut Value),
-) -> Result<(), Status> {
-    change_as(SERVER, context, resource, name, subresource, change).await
-}
-
-/// The same as a controller.
-pub async fn change_as_controller(
-    context: &Context,
-    resource: &Arc<Resource>,
-    name: &str,
-    subresource: &str,
-    change: impl Fn(&mut Value),
-) -> Result<(), Status> {
-    change_as(CONTROLLERS, context, resource, name, subresource, change).await
-}
-
-async fn change_as(
+/// Changes an object past admission, whatever happens to it meanwhile; an object that is being deleted and held by
+/// nothing any more goes. `manager` is [`SERVER`] or [`CONTROLLERS`].
+pub async fn change_as(
     manager: &str,
     context: &Context,
     resource: &Arc<Resource>,

@@ -10,6 +10,7 @@ use machinery::{Status, Text, Value};
 use schema::definition::{self, CLEANUP_FINALIZER, Condition, ThirdPartyNames};
 use tokio::time::Instant;
 
+use super::as_server::SERVER;
 use super::{Context, Outcome, Request, Shown, Subresource, third_party, write};
 use crate::clock;
 use crate::limits;
@@ -18,8 +19,6 @@ use crate::request::DeleteOptions;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use crate::resource::{Outline, Resource, with_empty_schemas};
 
-/// The field manager of the server's own controllers.
-const SERVER: &str = "kube-apiserver";
 /// Rounds that settling one definition may take; each makes one write.
 const ROUNDS_MAX: usize = 16;
 
@@ -328,7 +327,7 @@ async fn change_status(
     name: &Text,
     change: impl Fn(&mut Value),
 ) -> Result<(), Status> {
-    super::as_server::change_as_server(context, resource, name, "status", change).await?;
+    super::as_server::change_as(SERVER, context, resource, name, "status", change).await?;
     if resource.collection.get(name).is_none() {
         Box::pin(settle_peers(context, group_of(name), name)).await;
     }

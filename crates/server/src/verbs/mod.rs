@@ -41,7 +41,7 @@ use crate::objects::{Body, Key, Objects, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use as_server::{
-    change_as_controller, change_as_server, controller_request, empty_namespace, path_in, path_of, server_request,
+    CONTROLLERS, SERVER, change_as, controller_request, empty_namespace, path_in, path_of, server_request,
 };
 pub use body::{Document, Format};
 pub use bootstrap::{

@@ -143,7 +143,7 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
-    as_server::change_as_server(context, &resource, &names.definition(), "status", add).await
+    as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), "status", add).await
 }
 
 /// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
@@ -167,7 +167,8 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
             return Ok(());
         }
     }
-    as_server::change_as_server(context, resource, name, "status", definition::remove_cleanup_finalizer).await?;
+    as_server::change_as(as_server::SERVER, context, resource, name, "status", definition::remove_cleanup_finalizer)
+        .await?;
     definitions::settle_group(context, &names.group).await;
     Ok(())
 }
