@@ -2,9 +2,8 @@
 import base64
 import http.server
 import json
-import ssl
-import threading
 
+from hooks import TlsServer
 from pintle import Pintle, eventually
 from webhook_cases import BOATS, DEFINITIONS, Watch
 
@@ -95,12 +94,8 @@ class Beside:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
 
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificates / "serving.crt", self.certificates / "serving.key")
-        self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.http = TlsServer(self.certificates, Handler)
         self.port = self.http.server_address[1]
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *_):

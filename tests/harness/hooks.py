@@ -3,7 +3,25 @@ import base64
 import http.server
 import json
 import ssl
+import sys
 import threading
+
+
+class TlsServer(http.server.ThreadingHTTPServer):
+    """Answers on 127.0.0.1 with the serving certificate of a pintle, until it is shut down. Hands are shaken in the thread
+    of each connection: who never does so keeps nobody else from being heard."""
+    request_queue_size = 1024
+
+    def __init__(self, certificates, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates / "serving.crt", certificates / "serving.key")
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, address):
+        if not isinstance(sys.exc_info()[1], OSError):  # whoever asked has gone, or did not believe us
+            super().handle_error(request, address)
 
 
 class Hooks:
@@ -51,12 +69,8 @@ class Hooks:
                 except OSError:
                     self.close_connection = True  # whoever asked did not wait
 
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificates / "serving.crt", self.certificates / "serving.key")
-        self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.http = TlsServer(self.certificates, Handler)
         self.port = self.http.server_address[1]
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *_):

@@ -14,6 +14,7 @@ from hooks import Hooks
 from pintle import KEY_SET, TOKEN, Pintle, eventually, insecure
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 REVIEWS = "/apis/authentication.k8s.io/v1"
 ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -201,6 +202,51 @@ def a_webhook_decides(args):
             server.request("GET", MAPS, **plain)
             server.ok("GET", MAPS)
             assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
+
+
+def expressions_ask_a_webhook(args):
+    """Policies of both kinds and a webhook's conditions ask who decides elsewhere: no more than they need, and once."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    constraints = {"resourceRules": [rule]}
+
+    def check(verb, answer="allowed()"):
+        return f"authorizer.group('g').resource('boats').check('{verb}').{answer}"
+
+    def ask(server, kind, policy):
+        server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "asks"}, "spec": {
+            "policyName": "asks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}})
+        server.ok("POST", f"{ADMISSION}/{kind}policies", {"metadata": {"name": "asks"}, "spec": {"matchConstraints": constraints, **policy}})
+
+    def review(spec):
+        attributes = spec["resourceAttributes"]
+        return {"allowed": attributes.get("group") != "g" or attributes["verb"] != "sink", "reason": f"may-{attributes['verb']}"}
+
+    with Pintle(args.binary) as certificates, Hooks(certificates) as hooks:
+        hooks.on("/access", review)
+        flags = ["--authorization-mode=RBAC,Webhook", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access")),
+                 "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"]
+        with Pintle(args.binary, *flags) as server:
+            labels = f"Object{{metadata: Object.metadata{{labels: {{'by': {check('paint', 'reason()')}}}}}}}"
+            ask(server, "mutatingadmission", {
+                "reinvocationPolicy": "Never", "matchConditions": [{"name": "may", "expression": check("moor")}],
+                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}]})
+            client = hooks.on("/hook", lambda request: {"allowed": True, "warnings": ["asked"]})
+            server.ok("POST", f"{ADMISSION}/validatingwebhookconfigurations", {"metadata": {"name": "asks"}, "webhooks": [{
+                "name": "asks.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "may", "expression": check("haul")}]}]})
+            ask(server, "validatingadmission", {"auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}], "validations": [
+                {"expression": f"{check('launch')} || {check('tow')}"},
+                {"expression": f"{check('launch')} && !{check('sink')}"},
+                {"expression": f"has(object.data) || {check('rig')}"}]})
+            status, made, headers = server.request("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, token="plain-token")
+            assert status == 201 and made["metadata"]["labels"] == {"by": "may-paint"}, made
+            assert headers["warning"] == '299 - "asked"', headers
+            asked = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access")
+                     if request["resourceAttributes"].get("group") == "g"]
+            assert asked == ["moor", "paint", "launch", "sink", "haul"], asked
+            hooks.on("/access", lambda spec: {"allowed": False} if spec["resourceAttributes"].get("verb") == "rig" else review(spec))
+            status, refused, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}}, token="plain-token")
+            assert status == 422 and "failed expression: has(object.data) || " in refused["message"], refused
 
 
 def written(server, name, value):
@@ -984,7 +1030,7 @@ def tokens_that_lie_in_secrets(args):
         assert who(server, token=token)[0] == 401
 
 
-CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, health_is_authorized, a_webhook_decides, a_file_says_who_decides,
+CASES = [issuers_of_tokens, structured_authentication, a_webhook_knows_tokens, health_is_authorized, a_webhook_decides, expressions_ask_a_webhook, a_file_says_who_decides,
          a_wrong_file_is_named, issuers_change_with_their_file, proxies_say_who_asks,
          who_may_not_is_told_so_before_the_body_is_read, bodies_of_who_may_not_are_not_looked_at,
          tokens_are_what_their_signature_says, certificates_are_believed_if_they_are_good, acting_as_others_needs_the_right,

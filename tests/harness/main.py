@@ -8,6 +8,7 @@ Every section counts cases; the last line is "N passed, N failed". Servers are s
 temporary directories and ended by their process ids.
 """
 import argparse
+import faulthandler
 import pathlib
 import sys
 
@@ -40,6 +41,9 @@ SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": we
             "etcd": etcd_cases.run, "move": move_cases.run,
             "generations": generation_cases.run, "kubectl": kubectl_cases.run, "clients": clients.run}
 
+# no section is as slow as this: one that takes longer hangs, which ends the run and tells where
+SECTION_SECONDS = 1800
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,7 +57,10 @@ def main():
     for name, run in SECTIONS.items():
         if args.only in (None, name):
             print(f"\n== {name}", flush=True)
+            if not args.slow:
+                faulthandler.dump_traceback_later(SECTION_SECONDS, exit=True)
             run(args, report)
+    faulthandler.cancel_dump_traceback_later()
     return report.close()
 
 

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import ssl
@@ -15,6 +16,8 @@ import urllib.request
 TOKEN = "a-token-for-tests"
 # the keys of ServiceAccounts are answered in this form alone
 KEY_SET = {"Accept": "application/jwk-set+json"}
+# a start that takes longer hangs
+STARTED_SECONDS = 120
 READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 
 
@@ -47,10 +50,13 @@ class Pintle:
         self.errors = open(self.dir / "stderr.log", "a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                         preexec_fn=self.before, env=self.environment)
-        line = self.process.stdout.readline()
+        told, _, _ = select.select([self.process.stdout], [], [], STARTED_SECONDS)
+        line = self.process.stdout.readline() if told else "nothing"
         match = READY.search(line)
         if not match:
-            self.process.wait(timeout=10)
+            if told:
+                self.process.wait(timeout=10)
+            self.process.kill()
             raise AssertionError(f"the server did not start: {line!r} {self.stderr()}")
         self.url, self.milliseconds, self.kubeconfig = match.group(1), int(match.group(2)), match.group(3)
         return self
@@ -65,7 +71,11 @@ class Pintle:
             return None
         if self.process.poll() is None:
             self.process.send_signal(how)
-        status = self.process.wait(timeout=30)
+        try:
+            status = self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         self.process.stdout.close()
         self.errors.close()
         self.process = None

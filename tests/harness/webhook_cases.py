@@ -1,5 +1,6 @@
 """Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
 import base64
+import concurrent.futures
 import socket
 import threading
 
@@ -443,6 +444,38 @@ def converting_late_or_never(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
+def converting_for_many(server, hooks):
+    """Hundreds of applies wait for a webhook at once, each in the middle of finding out who owns what; others go on."""
+    v1, v2 = BOATS.format("v1"), BOATS.format("v2")
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    server.ok("POST", v2, boat("v2", "gig", rig={"sails": 1}))
+    answers, many, to_v2 = threading.Event(), 600, "harbor.example.com/v2"
+
+    def late(request):
+        if request["desiredAPIVersion"] == to_v2:
+            answers.wait(60)
+        return swapped(request)
+
+    def asked():
+        return sum(request["desiredAPIVersion"] == to_v2 for request in hooks.requests("/convert"))
+
+    def apply(_):
+        return server.request("PATCH", v1 + "/gig?fieldManager=a&force=true&dryRun=All", boat("v1", "gig", sails=1),
+                              headers={"Content-Type": "application/apply-patch+yaml"}, timeout=90)
+
+    hooks.on("/convert", late)
+    before = asked()
+    with concurrent.futures.ThreadPoolExecutor(many) as pool:
+        applies = [pool.submit(apply, i) for i in range(many)]
+        try:
+            eventually(lambda: asked() - before >= many, seconds=60)
+            assert server.ok("GET", v1 + "/gig")["spec"] == {"sails": 1}
+            server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"metadata": {"labels": {"a": "b"}}})
+        finally:
+            answers.set()
+        assert {done.result()[0] for done in applies} == {200}
+
+
 def converting_by_service(server, hooks):
     """A service is found by the map; who is not believed is not asked."""
     hooks.on("/convert", swapped)
@@ -468,7 +501,7 @@ def converting_by_service(server, hooks):
 
 
 CASES = [validating, mutating, patched, failing, counting, choosing, asking, asking_about_scales, by_service, converting, converting_lists, converting_badly,
-         converting_late_or_never, converting_by_service]
+         converting_late_or_never, converting_for_many, converting_by_service]
 
 
 def run(args, report):

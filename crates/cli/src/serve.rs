@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, Tls};
 
@@ -14,6 +14,8 @@ use crate::flags::{Engine, Serve};
 use crate::{accounts, etcd, kubeconfig, logs};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
+/// How long threads may go on after the last answer.
+const THREADS_END: Duration = Duration::from_secs(5);
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
@@ -64,7 +66,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         .thread_stack_size(server::WORKER_STACK_BYTES)
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let server = tokio::select! {
             server = Server::start(storage, config) => server?,
@@ -82,7 +84,10 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         signals.wait().await;
         server.stop().await;
         Ok(())
-    })
+    });
+    // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
+    runtime.shutdown_timeout(THREADS_END);
+    ended
 }
 
 struct Signals {

@@ -4,12 +4,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Waits for a future where there is no way to await it; other tasks go on in the meantime.
-#[allow(clippy::disallowed_methods, reason = "this is the one place")]
-pub fn wait<F: Future>(future: F) -> F::Output {
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(future))
-}
-
 /// Starts a task of the server; `name` is for debugging.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
@@ -81,7 +75,8 @@ pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> 
     TRACE.scope(at, work)
 }
 
-/// Runs what may take long, so that other requests of this worker go on elsewhere.
+/// Runs what may take long and waits for nobody, so that other requests of this worker go on elsewhere.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
     if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {

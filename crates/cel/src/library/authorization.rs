@@ -14,7 +14,7 @@ pub trait Authorizer: std::fmt::Debug {
 }
 
 /// What is asked: a verb on a path, or on a resource.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
     /// Namespace and name of the ServiceAccount that is asked about; otherwise whoever makes the request.
     pub service_account: Option<(Text, Text)>,

@@ -1,4 +1,9 @@
 //! The `authorizer` of expressions: the server's, asked for whoever makes the request.
+//!
+//! An evaluation waits for nobody, but authorizers outside have to be waited for: it runs until it needs a decision that
+//! is not there yet; that is awaited, and it runs again from the start.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cel::value::Val;
 use cel::{Authorization, Check, Decision, Supply};
@@ -9,10 +14,18 @@ use crate::authorization;
 use crate::request::User;
 
 /// `authorizer`: asked for whoever makes the request.
-#[derive(Clone, Copy)]
 pub struct Authorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
+    answers: Mutex<Answers>,
+}
+
+/// What authorizers were asked on behalf of expressions about one write.
+#[derive(Default)]
+struct Answers {
+    known: Vec<(Check, Decision)>,
+    /// The first question that has no answer yet.
+    open: Option<Check>,
 }
 
 impl std::fmt::Debug for Authorizer<'_> {
@@ -23,8 +36,47 @@ impl std::fmt::Debug for Authorizer<'_> {
 
 impl<'a> Authorizer<'a> {
     pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
-        Authorizer { authorizer, user: attributes.user }
+        Authorizer { authorizer, user: attributes.user, answers: Mutex::default() }
     }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Evaluates as often as it takes until all decisions are known.
+    pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
+        loop {
+            let done = evaluate();
+            let Some(check) = self.answers().open.take() else { return done };
+            let who = self.who(&check);
+            let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;
+            self.answers().known.push((check, told(&decision)));
+        }
+    }
+
+    /// Whom a check is about, if that is not who makes the request.
+    fn who(&self, check: &Check) -> Option<User> {
+        check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name))
+    }
+}
+
+fn asked(check: &Check) -> authorization::Attributes<'_> {
+    authorization::Attributes {
+        verb: &check.verb,
+        is_resource: check.path.is_empty(),
+        group: &check.group,
+        version: "*",
+        resource: &check.resource,
+        subresource: &check.subresource,
+        namespace: &check.namespace,
+        name: &check.name,
+        path: &check.path,
+        ..authorization::Attributes::default()
+    }
+}
+
+fn told(decision: &authorization::Decision) -> Decision {
+    Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
 }
 
 impl Supply for Authorizer<'_> {
@@ -34,9 +86,8 @@ impl Supply for Authorizer<'_> {
 }
 
 /// `authorizer.requestResource`: the resource of the write.
-#[derive(Clone, Copy)]
 pub struct RequestResource<'a> {
-    pub authorizer: Authorizer<'a>,
+    pub authorizer: Arc<Authorizer<'a>>,
     pub attributes: &'a Attributes<'a>,
 }
 
@@ -56,26 +107,22 @@ impl Supply for RequestResource<'_> {
             name: Text::from(self.attributes.name),
             ..Check::default()
         };
-        Authorization::of_resource(&self.authorizer, check)
+        Authorization::of_resource(&*self.authorizer, check)
     }
 }
 
 impl cel::Authorizer for Authorizer<'_> {
     fn decide(&self, check: &Check) -> Decision {
-        let account = check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name));
-        let asked = authorization::Attributes {
-            verb: &check.verb,
-            is_resource: check.path.is_empty(),
-            group: &check.group,
-            version: "*",
-            resource: &check.resource,
-            subresource: &check.subresource,
-            namespace: &check.namespace,
-            name: &check.name,
-            path: &check.path,
-            ..authorization::Attributes::default()
-        };
-        let decision = self.authorizer.decide_here(account.as_ref().unwrap_or(self.user), &asked);
-        Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
+        let who = self.who(check);
+        if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {
+            return told(&decision);
+        }
+        let mut answers = self.answers();
+        if let Some((_, decision)) = answers.known.iter().find(|(known, _)| known == check) {
+            return decision.clone();
+        }
+        // what comes of this counts for nothing
+        answers.open.get_or_insert_with(|| check.clone());
+        Decision::default()
     }
 }

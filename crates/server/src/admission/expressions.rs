@@ -1,7 +1,7 @@
 //! Expressions about a write: how they are compiled, what they see, what they may cost (api-machinery 26.1).
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use cel::types::Type;
 use cel::value::{Val, from_json};
@@ -158,7 +158,7 @@ pub struct Subject<'a> {
     shown: &'a Shown<'a>,
     namespace: NamespaceObject<'a>,
     request: RequestObject<'a>,
-    authorizer: Authorizer<'a>,
+    authorizer: Arc<Authorizer<'a>>,
     request_resource: RequestResource<'a>,
 }
 
@@ -169,15 +169,20 @@ impl<'a> Subject<'a> {
         version: &'a Version,
         shown: &'a Shown<'a>,
     ) -> Subject<'a> {
-        let authorizer = Authorizer::new(world.authorizer, attributes);
+        let authorizer = Arc::new(Authorizer::new(world.authorizer, attributes));
         let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
         Subject {
             shown,
             namespace: NamespaceObject { world, name, made: OnceLock::new() },
             request: RequestObject { attributes, version, made: OnceLock::new() },
+            request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
             authorizer,
-            request_resource: RequestResource { authorizer, attributes },
         }
+    }
+
+    /// Evaluates expressions about the write, as often as it takes until all that they ask the authorizer is known.
+    pub async fn settle<T>(&self, evaluate: impl FnMut() -> T) -> T {
+        self.authorizer.settle(evaluate).await
     }
 
     /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then what is given, then those of
@@ -191,7 +196,7 @@ impl<'a> Subject<'a> {
         more.into_iter().for_each(|value| activation.push(value));
         match authorizer {
             true => {
-                activation.supply(&self.authorizer);
+                activation.supply(&*self.authorizer);
                 activation.supply(&self.request_resource);
             }
             false => (0..2).for_each(|_| activation.absent()),

@@ -226,7 +226,7 @@ fn can_be_retried(status: &Status) -> bool {
     matches!(status.reason, ServerTimeout | TooManyRequests | ServiceUnavailable | InternalError | Timeout)
 }
 
-/// Writes objects in tasks of their own: some wait without giving way, as the tracking of fields does for a webhook.
+/// Writes objects in tasks of their own, so that they are written by all cores.
 async fn rewrite_all(
     context: &Arc<Context>,
     target: Target,

@@ -115,9 +115,10 @@ impl Resource {
         if to.shipped.is_some() {
             return self.convert_only(object, to);
         }
-        let Conversion::Webhook(webhook) = &self.conversion else { return Ok(self.renamed(object, to)) };
-        let converted = Box::pin(webhook.convert(self, vec![object], to)).await?;
-        let mut object = converted.into_iter().next().unwrap_or_default();
+        if !self.is_prepared() {
+            return Ok(self.renamed(object, to));
+        }
+        let mut object = Box::pin(self.convert_outside(object, to)).await?;
         to.program().schema.prune(&mut object, &mut vec![]);
         Ok(object)
     }
@@ -129,17 +130,23 @@ impl Resource {
         object
     }
 
-    /// What the converter alone does: nothing is pruned, as the field manager sees it.
+    /// Whether a webhook brings an object to a version.
+    pub fn is_converted_outside(&self, object: &Value, to: &Version) -> bool {
+        self.is_prepared() && to.shipped.is_none() && object.str_at(&["apiVersion"]) != self.api_version(to)
+    }
+
+    /// What the webhook alone does: nothing is pruned, as the field manager sees it.
+    pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value, Status> {
+        let Conversion::Webhook(webhook) = &self.conversion else { return self.convert_only(object, to) };
+        let converted = webhook.convert(self, vec![object], to).await?;
+        Ok(converted.into_iter().next().unwrap_or_default())
+    }
+
+    /// What the converter alone does where it is no webhook: nothing is pruned.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
         if let Some(to) = to.shipped {
             let from = self.source(object.str_at(&["apiVersion"]))?.shipped.unwrap_or(to);
             return Ok(if from.version == to.version { object } else { to.to_shown(from.to_stored(object)) });
-        }
-        if let Conversion::Webhook(webhook) = &self.conversion
-            && object.str_at(&["apiVersion"]) != self.api_version(to)
-        {
-            let converted = crate::task::wait(webhook.convert(self, vec![object], to))?;
-            return Ok(converted.into_iter().next().unwrap_or_default());
         }
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
         Ok(object)

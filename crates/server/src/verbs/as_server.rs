@@ -93,7 +93,7 @@ pub async fn change_as(
         let old = current.body.to_value(current.revision);
         let mut next = old.clone();
         change(&mut next);
-        request.track_update(Some(&old), &mut next, manager);
+        request.track_update(Some(&old), &mut next, manager).await;
         let held = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
         let releasable = resource.shipped().is_none_or(|s| s.allows_removal(&next));
         if current.meta.deleting && !held && releasable {

@@ -183,7 +183,7 @@ async fn write_status(
 ) -> Result<(), Status> {
     let request = status_request(resource, name);
     let mut tracked = with_empty_schemas(&next);
-    request.track_update(Some(&with_empty_schemas(&outline.definition)), &mut tracked, SERVER);
+    request.track_update(Some(&with_empty_schemas(&outline.definition)), &mut tracked, SERVER).await;
     match tracked.remove_at(&["metadata", "managedFields"]) {
         Some(owners) => next.set_at(&["metadata", "managedFields"], owners),
         None => drop(next.remove_at(&["metadata", "managedFields"])),

@@ -37,7 +37,7 @@ async fn count_all(asked: &Write<'_>, charges: Vec<Charge>) -> Result<bool, Stat
         let old = current.body.to_value(current.revision);
         let mut next = old.clone();
         next.set_at(&["status", "used"], charge.used);
-        request.track_update(Some(&old), &mut next, SERVER);
+        request.track_update(Some(&old), &mut next, SERVER).await;
         if write::store(asked.context, &request, &next, Some(&current)).await?.is_err() {
             return Ok(false);
         }

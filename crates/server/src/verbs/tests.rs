@@ -300,3 +300,31 @@ async fn an_update_that_loses_to_a_deletion_finds_nothing() {
     }
     assert_eq!(codes, [404; 20]);
 }
+
+/// What needs a webhook in the middle of its work is done again when that has answered; no thread waits for it, and this
+/// runtime has but one.
+#[tokio::test]
+async fn the_field_manager_waits_for_nobody() {
+    let world = World::new(1).await;
+    let version = |name: &str| {
+        json!({"name": name, "served": true, "storage": (name == "v1"),
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let webhook = json!({"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rafts.harbor.example.com"},
+        "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "rafts", "kind": "Raft"},
+            "versions": [(version("v1")), (version("v2"))], "conversion": {"strategy": "Webhook", "webhook": webhook}}});
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    world.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
+    let resource = world.context.registry.get("harbor.example.com", "rafts").unwrap();
+    let request = controller_request("tester", &resource, &Method::PATCH, &format!("{BOATS}/namespaces/n/rafts/r"));
+    let owned = json!({"manager": "other", "operation": "Update", "apiVersion": "harbor.example.com/v2",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:sails": {}}});
+    let raft = |sails: i64| json!({"apiVersion": "harbor.example.com/v1", "kind": "Raft", "metadata": {"name": "r"}, "sails": sails});
+    let mut live = raft(1);
+    live.set_at(&["metadata", "managedFields"], json!([owned]));
+    let refused = request.track_apply(Some(&live), &raft(2), true, "me").await.unwrap_err();
+    let wanted = "conversion webhook for harbor.example.com/v1, Kind=Raft failed: Post \"https://127.0.0.1:1/convert?timeout=30s\": dial tcp 127.0.0.1:1: connect: connection refused";
+    assert!(refused.message.contains(wanted), "{}", refused.message);
+}

@@ -1,19 +1,28 @@
 //! What server-side apply needs to know of a resource: its versions, and what an endpoint does not write.
+//!
+//! The field manager computes and waits for nobody, but webhooks convert for it. It runs until it needs a conversion that
+//! is not there yet; that is awaited, and it runs again from the start, which comes to the same questions.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use machinery::Value;
+use machinery::{Status, Value};
 use schema::apply::{ConvertError, FieldSet, TypeSchema, Versions};
 
 use super::{Request, Subresource};
 use crate::clock;
-use crate::resource::Resource;
 use crate::resource::builtin::{Shipped, StatusMetadata};
+use crate::resource::{Resource, Version};
 
 /// The versions of one resource, seen through one endpoint.
-pub struct Tracked<'a> {
+struct Tracked<'a> {
     resource: &'a Resource,
     reset: Option<&'static FieldSet>,
+    /// What webhooks have answered so far, in the order of the questions.
+    answers: &'a [Result<Value, Status>],
+    asked: AtomicUsize,
+    /// The first question that has no answer yet: an object, and the version to bring it to.
+    open: OnceLock<(Value, &'a Version)>,
 }
 
 impl Versions for Tracked<'_> {
@@ -23,7 +32,11 @@ impl Versions for Tracked<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let to = self.version(api_version).ok_or(ConvertError::MissingVersion)?;
-        self.resource.convert_only(object.clone(), to).map_err(|status| ConvertError::Failed(status.message.clone()))
+        let converted = match self.resource.is_converted_outside(object, to) {
+            false => self.resource.convert_only(object.clone(), to),
+            true => self.answer(object, to)?,
+        };
+        converted.map_err(|status| ConvertError::Failed(status.message.clone()))
     }
 
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
@@ -31,13 +44,22 @@ impl Versions for Tracked<'_> {
     }
 }
 
-impl Tracked<'_> {
-    fn version(&self, api_version: &str) -> Option<&crate::resource::Version> {
+impl<'a> Tracked<'a> {
+    fn version(&self, api_version: &str) -> Option<&'a Version> {
         let (group, name) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if group != self.resource.group {
             return None;
         }
         self.resource.version(name).map(AsRef::as_ref)
+    }
+
+    /// What a webhook has answered. What comes of an error here counts for nothing.
+    fn answer(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
+        let known = self.answers.get(self.asked.fetch_add(1, Ordering::Relaxed));
+        known.cloned().ok_or_else(|| {
+            let _ = self.open.set((object.clone(), to));
+            ConvertError::Failed("not known yet".to_owned())
+        })
     }
 }
 
@@ -62,64 +84,65 @@ impl Request {
         self.shipped().map_or(StatusMetadata::Kept, |shipped| shipped.status_metadata)
     }
 
-    /// The resource as the field manager sees it through this endpoint.
-    pub fn tracked(&self) -> Tracked<'_> {
-        let reset = match self.subresource {
+    /// What this endpoint resets in objects of all versions.
+    fn reset_fields(&self) -> Option<&'static FieldSet> {
+        match self.subresource {
             Subresource::None if self.version.status => Some(status_fields()),
             Subresource::Status if self.resource.is_custom() => Some(spec_fields()),
             Subresource::Status if self.status_metadata() == StatusMetadata::Written => Some(spec_fields()),
             Subresource::Status => Some(all_but_status()),
             Subresource::Finalize => Some(status_fields()),
             _ => None,
-        };
-        Tracked { resource: &self.resource, reset }
+        }
+    }
+
+    /// Lets the field manager do its work, as often as it takes until all conversions are known. `bare`: nobody owns
+    /// anything yet; a typed object is never without its structs, so that nobody brings them into being.
+    async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&schema::apply::Request<'_>) -> T) -> T {
+        let (api_version, time) = (self.api_version(), clock::now_seconds());
+        let zero = self.shipped().filter(|_| bare).map(Shipped::zero);
+        let mut answers = vec![];
+        loop {
+            let (resource, reset) = (&*self.resource, self.reset_fields());
+            let tracked = Tracked { resource, reset, answers: &answers, asked: 0.into(), open: OnceLock::new() };
+            let done = work(&schema::apply::Request {
+                manager,
+                api_version: &api_version,
+                kind: &self.resource.kind,
+                subresource: self.subresource.as_str(),
+                time,
+                versions: &tracked,
+                zero: zero.as_ref(),
+            });
+            let Some((object, to)) = tracked.open.into_inner() else { return done };
+            answers.push(Box::pin(self.resource.convert_outside(object, to)).await);
+        }
     }
 
     /// Computes the managedFields of an object that is to be stored in place of `live`.
-    pub fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
-        let zero = self.zero_if(live.is_none());
-        let api_version = self.api_version();
-        let tracked = self.tracked();
-        let request = schema::apply::Request {
-            manager,
-            api_version: &api_version,
-            kind: &self.resource.kind,
-            subresource: self.subresource.as_str(),
-            time: clock::now_seconds(),
-            versions: &tracked,
-            zero: zero.as_ref(),
+    pub async fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
+        let given = self.resource.is_prepared().then(|| object.clone());
+        let work = |request: &schema::apply::Request<'_>| {
+            if let Some(given) = &given {
+                object.clone_from(given);
+            }
+            schema::apply::update(live, object, request);
         };
-        schema::apply::update(live, object, &request);
-    }
-
-    /// A typed object is never without its structs, so that nobody brings them into being.
-    fn zero_if(&self, wanted: bool) -> Option<Value> {
-        self.shipped().filter(|_| wanted).map(Shipped::zero)
+        self.tracked(manager, live.is_none(), work).await;
     }
 
     /// The object that results from applying `configuration`.
-    pub fn track_apply(
+    pub async fn track_apply(
         &self,
         live: Option<&Value>,
         configuration: &Value,
         force: bool,
         manager: &str,
-    ) -> Result<Value, machinery::Status> {
-        let untracked = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
-        let zero = self.zero_if(untracked);
-        let api_version = self.api_version();
-        let tracked = self.tracked();
-        let request = schema::apply::Request {
-            manager,
-            api_version: &api_version,
-            kind: &self.resource.kind,
-            subresource: self.subresource.as_str(),
-            time: clock::now_seconds(),
-            versions: &tracked,
-            zero: zero.as_ref(),
-        };
+    ) -> Result<Value, Status> {
+        let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
-        schema::apply::apply(live, configuration, force, &request)
+        let work = |request: &schema::apply::Request<'_>| schema::apply::apply(live, configuration, force, request);
+        self.tracked(manager, bare, work).await
     }
 
     /// The field manager of this request.

@@ -40,7 +40,7 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     let manager = request.manager(&options.field_manager);
     meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
-    request.track_update(None, &mut object, &manager);
+    request.track_update(None, &mut object, &manager).await;
     create_prepared(context, request, object, &options).await
 }
 
@@ -277,7 +277,7 @@ async fn absent(
         return Err(not_found());
     }
     let manager = request.manager(&options.field_manager);
-    let mut object = request.track_apply(None, configuration, *force, &manager)?;
+    let mut object = request.track_apply(None, configuration, *force, &manager).await?;
     repeated.tell(request)?;
     let uid = configuration.str_at(&["metadata", "uid"]);
     if !uid.is_empty() {
@@ -301,7 +301,7 @@ async fn create_by_update(
     check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), "")?;
     meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, false);
-    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    request.track_update(None, &mut object, &request.manager(&options.field_manager)).await;
     create_prepared(context, request, object, options).await
 }
 
@@ -354,7 +354,7 @@ async fn attempt(
 ) -> Result<Option<Outcome>, Status> {
     let resource = &request.resource;
     let old = resource.read_converted(&current, &request.version).await?;
-    let object = changed(request, change, options, &old)?;
+    let object = changed(request, change, options, &old).await?;
     if !change.is_patch() {
         check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), &current.meta.uid)?;
     }
@@ -391,11 +391,11 @@ pub fn update_of<'a>(
 }
 
 /// The object after the change, with its managedFields.
-fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
+async fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, repeated } = change {
-        let mut object = request.track_apply(Some(old), configuration, *force, &manager)?;
+        let mut object = request.track_apply(Some(old), configuration, *force, &manager).await?;
         repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
         meta::check_name(&object, request.name())?;
@@ -410,7 +410,7 @@ fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Val
     if !change.is_patch() {
         meta::dedup_owners(request, &mut object, false);
     }
-    request.track_update(Some(old), &mut object, &manager);
+    request.track_update(Some(old), &mut object, &manager).await;
     Ok(object)
 }
 

@@ -106,6 +106,7 @@ async fn the_disk_stays_flat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::disallowed_methods, reason = "a thread of its own")]
 async fn a_backup_is_of_one_moment_while_others_write() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0 };

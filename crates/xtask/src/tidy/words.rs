@@ -15,11 +15,13 @@ const SERVE: &str = "crates/cli/src/serve.rs";
 const LEASE: &str = "crates/store-etcd/src/lease.rs";
 
 /// Calls, and the files that may make them.
-const PLACES: [(&str, &[&str]); 8] = [
+const PLACES: [(&str, &[&str]); 10] = [
     ("SystemTime::now", &[CLOCK]),
     ("Instant::now", &[CLOCK, SERVE, LEASE]),
     ("tokio::spawn", &[TASK]),
     ("task::spawn_blocking", &[TASK]),
+    ("block_in_place", &[TASK]),
+    ("Handle::current()", &[]),
     ("env::set_var", &[]),
     ("unbounded_channel", &[]),
     ("std::sync::mpsc::channel", &[]),

@@ -24,23 +24,39 @@ pub fn activation<'p>(
     activation
 }
 
-/// What a policy has against a write. What goes wrong is held against it too if the policy `fails`. What is to be
-/// recorded of the write goes to `annotate`.
+/// What a policy has against a write, and what is to be recorded of it. What goes wrong is held against it too if the
+/// policy `fails`.
 pub fn run(
     subject: &Subject<'_>,
     programs: &Programs,
     params: Option<&Value>,
     fails: bool,
-    annotate: &mut dyn FnMut(&Text, String),
+) -> (Vec<Denial>, Vec<(Text, String)>) {
+    let mut recorded = vec![];
+    let held = match programs.conditions.is_empty() {
+        true => Ok(true),
+        false => all_hold(&programs.conditions, &mut activation(subject, programs, params, true)),
+    };
+    let denials = match held {
+        Ok(true) => denials(subject, programs, params, fails, &mut recorded),
+        Ok(false) => vec![],
+        Err(why) => gone_wrong(fails, why),
+    };
+    (denials, recorded)
+}
+
+fn gone_wrong(fails: bool, why: String) -> Vec<Denial> {
+    if fails { vec![Denial::new(why)] } else { vec![] }
+}
+
+fn denials(
+    subject: &Subject<'_>,
+    programs: &Programs,
+    params: Option<&Value>,
+    fails: bool,
+    recorded: &mut Vec<(Text, String)>,
 ) -> Vec<Denial> {
-    let gone_wrong = |why: String| if fails { vec![Denial::new(why)] } else { vec![] };
-    if !programs.conditions.is_empty() {
-        match all_hold(&programs.conditions, &mut activation(subject, programs, params, true)) {
-            Ok(true) => {}
-            Ok(false) => return vec![],
-            Err(why) => return gone_wrong(why),
-        }
-    }
+    let gone_wrong = |why| gone_wrong(fails, why);
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params, true);
     let mut failures = vec![];
@@ -55,7 +71,7 @@ pub fn run(
     let mut unrecorded = vec![];
     for (key, expression) in &programs.annotations {
         match expression.evaluate(&mut variables, &mut budget) {
-            Ok(Val::String(text)) if !text.trim().is_empty() => annotate(key, text.trim().to_owned()),
+            Ok(Val::String(text)) if !text.trim().is_empty() => recorded.push((key.clone(), text.trim().to_owned())),
             Ok(_) => {}
             Err(Failed::One(why) | Failed::All(why)) => {
                 unrecorded.extend(gone_wrong(why.replacen("expression", "valueExpression", 1)))

@@ -282,10 +282,11 @@ async fn apply(
             }
         };
         for params in params {
-            let mut annotate = |key: &Text, value: String| {
+            let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails);
+            let (denials, recorded) = subject.settle(run).await;
+            for (key, value) in recorded {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
-            };
-            let denials = evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails, &mut annotate);
+            }
             for denial in denials {
                 findings.add(attributes, policy, binding, denial);
             }

@@ -81,14 +81,14 @@ pub async fn apply(
     for invocation in &invocations {
         let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
         let shown = Shown::new(&attributes, invocation.version).await?;
-        if !invocation.is_held(world, &attributes, &shown, &mut faults) {
+        if !invocation.is_held(world, &attributes, &shown, &mut faults).await {
             continue;
         }
         let key = invocation.key();
         if !state.is_due(round, &key) {
             continue;
         }
-        if let Some(after) = invocation.mutated(world, &attributes, &shown, &mut faults)? {
+        if let Some(after) = invocation.mutated(world, &attributes, &shown, &mut faults).await? {
             if after != *shown.object {
                 state.changed(round);
             }
@@ -149,13 +149,20 @@ impl Invocation<'_> {
     }
 
     /// Whether the policy's match conditions hold.
-    fn is_held(&self, world: &World<'_>, attributes: &Attributes<'_>, shown: &Shown<'_>, faults: &mut Faults) -> bool {
+    async fn is_held(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        shown: &Shown<'_>,
+        faults: &mut Faults,
+    ) -> bool {
         let programs = self.policy.programs();
         if programs.conditions.is_empty() {
             return true;
         }
         let subject = Subject::new(world, attributes, self.version, shown);
-        let held = all_hold(&programs.conditions, &mut activation(&subject, programs, self.params.as_ref(), true));
+        let values = || activation(&subject, programs, self.params.as_ref(), true);
+        let held = subject.settle(|| all_hold(&programs.conditions, &mut values())).await;
         held.unwrap_or_else(|why| {
             self.fault(&why, faults);
             false
@@ -168,7 +175,7 @@ impl Invocation<'_> {
 
     /// The object after all mutations of the policy, each of which sees what the one before made; one that goes wrong
     /// changes nothing. `None` if there is no object, or all went wrong.
-    fn mutated(
+    async fn mutated(
         &self,
         world: &World<'_>,
         attributes: &Attributes<'_>,
@@ -183,8 +190,9 @@ impl Invocation<'_> {
         for mutation in &programs.mutations {
             let after = {
                 let subject = Subject::new(world, attributes, self.version, &current);
-                let mut variables = activation(&subject, programs, self.params.as_ref(), true);
-                mutated(mutation, &mut variables, (attributes, self.version), &current.object)
+                let values = || activation(&subject, programs, self.params.as_ref(), true);
+                let run = || mutated(mutation, &mut values(), (attributes, self.version), &current.object);
+                subject.settle(run).await
             };
             match after {
                 Ok(mut after) => {

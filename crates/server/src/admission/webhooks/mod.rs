@@ -106,7 +106,7 @@ impl Hook {
         }
         let held = {
             let subject = Subject::new(world, attributes, version, &shown);
-            all_hold(self.conditions(), &mut subject.activation(None, true))
+            subject.settle(|| all_hold(self.conditions(), &mut subject.activation(None, true))).await
         };
         match held {
             Ok(true) => Ok(Some((version, shown))),

@@ -25,7 +25,7 @@ pub async fn answer(context: &Context, request: &Request, document: &Document) -
         Subresource::Token => meta::place_in(&mut object, request.namespace())?,
         _ => meta::wipe_system_fields(request, &mut object)?,
     }
-    request.track_update(None, &mut object, &request.manager(&options.field_manager));
+    request.track_update(None, &mut object, &request.manager(&options.field_manager)).await;
     if request.subresource == Subresource::Token && object.at(&BOUND).is_none() {
         object.set_at(&BOUND, Value::Null);
     }
