@@ -187,7 +187,16 @@ pub enum Force {
     Yes,
 }
 
-/// The object that results from applying `configuration` to `live` (or from creating it), with its managedFields.
+/// What comes of an apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// With its managedFields.
+    pub object: Value,
+    /// Whether the apply changed nothing but who owns what: the object is the live one then, and gets no defaults.
+    pub is_live: bool,
+}
+
+/// Applies `configuration` to `live`, or creates the object from it.
 ///
 /// The caller still has to compare name, namespace, uid and resourceVersion, and to reset, default, prune and validate
 /// the object as an update.
@@ -196,7 +205,7 @@ pub fn apply(
     configuration: &Value,
     force: Force,
     request: &Request<'_>,
-) -> Result<Value, Status> {
+) -> Result<Outcome, Status> {
     let (api_version, kind) = (configuration.str_at(&["apiVersion"]), configuration.str_at(&["kind"]));
     if api_version != request.api_version || kind != request.kind {
         return Err(Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind))));
@@ -215,12 +224,13 @@ pub fn apply(
     }
     let applied = last_applied::apply(live, configuration, owners, force, request)?;
     let same = applied.ownership == Ownership::Same && !changed;
+    let is_live = applied.object.is_none();
     let mut object = applied.object.unwrap_or_else(|| live.clone());
     if !same {
         set_list(&mut object, applied.owners);
     }
     last_applied::renew(&mut object, configuration, request);
-    Ok(object)
+    Ok(Outcome { object, is_live })
 }
 
 /// One attempt to apply.

@@ -419,7 +419,7 @@ fn applied(located: &Step<'_>, live: Option<&Value>, request: &Request<'_>) -> O
         return None;
     }
     let force = if located.query.contains("force=true") { Force::Yes } else { Force::No };
-    let result = apply(live, &body, force, request);
+    let result = apply(live, &body, force, request).map(|outcome| outcome.object);
     match (&result, status) {
         (Ok(_), 200 | 201) | (Err(_), 400 | 409 | 500) => Some(result),
         (Err(_), _) => Some(result),

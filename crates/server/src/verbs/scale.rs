@@ -419,7 +419,7 @@ async fn apply(
             return Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")));
         }
         let tracking = field_manager(&manager, &types);
-        let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?;
+        let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?.object;
         if scale.at(&["spec", "replicas"]) != attempt.scale.at(&["spec", "replicas"]) {
             return Err(unconvertible(configuration));
         }

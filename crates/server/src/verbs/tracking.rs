@@ -16,8 +16,8 @@ use crate::resource::{Resource, Version};
 
 /// The versions of one resource, seen through one endpoint.
 struct Tracked<'a> {
+    request: &'a Request,
     resource: &'a Resource,
-    reset: Option<&'static FieldSet>,
     /// What webhooks have answered so far, in the order of the questions.
     answers: &'a [Result<Value, Status>],
     asked: AtomicUsize,
@@ -39,8 +39,8 @@ impl Versions for Tracked<'_> {
         converted.map_err(|status| ConvertError::Failed(status.message.clone()))
     }
 
-    fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
-        self.reset
+    fn reset_fields(&self, api_version: &str) -> Option<&FieldSet> {
+        self.version(api_version).and_then(|version| self.request.reset_fields(version))
     }
 }
 
@@ -84,11 +84,14 @@ impl Request {
         self.shipped().map_or(StatusMetadata::Kept, |shipped| shipped.status_metadata)
     }
 
-    /// What this endpoint resets in objects of all versions.
-    fn reset_fields(&self) -> Option<&'static FieldSet> {
+    /// What this endpoint resets in objects of a version, as the field manager is told: of a custom resource the main
+    /// endpoint speaks for its own version alone, and the status for the versions that have one.
+    fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
+        let custom = self.resource.is_custom();
         match self.subresource {
-            Subresource::None if self.version.status => Some(status_fields()),
-            Subresource::Status if self.resource.is_custom() => Some(spec_fields()),
+            Subresource::None if custom && version.name != self.version.name => None,
+            Subresource::None if version.status => Some(status_fields()),
+            Subresource::Status if custom => version.status.then(spec_fields),
             Subresource::Status if self.status_metadata() == StatusMetadata::Written => Some(spec_fields()),
             Subresource::Status => Some(all_but_status()),
             Subresource::Finalize => Some(status_fields()),
@@ -103,8 +106,8 @@ impl Request {
         let zero = self.shipped().filter(|_| bare).map(Shipped::zero);
         let mut answers = vec![];
         loop {
-            let (resource, reset) = (&*self.resource, self.reset_fields());
-            let tracked = Tracked { resource, reset, answers: &answers, asked: 0.into(), open: OnceLock::new() };
+            let (resource, open) = (&*self.resource, OnceLock::new());
+            let tracked = Tracked { request: self, resource, answers: &answers, asked: 0.into(), open };
             let done = work(&schema::apply::Request {
                 manager,
                 api_version: &api_version,
@@ -131,14 +134,14 @@ impl Request {
         self.tracked(manager, live.is_none(), work).await;
     }
 
-    /// The object that results from applying `configuration`.
+    /// What comes of applying `configuration`.
     pub async fn track_apply(
         &self,
         live: Option<&Value>,
         configuration: &Value,
         force: bool,
         manager: &str,
-    ) -> Result<Value, Status> {
+    ) -> Result<schema::apply::Outcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
         let work = |request: &schema::apply::Request<'_>| schema::apply::apply(live, configuration, force, request);

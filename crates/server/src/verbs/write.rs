@@ -8,6 +8,7 @@ use std::sync::Arc;
 use machinery::{FieldError, FieldPath, Status, Text, Value};
 use schema::Malformed;
 use schema::Prior;
+use schema::apply::Outcome as Applied;
 use store::Refused;
 
 use super::admit::{self, Write};
@@ -277,7 +278,7 @@ async fn absent(
         return Err(not_found());
     }
     let manager = request.manager(&options.field_manager);
-    let mut object = request.track_apply(None, configuration, *force, &manager).await?;
+    let mut object = request.track_apply(None, configuration, *force, &manager).await?.object;
     repeated.tell(request)?;
     let uid = configuration.str_at(&["metadata", "uid"]);
     if !uid.is_empty() {
@@ -395,11 +396,13 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, repeated } = change {
-        let mut object = request.track_apply(Some(old), configuration, *force, &manager).await?;
+        let Applied { mut object, is_live } = request.track_apply(Some(old), configuration, *force, &manager).await?;
         repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
         meta::check_name(&object, request.name())?;
-        normalise_applied(request, &mut object)?;
+        if !is_live {
+            normalise_applied(request, &mut object)?;
+        }
         return Ok(object);
     }
     let mut object = change.apply_to(request, old, options)?;
