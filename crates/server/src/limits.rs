@@ -80,8 +80,8 @@ pub const REMOTE_AVAILABILITY: std::time::Duration = std::time::Duration::from_s
 pub const REMOTE_CHECK: std::time::Duration = std::time::Duration::from_secs(5);
 /// What passes between questions for their resources.
 pub const REMOTE_DISCOVERY: std::time::Duration = std::time::Duration::from_secs(60);
-/// Seconds until an object that could not be put into its namespace is tried again.
-pub const KEEPER_RETRY_SECONDS: u64 = 5;
+/// How long a controller waits after a failure before it tries again.
+pub const CONTROLLER_RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 /// What passes between a change and the look at the usage of quotas.
 pub const QUOTA_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// What passes between looks at the usage of all quotas, as upstream has it.

@@ -17,6 +17,7 @@ use super::stored::{Body, Meta, Stored};
 use crate::clock;
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS, StoreOperation};
+use crate::task;
 
 pub(super) type Id = (Text, Text);
 /// A change that was read: its key, and the object unless that was deleted.
@@ -333,9 +334,10 @@ impl Objects {
     }
 
     /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces;
-    /// `clean` names the version program whose rendition these bytes are, 0 for none.
+    /// `clean` names the version program whose rendition these bytes are, 0 for none. A caller that stops waiting does not
+    /// stop the write.
     pub async fn put(
-        &self,
+        self: &Arc<Self>,
         key: &Key,
         body: Body,
         meta: Meta,
@@ -351,12 +353,14 @@ impl Objects {
         let expected = expected.map_or(Expected::Absent, Expected::At);
         let operation = if expected == Expected::Absent { "create" } else { "update" };
         let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
-        let result = self.commit(key, operation, write).await;
-        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
-            in_flight.remove(&place);
-        }
-        result
+        let objects = self.clone();
+        let landed = move || {
+            let mut in_flight = objects.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
+                in_flight.remove(&place);
+            }
+        };
+        self.commit(key, operation, write, landed).await
     }
 
     /// The object as everybody will read it who has not written it.
@@ -378,33 +382,42 @@ impl Objects {
         Ok((sealed.clone(), stored.body, stored.meta, 0))
     }
 
-    /// Deletes an object that was last written at `expected`.
-    pub async fn delete(&self, key: &Key, expected: Revision) -> Result<Revision, Refused> {
+    /// Deletes an object that was last written at `expected`. A caller that stops waiting does not stop the deletion.
+    pub async fn delete(self: &Arc<Self>, key: &Key, expected: Revision) -> Result<Revision, Refused> {
         let write = Write { key: self.layout.place(key).bytes, expected: Expected::At(expected), value: None };
-        self.commit(key, "delete", write).await
+        self.commit(key, "delete", write, || {}).await
     }
 
-    async fn commit(&self, key: &Key, operation: &'static str, write: Write) -> Result<Revision, Refused> {
-        let began = clock::instant();
-        let result = self.store.commit(write).await;
+    /// Commits a write in a task of its own, so that it completes, and is measured, even if the request that waits for it
+    /// is dropped. `landed` runs when the write is visible or refused.
+    async fn commit(
+        self: &Arc<Self>,
+        key: &Key,
+        operation: &'static str,
+        write: Write,
+        landed: impl FnOnce() + Send + 'static,
+    ) -> Result<Revision, Refused> {
+        let objects = self.clone();
         let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
-        METRICS.wrote(&operation, began.elapsed(), result.is_err());
+        let committed = task::spawn("commit", async move {
+            let began = clock::instant();
+            let result = objects.store.commit(write).await;
+            METRICS.wrote(&operation, began.elapsed(), result.is_err());
+            let result = objects.visible(result).await;
+            landed();
+            result
+        });
+        committed.await.unwrap_or_else(|error| Err(Refused::Failed(StoreError::Unavailable(error.to_string()))))
+    }
+
+    /// Waits until the outcome of a commit can be read: the new object, or the one that stood in its way.
+    async fn visible(&self, result: Result<Revision, Refused>) -> Result<Revision, Refused> {
         match result {
-            Ok(revision) => {
-                self.wait_for(revision).await;
-                Ok(revision)
-            }
-            Err(Refused::Conflict(Some(revision))) => {
-                // whoever tries again must see what stood in the way
-                self.wait_for(revision).await;
-                Err(Refused::Conflict(Some(revision)))
-            }
-            Err(Refused::Conflict(None)) => {
-                self.reach_head().await.map_err(Refused::Failed)?;
-                Err(Refused::Conflict(None))
-            }
-            refused => refused,
+            Ok(revision) | Err(Refused::Conflict(Some(revision))) => self.wait_for(revision).await,
+            Err(Refused::Conflict(None)) => self.reach_head().await.map_err(Refused::Failed)?,
+            Err(Refused::Failed(_)) => {}
         }
+        result
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -129,6 +129,12 @@ impl Resource {
         Status::not_found(&self.group, &self.plural, name)
     }
 
+    /// The conflict of a write that was made for another resourceVersion than the stored one.
+    pub fn modified(&self, name: &str) -> Status {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Status::conflict(&self.group, &self.plural, name, why)
+    }
+
     /// `group/version`, or just the version in the core group.
     pub fn api_version(&self, version: &Version) -> Text {
         group_version(&self.group, &version.name)

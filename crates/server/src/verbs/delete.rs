@@ -93,8 +93,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 /// One attempt; `None` if the object changed meanwhile.
@@ -268,7 +267,6 @@ async fn mark(
     match write::store(context, request, &object, Some(&current)).await? {
         Ok(stored) => {
             definitions::after_write(context, request, &stored).await;
-            context.wake_deletions();
             let shown = Shown::converted(&request.resource, &request.version, stored).await?;
             Ok(Some(Outcome::Object(code, shown)))
         }

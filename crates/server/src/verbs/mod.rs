@@ -29,7 +29,6 @@ use std::sync::Arc;
 
 use machinery::{Status, Text, Value};
 use store::Revision;
-use tokio::sync::Notify;
 
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
@@ -49,7 +48,7 @@ pub use bootstrap::{
     token_tracking,
 };
 pub use change::PatchKind;
-pub use definitions::{Outlived, finalize, settle_all};
+pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
 pub use list::{catch_up, check_options, get, list};
 pub use watch::{Watch, WatchEvent, watch};
@@ -105,8 +104,6 @@ pub struct Context {
     /// What is posted to `serviceaccounts/token`, and what that is part of.
     pub token_requests: Arc<Resource>,
     accounts: Arc<Resource>,
-    /// Wakes the controllers that clean up behind deletions.
-    deletions: Notify,
     /// Held while the names of a definition are decided, so that no two get the same.
     naming_turn: tokio::sync::Mutex<()>,
 }
@@ -134,7 +131,6 @@ impl Context {
             flow,
             aggregation,
             quota_turn: Default::default(),
-            deletions: Notify::new(),
             naming_turn: Default::default(),
         }
     }
@@ -142,16 +138,6 @@ impl Context {
     /// What admission looks at.
     fn world(&self) -> World<'_> {
         World { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
-    }
-
-    /// There may be something to clean up.
-    pub fn wake_deletions(&self) {
-        self.deletions.notify_one();
-    }
-
-    /// Waits until there may be something to clean up.
-    pub async fn deletion(&self) {
-        self.deletions.notified().await;
     }
 }
 

@@ -338,8 +338,7 @@ async fn scale_loop(
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 /// A Scale that says what it is.
@@ -364,8 +363,7 @@ fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(
     if version == 0 || version == current.revision {
         return Ok(());
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 async fn commit(
@@ -428,8 +426,7 @@ async fn apply(
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";

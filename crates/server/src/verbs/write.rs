@@ -255,8 +255,7 @@ pub async fn change_loop(
             return Ok(outcome);
         }
     }
-    let message = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), message))
+    Err(request.resource.modified(request.name()))
 }
 
 /// Only an apply creates what is not there; a replacement does so for some kinds.
@@ -456,8 +455,7 @@ fn check_version(request: &Request, object: &Value, revision: u64) -> Result<(),
         return Err(Status::invalid(&resource.group, &resource.plural, name, &[error]));
     }
     if version != revision {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Status::conflict(&resource.group, &resource.plural, name, why));
+        return Err(resource.modified(name));
     }
     Ok(())
 }
