@@ -51,12 +51,7 @@ impl Program {
     }
 
     /// The same with a bound of the work, in units of [`crate::work`].
-    pub(crate) fn eval_within<'a>(
-        &'a self,
-        activation: &mut Activation<'a>,
-        cost_max: u64,
-        units: u64,
-    ) -> Outcome<'a> {
+    pub(crate) fn eval_within<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64, units: u64) -> Outcome<'a> {
         crate::work::begin(units);
         let mut slots = std::mem::take(&mut activation.0);
         // most programs see all variables there are

@@ -11,6 +11,7 @@ pub mod authentication;
 mod authorization;
 mod clock;
 mod controllers;
+mod deadline;
 mod digest;
 mod discovery;
 mod flow;

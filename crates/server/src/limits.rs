@@ -131,3 +131,6 @@ pub const LEASE_RETRY: std::time::Duration = std::time::Duration::from_secs(2);
 pub const CATCH_UP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
+/// Bytes of a body that are decoded, changed and validated within an async worker: about a millisecond. Larger
+/// bodies hand the worker's other tasks to another thread first.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;

@@ -280,9 +280,7 @@ impl Machine<'_> {
             self.visited.members.clear();
             for thread in now.drain(..) {
                 match self.program.steps[thread.step as usize] {
-                    Step::Class(class)
-                        if c.is_some_and(|c| contains(&self.program.classes[class as usize], c)) =>
-                    {
+                    Step::Class(class) if c.is_some_and(|c| contains(&self.program.classes[class as usize], c)) => {
                         self.add(&mut next, thread.step + 1, after, thread.places);
                     }
                     Step::Match => {

@@ -199,10 +199,9 @@ thread_local! {
 fn interrupts_end_evaluations() {
     let env = Environment::standard();
     let doubled = format!("[[1, 1]]{}", ".map(a, [a, a])".repeat(20));
-    for text in [
-        "lists.range(1000).all(x, lists.range(1000).all(y, x + y > -1))".to_owned(),
-        format!("{doubled} == {doubled}"),
-    ] {
+    for text in
+        ["lists.range(1000).all(x, lists.range(1000).all(y, x + y > -1))".to_owned(), format!("{doubled} == {doubled}")]
+    {
         let program = Program::new(&env, &env.check(&text).unwrap()).unwrap();
         ASKED.set(0);
         let interrupt = || {

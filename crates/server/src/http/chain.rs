@@ -30,7 +30,7 @@ use crate::openapi::OpenApi;
 use crate::request::{FeatureGates, RequestInfo, User, Verb};
 use crate::trace::{self, Kind};
 use crate::verbs::{Context, Request};
-use crate::{clock, limits};
+use crate::{clock, deadline, limits};
 
 /// The server as its connections see it.
 pub struct Edge {
@@ -108,17 +108,17 @@ impl Edge {
         let mut answer = match self.let_in(client, info, &parts, (audit_id, received), &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
-                let left = if watching { std::time::Duration::MAX } else { entry.left() };
+                let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
                     // what it sends goes out as it comes
                     Some(remote) => {
                         let origin = (client.address, audit_id);
                         let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
-                        in_time(left, relayed, &reply).await
+                        in_time(until, relayed, &reply).await
                     }
                     None => {
                         let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
-                        let answer = in_time(left, handled, &reply).await;
+                        let answer = in_time(until, handled, &reply).await;
                         if watching { self.upgraded(answer, &mut parts) } else { answer }
                     }
                 }
@@ -381,13 +381,6 @@ enum Place<'a> {
     Seated(Seat, Running),
 }
 
-impl Entry<'_> {
-    /// The time that is left.
-    fn left(&self) -> std::time::Duration {
-        self.until.saturating_duration_since(clock::instant())
-    }
-}
-
 /// Whether the trace that somebody says a request belongs to is gone on with: else anybody could have all of it recorded.
 fn is_believed(user: &User) -> bool {
     user.in_group(User::MASTERS) || user.in_group("system:monitoring")
@@ -453,9 +446,13 @@ fn quoted(text: &str) -> String {
     escape(&machinery::value::quote(text))
 }
 
-/// An answer, at the place of its request among the spans, if it comes in time.
-async fn in_time(left: std::time::Duration, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
-    tokio::time::timeout(left, trace::at(reply.place, answer)).await.unwrap_or_else(|_| out_of_time(reply))
+/// A response, at the place of its request among the spans, or that of a timeout where it is not there at `until`.
+async fn in_time(until: Option<tokio::time::Instant>, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
+    let answer = trace::at(reply.place, answer);
+    match until {
+        Some(until) => deadline::within(until, answer).await.unwrap_or_else(|_| out_of_time(reply)),
+        None => answer.await,
+    }
 }
 
 fn out_of_time(reply: &Reply) -> Answer {

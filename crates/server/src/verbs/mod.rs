@@ -63,6 +63,14 @@ pub enum Write {
 }
 
 impl Write {
+    /// The bytes of the body.
+    pub fn bytes_len(&self) -> usize {
+        match self {
+            Write::Create(document) | Write::Update(document) | Write::Patch(_, document) => document.bytes.len(),
+            Write::Delete(document) => document.as_ref().map_or(0, |document| document.bytes.len()),
+        }
+    }
+
     async fn perform(&self, context: &Context, request: &Request) -> Result<Outcome, Status> {
         match self {
             Write::Create(document) => create(context, request, document).await,

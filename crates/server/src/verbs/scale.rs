@@ -15,7 +15,7 @@ use super::{Context, Outcome, Request, Shown, meta, write};
 use crate::objects::Stored;
 use crate::request::{FieldValidation, WriteOptions, parse_uint};
 use crate::resource::{ScalePaths, Version, unknown_kind};
-use crate::{clock, limits};
+use crate::{clock, deadline, limits};
 
 fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
@@ -373,7 +373,7 @@ async fn commit(
     attempt: Attempt,
     object: Value,
 ) -> Result<Option<Outcome>, Status> {
-    let (object, errors) = write::prepared_and_checked(request, object, &attempt.old);
+    let (object, errors) = deadline::long(|| write::prepared_and_checked(request, object, &attempt.old)).await;
     if !errors.is_empty() {
         return Err(Status::invalid(&request.resource.group, &request.resource.kind, request.name(), &errors));
     }

@@ -16,12 +16,12 @@ use super::body::Document;
 use super::change::{self, Change, PatchKind};
 use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
 use crate::admission::Operation;
-use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::{WriteOptions, parse_uint};
 use crate::resource::Resource;
 use crate::resource::builtin::{DEFINITION_GROUP, StatusMetadata};
 use crate::trace::{self, Kind};
+use crate::{deadline, limits};
 
 /// The object as it would be stored, and what is wrong with it.
 pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (Value, Vec<FieldError>) {
@@ -75,7 +75,7 @@ async fn create_prepared(
         let name = Text::from(object.str_at(&["metadata", "name"]));
         super::rbac::check(context, request, &object, None).await?;
         prepare_for_create(request, &mut object);
-        let errors = validate_create(request, &object);
+        let errors = deadline::long(|| validate_create(request, &object)).await;
         if !errors.is_empty() {
             let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
             return Err(invalid(request, &said, &object, &errors));
@@ -368,7 +368,7 @@ async fn attempt(
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
     let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
-    let (object, errors) = prepared_and_checked(request, object, &old);
+    let (object, errors) = deadline::long(|| prepared_and_checked(request, object, &old)).await;
     if !errors.is_empty() {
         return Err(invalid(request, &said, &object, &errors));
     }
