@@ -396,7 +396,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// UTF-8 with every byte that does not belong replaced by U+FFFD, one for each byte as in Go.
-fn lossy(bytes: &[u8]) -> String {
+pub(crate) fn lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

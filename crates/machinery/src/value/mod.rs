@@ -9,7 +9,8 @@ mod map;
 pub mod shortest;
 pub mod skim;
 
-pub use decode::{Decoded, JsonError, decode, decode_every, decode_strict, key_paths};
+pub(crate) use decode::lossy;
+pub use decode::{DEPTH_MAX, Decoded, JsonError, decode, decode_every, decode_strict, key_paths};
 pub use encode::{float_text, quote, write_json, write_json_string};
 pub use map::Map;
 
