@@ -240,7 +240,7 @@ fn create_definition(step: &Step) -> Option<Answer> {
     let decoded = match definition::decode(body, ApiVersion::V1) {
         Ok(decoded) => decoded,
         Err(errors) => {
-            let error = schema::shape::first_error(&errors, &[]).unwrap_or_default();
+            let error = schema::shape::first_error(&errors, None).unwrap_or_default();
             let want = step.answer.str_at(&["message"]);
             let got = format!(
                 "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: {error}"
