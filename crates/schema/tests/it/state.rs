@@ -362,7 +362,7 @@ fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec
         schema.prune(&mut object, &mut unknown);
         schema.coerce_embedded(&mut object, Malformed::Refuse, &mut unknown).ok()?;
     }
-    schema.default(&mut object);
+    schema.default(&mut object).expect("few defaults");
     Some((object, unknown))
 }
 
@@ -377,7 +377,7 @@ fn read_stored(object: &mut Value, view: &View<'_>, version: &str) {
     let schema = storage.compile(view.preserve_unknown_fields);
     schema.prune(object, &mut vec![]);
     let _ = schema.coerce_embedded(object, Malformed::Drop, &mut vec![]);
-    schema.default(object);
+    schema.default(object).expect("few defaults");
     object.set_at(&["apiVersion"], Value::from(format!("{}/{version}", view.group)));
     if let Some(wanted) = view.version(version) {
         wanted.compile(view.preserve_unknown_fields).prune(object, &mut vec![]);

@@ -5,7 +5,7 @@ use machinery::{Status, Value, yaml};
 
 use crate::request::FieldValidation;
 use crate::resource::{Version, builtin, group_version, unknown_kind};
-use schema::Malformed;
+use schema::{DefaultsTooLarge, Malformed};
 
 use super::Request;
 
@@ -125,6 +125,8 @@ pub struct Strict {
     pub unknown: Vec<String>,
     /// Texts of both kinds for a typed body, in the order in which the fields stand in it.
     ordered: Option<Vec<String>>,
+    /// Defaults made the object too large to be stored, and are not complete.
+    too_large: Option<DefaultsTooLarge>,
 }
 
 impl Strict {
@@ -136,6 +138,11 @@ impl Strict {
         }
         self.unknown.truncate(STRICT_ERRORS_MAX);
         self
+    }
+
+    /// Refuses an object that defaults made too large: the error is that of storing it.
+    pub fn check_size(&self) -> Result<(), Status> {
+        self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 
     /// Texts in the order in which they are reported. `yaml` duplicates are one block in errors.
@@ -194,7 +201,7 @@ pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> 
     let schema = &version.program().schema;
     schema.prune(object, &mut strict.unknown);
     schema.coerce_embedded(object, Malformed::Refuse, &mut strict.unknown).map_err(|error| error.to_string())?;
-    schema.default(object);
+    strict.too_large = schema.default(object).err();
     Ok(())
 }
 
@@ -293,6 +300,7 @@ impl Request {
                 }
             }
         }
+        strict.check_size()?;
         let expected = self.api_version();
         if given != expected {
             let given = if given == "/" { "" } else { &given };

@@ -224,6 +224,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     } else {
         request.keep_seen(&mut strict, &object);
     }
+    strict.check_size()?;
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {
