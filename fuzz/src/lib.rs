@@ -1,5 +1,6 @@
 //! Targets for random input, and what drives them (see README.md).
 
+pub mod budget;
 pub mod random;
 pub mod targets;
 

@@ -1,4 +1,5 @@
-//! `fuzz [TARGET…] --seconds N`: random input for some time, or one input from a file.
+//! `fuzz [TARGET…] --seconds N`: random input for some time, or one input from a file; with `--budget`, large input whose
+//! time and memory are measured.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time")]
 
@@ -7,8 +8,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Parser;
+use fuzz::budget::{Cost, Recipe, SUBJECTS, Subject};
+use fuzz::random::Random;
 use fuzz::targets::{ALL, Target};
 use fuzz::{Inputs, run};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Gives random input to what has to cope with any.
 #[derive(Parser)]
@@ -23,6 +30,10 @@ struct Arguments {
     /// Names the inputs; by default they are others every time.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+
+    /// Measure what input costs instead, up to this many bytes: time and memory for each byte.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "3000000")]
+    budget: Option<usize>,
 
     /// Run this one input.
     #[arg(long, value_name = "FILE")]
@@ -46,12 +57,14 @@ fn main() -> ExitCode {
 }
 
 fn run_all(arguments: &Arguments) -> Result<(), String> {
+    if let Some(size) = arguments.budget {
+        return run_budgets(arguments, size);
+    }
     let named = |target: &&Target| arguments.targets.is_empty() || arguments.targets.iter().any(|n| n == target.name);
     if let Some(unknown) = arguments.targets.iter().find(|name| ALL.iter().all(|target| target.name != **name)) {
         return Err(format!("there is no target {unknown}"));
     }
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    let seed = arguments.seed.unwrap_or(seconds);
+    let seed = seed(arguments);
     for target in ALL.iter().filter(named) {
         if let Some(path) = &arguments.input {
             run(target, &std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?)?;
@@ -66,4 +79,40 @@ fn run_all(arguments: &Arguments) -> Result<(), String> {
         println!("{}: {count} inputs", target.name);
     }
     Ok(())
+}
+
+fn seed(arguments: &Arguments) -> u64 {
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    arguments.seed.unwrap_or(seconds)
+}
+
+/// Every recipe of one unit, and random ones for the rest of the time.
+fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
+    let named =
+        |subject: &&Subject| arguments.targets.is_empty() || arguments.targets.iter().any(|n| n == subject.name);
+    let seed = seed(arguments);
+    let mut exceeded = vec![];
+    for subject in SUBJECTS.iter().filter(named) {
+        let (mut random, mut count) = (Random::new(seed), 0u64);
+        let end = Instant::now() + Duration::from_secs(arguments.seconds);
+        let mut plain = Recipe::plain(subject).into_iter();
+        while let Some(recipe) =
+            plain.next().or_else(|| (Instant::now() < end).then(|| Recipe::random(subject, &mut random)))
+        {
+            let (half, whole) = (cost(subject, &recipe.input(size / 2)), cost(subject, &recipe.input(size)));
+            let why = subject.exceeded(half, whole);
+            exceeded.extend(why.map(|why| format!("{}: {} bytes took {why}\n  {recipe}", subject.name, whole.input)));
+            count += 1;
+        }
+        println!("{}: {count} recipes", subject.name);
+    }
+    if exceeded.is_empty() { Ok(()) } else { Err(format!("{}\n  seed: {seed}", exceeded.join("\n"))) }
+}
+
+fn cost(subject: &Subject, input: &[u8]) -> Cost {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let start = Instant::now();
+    (subject.run)(input);
+    Cost { input: input.len(), bytes: MEMORY.peak_usage().saturating_sub(before), time: start.elapsed() }
 }

@@ -3,6 +3,7 @@
 //! Pipeline: after [`Schema::prune`] of a request body (refusing what is malformed: the request is bad) or of a stored
 //! object (dropping it, so that old data stays readable).
 
+use machinery::value::Paths;
 use machinery::{FieldError, Value};
 
 use crate::metadata;
@@ -30,11 +31,12 @@ impl Schema {
         if !self.program.structural || !self.program.root.below.embedded {
             return Ok(());
         }
-        let mut told = vec![];
-        let mut coercer = Coercer { malformed, unknown: &mut told };
+        let mut found = Paths::default();
+        let mut coercer = Coercer { malformed, unknown: &mut found };
         coercer.coerce(object, &self.program.root, &Path::Root)?;
-        told.sort();
-        unknown.append(&mut told);
+        let mut found = found.into_list();
+        found.sort();
+        unknown.append(&mut found);
         Ok(())
     }
 }
@@ -48,12 +50,12 @@ pub(crate) fn coerce_at(value: &mut Value, node: &Node, malformed: Malformed, pa
     if !node.below.embedded {
         return None;
     }
-    Coercer { malformed, unknown: &mut vec![] }.coerce(value, node, path).err()
+    Coercer { malformed, unknown: &mut Paths::default() }.coerce(value, node, path).err()
 }
 
 struct Coercer<'a> {
     malformed: Malformed,
-    unknown: &'a mut Vec<String>,
+    unknown: &'a mut Paths,
 }
 
 impl Coercer<'_> {
@@ -98,9 +100,12 @@ impl Coercer<'_> {
         }
         match metadata::coerce(map, self.malformed) {
             Ok(unknown) => {
-                let prefix = path.text();
-                let dot = if prefix.is_empty() { "" } else { "." };
-                self.unknown.extend(unknown.into_iter().map(|u| format!("{prefix}{dot}{u}")));
+                for field in unknown {
+                    self.unknown.add(|| match path.text() {
+                        prefix if prefix.is_empty() => field,
+                        prefix => format!("{prefix}.{field}"),
+                    });
+                }
                 Ok(())
             }
             Err(error) => {

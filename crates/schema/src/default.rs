@@ -7,53 +7,122 @@ use machinery::Value;
 
 use crate::program::{Node, Schema};
 
+/// Bytes that defaults may add to an object, as JSON: twice what can be stored (kube-apiserver's 1.5 MiB), as not all of it
+/// need be. Upstream adds them all, and then fails to store the object.
+pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
+
+/// Defaults would add more than [`DEFAULTED_BYTES_MAX`]. The object has those that came first.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DefaultsTooLarge;
+
+impl std::fmt::Display for DefaultsTooLarge {
+    /// What etcd says of the object that upstream tries to store.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("etcdserver: request is too large")
+    }
+}
+
+impl std::error::Error for DefaultsTooLarge {}
+
 impl Schema {
     /// Sets every missing property that has a default, and replaces nulls where null is not allowed.
-    pub fn default(&self, object: &mut Value) {
-        if self.program.structural {
-            default_node(object, &self.program.root);
+    pub fn default(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
+        if !self.program.structural {
+            return Ok(());
         }
+        let mut defaulter = Defaulter { left: Some(DEFAULTED_BYTES_MAX) };
+        defaulter.node(object, &self.program.root);
+        defaulter.left.map(drop).ok_or(DefaultsTooLarge)
     }
 }
 
-pub(crate) fn default_node(value: &mut Value, node: &Node) {
-    if !node.below.defaults {
-        return;
-    }
+/// Bytes of a value as JSON, but for escapes.
+pub(crate) fn json_bytes(value: &Value) -> usize {
     match value {
-        Value::Object(map) => {
-            for (name, field) in &node.fields {
-                if !field.below.defaults {
-                    continue;
-                }
-                if let Some(default) = &field.default {
-                    match map.get(name) {
-                        Some(Value::Null) if !field.nullable => {}
-                        Some(_) => continue,
-                        None => {}
-                    }
-                    map.insert(name.clone(), default.clone());
-                }
-            }
-            for (name, inner) in map.iter_mut() {
-                let Some(member) = node.member(name) else { continue };
-                default_item(inner, member);
-            }
-        }
-        Value::Array(items) => {
-            let Some(inner) = &node.items else { return };
-            items.iter_mut().for_each(|item| default_item(item, inner));
-        }
-        _ => {}
+        Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
+        Value::Object(map) => 2 + map.iter().map(|(name, inner)| name.len() + json_bytes(inner) + 4).sum::<usize>(),
+        Value::String(text) => text.len() + 2,
+        // the shortest; what counts is that none is for nothing
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 1,
     }
 }
 
-fn default_item(value: &mut Value, node: &Node) {
-    if value.is_null()
-        && !node.nullable
-        && let Some(default) = &node.default
-    {
-        *value = default.clone();
+struct Defaulter {
+    /// Bytes that may still be added; `None` once there were too many.
+    left: Option<usize>,
+}
+
+impl Defaulter {
+    fn node(&mut self, value: &mut Value, node: &Node) {
+        if !node.below.defaults || self.left.is_none() {
+            return;
+        }
+        match value {
+            Value::Object(map) => {
+                for (name, field) in &node.fields {
+                    let Some(default) = field.default.as_ref().filter(|_| field.below.defaults) else { continue };
+                    let is_missing = map.get(name).is_none_or(|given| given.is_null() && !field.nullable);
+                    if is_missing && self.may_add(name.len() + field.default_bytes) {
+                        map.insert(name.clone(), default.clone());
+                    }
+                }
+                for (name, inner) in map.iter_mut() {
+                    if let Some(member) = node.member(name) {
+                        self.item(inner, member);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(inner) = &node.items else { return };
+                items.iter_mut().for_each(|item| self.item(item, inner));
+            }
+            _ => {}
+        }
     }
-    default_node(value, node);
+
+    fn item(&mut self, value: &mut Value, node: &Node) {
+        if value.is_null()
+            && !node.nullable
+            && let Some(default) = &node.default
+            && self.may_add(node.default_bytes)
+        {
+            *value = default.clone();
+        }
+        self.node(value, node);
+    }
+
+    fn may_add(&mut self, bytes: usize) -> bool {
+        self.left = self.left.and_then(|left| left.checked_sub(bytes));
+        self.left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CompileOptions;
+    use machinery::json;
+
+    /// A default of 100 KB in each of 5,000 items took 1.9 GB.
+    #[test]
+    fn defaults_are_bounded_by_bytes() {
+        let large: Value = (0..1_000).map(|i| Value::from(format!("{i:0100}"))).collect();
+        let item = json!({"type": "object", "properties": {"a": {
+            "type": "array", "items": {"type": "string"}, "default": (large)
+        }}});
+        let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": (item)}}});
+        let schema = Schema::compile(&schema, &CompileOptions::default());
+        let with_items = |count: usize| json!({"l": (Value::Array(vec![Value::object(); count]))});
+        let defaulted = |object: &Value| {
+            let items = object.get("l").and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter(|item| item.get("a").is_some()).count()
+        };
+        let mut object = with_items(20);
+        assert_eq!((schema.default(&mut object), defaulted(&object)), (Ok(()), 20));
+        let mut object = with_items(5_000);
+        assert_eq!(schema.default(&mut object), Err(DefaultsTooLarge));
+        assert_eq!(defaulted(&object), DEFAULTED_BYTES_MAX / 103_003);
+        let mut null = json!({"l": (Value::Array(vec![Value::Null; 5_000]))});
+        assert_eq!(schema.default(&mut null), Ok(()));
+    }
 }

@@ -20,5 +20,6 @@ pub mod shape;
 mod validate;
 
 pub use coerce::Malformed;
+pub use default::{DEFAULTED_BYTES_MAX, DefaultsTooLarge};
 pub use program::{CompileOptions, ScalePaths, Schema};
 pub use validate::{Outcome, Prior, type_meta_errors};

@@ -81,6 +81,8 @@ pub(crate) struct Node {
     pub(crate) additional: Additional,
     pub(crate) items: Option<Box<Node>>,
     pub(crate) default: Option<Value>,
+    /// Bytes of the default as JSON.
+    pub(crate) default_bytes: usize,
     pub(crate) checks: Option<Box<Checks>>,
     pub(crate) below: Below,
 }
@@ -352,6 +354,7 @@ fn prune_defaults(node: &mut Node, root: bool) {
     if let Some(mut default) = node.default.take() {
         crate::prune::prune_node(&mut default, node, root);
         crate::coerce::coerce_node(&mut default, node, crate::Malformed::Drop);
+        node.default_bytes = crate::default::json_bytes(&default);
         node.default = Some(default);
     }
     let meta = root || node.embedded;

@@ -3,6 +3,7 @@
 //! Pipeline: right after a request body or a stored object has been decoded and its own metadata coerced, before
 //! [`Schema::coerce_embedded`] and [`Schema::default`].
 
+use machinery::value::Paths;
 use machinery::{Map, Value};
 
 use crate::path::Path;
@@ -20,8 +21,8 @@ impl Schema {
         if self.program.options.preserve_unknown_fields {
             return;
         }
-        let mut told = vec![];
-        let mut pruner = Pruner { unknown: Some(&mut told), nulls: false };
+        let mut found = Paths::default();
+        let mut pruner = Pruner { unknown: Some(&mut found), nulls: false };
         let empty = Node::default();
         let root = if self.program.structural { &self.program.root } else { &empty };
         if root.preserve {
@@ -30,8 +31,9 @@ impl Schema {
             pruner.members(object, root, true, &Path::Root);
         }
         let nulls = pruner.nulls;
-        told.sort();
-        unknown.append(&mut told);
+        let mut found = found.into_list();
+        found.sort();
+        unknown.append(&mut found);
         if self.program.structural && nulls {
             drop_nulls(object, root);
         }
@@ -50,7 +52,7 @@ pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
 }
 
 struct Pruner<'a> {
-    unknown: Option<&'a mut Vec<String>>,
+    unknown: Option<&'a mut Paths>,
     /// Some declared member is null.
     nulls: bool,
 }
@@ -58,7 +60,7 @@ struct Pruner<'a> {
 impl Pruner<'_> {
     fn tell(&mut self, path: &Path<'_>) {
         if let Some(unknown) = &mut self.unknown {
-            unknown.push(path.text());
+            unknown.add(|| path.text());
         }
     }
 

@@ -50,6 +50,9 @@ pub const DELETE_IN_ORDER_MAX: usize = 32;
 /// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
+/// Warnings of a response. Upstream has no such bound; common clients refuse a response with more than 100 headers
+/// (Python's http.client, hyper), and others need some.
+pub const WARNINGS_MAX: usize = 80;
 /// Seconds that the client of a WebSocket has to answer our end of it.
 pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 /// Streams of one HTTP/2 connection; kube-apiserver says 100, we have no reason to queue more than needed.

@@ -26,7 +26,7 @@ fn check(input: &[u8]) {
     if brought && is_valid(given) {
         let once = object.clone();
         schema.prune(&mut object, &mut vec![]);
-        schema.default(&mut object);
+        let _ = schema.default(&mut object);
         assert_eq!(object.to_json(), once.to_json(), "pruned and defaulted again");
     }
     let _ = schema.validate_after(Prior::Metadata(vec![]), &object, None);
@@ -40,7 +40,7 @@ fn brought(schema: &Schema, object: &mut Value) -> bool {
     let mut unknown = vec![];
     schema.prune(object, &mut unknown);
     let embedded = schema.coerce_embedded(object, Malformed::Refuse, &mut unknown);
-    schema.default(object);
+    let _ = schema.default(object);
     embedded.is_ok()
 }
 

@@ -3,13 +3,11 @@
 //! Duplicate keys are legal, the last one wins; [`decode_strict`] reports them by path. Bytes that are not UTF-8 and
 //! lone surrogates become U+FFFD (corrections, schema 21). Depth is bounded by [`DEPTH_MAX`].
 
+use super::keys::{KeyOrder, Trace};
 use super::{Map, Text, Value};
 
 /// Containers may nest this deep; the limit of Go's decoder.
 pub const DEPTH_MAX: usize = 10_000;
-
-/// The reference server tells at most this many strict decoding errors.
-const DUPLICATES_MAX: usize = 100;
 
 /// Why text is not JSON, in the words of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,75 +35,31 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
     decode_strict(bytes).map(|decoded| decoded.value)
 }
 
-/// Decodes one JSON document and reports duplicate keys.
+/// Decodes one JSON document and reports duplicate keys: each once, and at most as many as
+/// [`super::STRICT_ERRORS_MAX`] and [`super::PATHS_BYTES_MAX`] allow.
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false };
+    let mut decoder = Decoder::new(bytes);
     let value = decoder.document()?;
-    let duplicates = if decoder.duplicated { trace(bytes).duplicates } else { vec![] };
+    let duplicates = if decoder.duplicated { trace(bytes, false).into_duplicates() } else { vec![] };
     Ok(Decoded { value, duplicates })
 }
 
 /// The document with its members as they stand, those that come again as well: to be gone through, not to be looked up in.
 /// Null if it is no JSON.
 pub fn decode_every(bytes: &[u8]) -> Value {
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: true };
+    let mut decoder = Decoder { every: true, ..Decoder::new(bytes) };
     decoder.document().unwrap_or_default()
 }
 
-/// The paths of all keys of a document in the order in which they stand there; none if it is no JSON.
-pub fn key_paths(bytes: &[u8]) -> Vec<String> {
-    trace(bytes).paths
+/// The order of all keys of a document, as far as it is JSON.
+pub fn key_order(bytes: &[u8]) -> KeyOrder {
+    trace(bytes, true).order.unwrap_or_default()
 }
 
-/// What the second, slower walk finds.
-#[derive(Default)]
-struct Trace {
-    paths: Vec<String>,
-    duplicates: Vec<String>,
-}
-
-fn trace(bytes: &[u8]) -> Trace {
-    let trace = Some(Trace::default());
-    let mut decoder = Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace, every: false };
+fn trace(bytes: &[u8], is_ordered: bool) -> Trace {
+    let mut decoder = Decoder { trace: Some(Trace::new(is_ordered)), ..Decoder::new(bytes) };
     let _ = decoder.document();
-    decoder.trace.unwrap_or_default()
-}
-
-/// Where the decoder stands, as a chain on the stack; made into text only for duplicates.
-enum Path<'a> {
-    Root,
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
-}
-
-impl Path<'_> {
-    fn write(&self, out: &mut String) {
-        match self {
-            Path::Root => {}
-            Path::Key(parent, key) => {
-                parent.write(out);
-                if !out.is_empty() {
-                    out.push('.');
-                }
-                out.push_str(key);
-            }
-            Path::Index(parent, index) => {
-                parent.write(out);
-                out.push_str(&format!("[{index}]"));
-            }
-        }
-    }
-}
-
-impl Trace {
-    fn key(&mut self, parent: &Path<'_>, key: &str, again: bool) {
-        let mut text = String::new();
-        Path::Key(parent, key).write(&mut text);
-        if again && self.duplicates.len() < DUPLICATES_MAX && !self.duplicates.contains(&text) {
-            self.duplicates.push(text.clone());
-        }
-        self.paths.push(text);
-    }
+    decoder.trace.unwrap_or_else(|| Trace::new(is_ordered))
 }
 
 struct Decoder<'a> {
@@ -116,6 +70,7 @@ struct Decoder<'a> {
     duplicated: bool,
     /// The first number that no float can hold: told when the syntax is right.
     overflow: Option<JsonError>,
+    /// What is asked for beside the value.
     trace: Option<Trace>,
     /// Members that come again are kept beside those that they replace.
     every: bool,
@@ -142,8 +97,12 @@ fn quote_char(c: u8) -> String {
 }
 
 impl<'a> Decoder<'a> {
+    fn new(bytes: &'a [u8]) -> Decoder<'a> {
+        Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false }
+    }
+
     fn document(&mut self) -> Result<Value, JsonError> {
-        let value = self.value(&Path::Root)?;
+        let value = self.value()?;
         self.space();
         match self.peek() {
             None => self.overflow.take().map_or(Ok(value), Err),
@@ -172,11 +131,11 @@ impl<'a> Decoder<'a> {
         self.next().unwrap_or(b' ')
     }
 
-    fn value(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {
+    fn value(&mut self) -> Result<Value, JsonError> {
         self.space();
         match self.next()? {
-            b'{' => self.nested(|d| d.object(path), b'{'),
-            b'[' => self.nested(|d| d.array(path), b'['),
+            b'{' => self.nested(Decoder::object, b'{'),
+            b'[' => self.nested(Decoder::array, b'['),
             b'"' => Ok(Value::String(self.string()?)),
             b't' => self.literal("true", Value::Bool(true)),
             b'f' => self.literal("false", Value::Bool(false)),
@@ -200,7 +159,7 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    fn object(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {
+    fn object(&mut self) -> Result<Value, JsonError> {
         let mut entries: Vec<(Text, Value)> = vec![];
         let mut seen = std::collections::HashSet::new();
         self.space();
@@ -216,9 +175,12 @@ impl<'a> Decoder<'a> {
                 c => return Err(unexpected(c, "after object key")),
             }
             if let Some(trace) = &mut self.trace {
-                trace.key(path, &key, !seen.insert(key.clone()));
+                trace.enter_key(&key, !seen.insert(key.clone()));
             }
-            let value = self.value(&Path::Key(path, &key))?;
+            let value = self.value()?;
+            if let Some(trace) = &mut self.trace {
+                trace.leave();
+            }
             entries.push((key, value));
             self.space();
             match self.next()? {
@@ -236,7 +198,7 @@ impl<'a> Decoder<'a> {
         Ok(Value::Object(Map::from_entries(entries, |_| *duplicated = true)))
     }
 
-    fn array(&mut self, path: &Path<'_>) -> Result<Value, JsonError> {
+    fn array(&mut self) -> Result<Value, JsonError> {
         let mut items = vec![];
         self.space();
         if self.peek() == Some(b']') {
@@ -244,7 +206,13 @@ impl<'a> Decoder<'a> {
             return Ok(Value::Array(items));
         }
         loop {
-            items.push(self.value(&Path::Index(path, items.len()))?);
+            if let Some(trace) = &mut self.trace {
+                trace.enter_item(items.len());
+            }
+            items.push(self.value()?);
+            if let Some(trace) = &mut self.trace {
+                trace.leave();
+            }
             self.space();
             match self.next()? {
                 b']' => return Ok(Value::Array(items)),
@@ -396,7 +364,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// UTF-8 with every byte that does not belong replaced by U+FFFD, one for each byte as in Go.
-fn lossy(bytes: &[u8]) -> String {
+pub(crate) fn lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

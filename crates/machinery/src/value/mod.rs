@@ -5,12 +5,15 @@
 
 mod decode;
 mod encode;
+mod keys;
 mod map;
 pub mod shortest;
 pub mod skim;
 
-pub use decode::{Decoded, JsonError, decode, decode_every, decode_strict, key_paths};
+pub(crate) use decode::lossy;
+pub use decode::{DEPTH_MAX, Decoded, JsonError, decode, decode_every, decode_strict, key_order};
 pub use encode::{float_text, quote, write_json, write_json_string};
+pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::Map;
 
 /// Immutable text: short text is stored in place, long text is shared, so that cloning never copies it.

@@ -39,8 +39,21 @@ pub fn float(f: f64) -> String {
     if f == 0.0 || (1e-4..1e6).contains(&size) {
         return decimal(f);
     }
-    let text = scientific(f);
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    with_exponent(&scientific(f))
+}
+
+/// As [`float`], of a float32.
+pub fn float32(f: f32) -> String {
+    let size = f.abs();
+    if !f.is_finite() {
+        return float(f.into());
+    }
+    if f == 0.0 || (1e-4..1e6).contains(&size) { format!("{f}") } else { with_exponent(&format!("{f:e}")) }
+}
+
+/// An exponent with its sign and at least two digits.
+fn with_exponent(text: &str) -> String {
+    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
     format!("{digits}e{sign}{exponent:0>2}")
 }

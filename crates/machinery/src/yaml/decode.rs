@@ -1,360 +1,43 @@
-//! Decoding: the first document, with the scalar rules of YAML 1.1 as Go's yaml.v2 has
-//! them (`yes`, `on`, `0b11`, `1_000`, `<<`), turned into the JSON value it stands for (corrections, schema 29).
+//! Decoding of the first document of a text into the JSON value that it stands for.
 //!
-//! Bounds: nesting [`DEPTH_MAX`], and [`NODES_MAX`] nodes after aliases are expanded.
+//! Time and memory are linear in the text and in what its aliases add, which [`super::ALIASED_BYTES_MAX`] bounds.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use super::compose::compose;
+use super::expand::expand;
+use crate::value::{Decoded, JsonError};
 
-use super::words::{self, fail};
-use crate::value::{Decoded, JsonError, Map, Text, Value, quote};
+/// A key that ends within this many bytes of its beginning is a key without a `?` as well.
+const KEY_BYTES_MAX: usize = 1_000;
 
-/// Collections may nest this deep.
-pub const DEPTH_MAX: usize = 10_000;
-/// Nodes that one document may grow to when its aliases are expanded.
-pub const NODES_MAX: usize = 4_000_000;
-
-/// Decodes the first document of `text`. Duplicate keys are told as `line 5: key "a" already set in map`.
+/// Decodes the first document of `text`; the value is null if there is none. Keys that come again are reported as
+/// `line 5: key "a" already set in map`, and the last one wins. Errors are those of `sigs.k8s.io/yaml.YAMLToJSON`.
 pub fn decode(text: &[u8]) -> Result<Decoded, JsonError> {
-    let text = match std::str::from_utf8(text) {
-        Ok(text) => text,
-        Err(_) => return Err(fail("yaml: invalid leading UTF-8 octet")),
-    };
-    words::check(text)?;
-    first_document(text, true)
+    match compose(text)? {
+        Some(document) => expand(&document),
+        None => Ok(Decoded::default()),
+    }
 }
 
-/// The first document of a text; what follows its end may be `cut` off, once, if the parser can't go past it.
-fn first_document(text: &str, cut: bool) -> Result<Decoded, JsonError> {
-    let mut builder = Builder { text, ..Builder::default() };
-    for event in Parser::new_from_str(text) {
-        let (event, span) = match event {
-            Ok(found) => found,
-            // only the first document is read
-            Err(error) if cut && error.info().contains("document end marker") => {
-                return first_document(words::lines_before(text, error.marker().line()), false);
-            }
-            Err(error) => return Err(words::of_scanner(text, &error)),
-        };
-        if let Event::Scalar(scalar, ScalarStyle::Plain, ..) = &event
-            && !scalar.is_empty()
-            && !builder.frames.is_empty()
-        {
-            words::check_tabs_after(text, &span.end)?;
-        }
-        if builder.event(event, span.start.line())? {
-            break;
+/// Whether a text that is a JSON object is the same value in YAML, but for floats (see [`super::reread`]): no escapes, no
+/// characters that YAML does not allow or takes for line breaks, keys on one line with their colon.
+pub fn is_plain_json(text: &[u8]) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && *byte != b'\\';
+    if text.first() != Some(&b'{') || !text.iter().all(is_plain) {
+        return false;
+    }
+    // every second part stands in quotes
+    let mut parts = text.split(|byte| *byte == b'"');
+    let mut outside = parts.next();
+    while let (Some(_), Some(inside)) = (outside, parts.next()) {
+        outside = parts.next();
+        let is_key = outside.is_some_and(|text| text.trim_ascii_start().starts_with(b":"));
+        let has_colon = outside.is_some_and(|text| text.starts_with(b":"));
+        if is_key && (!has_colon || inside.len() > KEY_BYTES_MAX) {
+            return false;
         }
     }
-    Ok(Decoded { value: builder.root.unwrap_or_default(), duplicates: builder.duplicates })
-}
-
-/// A collection that is still open.
-enum Frame {
-    Sequence {
-        anchor: usize,
-        items: Vec<Value>,
-    },
-    Mapping {
-        anchor: usize,
-        entries: Vec<Entry>,
-        key: Option<Key>,
-        /// The value under a null key, which JSON cannot have.
-        null: Option<String>,
-    },
-}
-
-/// A member of a mapping.
-struct Entry {
-    name: Text,
-    /// The key as it is told: keys of different types are different, also where JSON has one name for them.
-    shown: String,
-    value: Value,
-}
-
-/// A key read, whose value comes next.
-enum Key {
-    Plain {
-        name: Text,
-        shown: String,
-    },
-    Merge,
-    /// Only told when its value is known.
-    Null,
-}
-
-#[derive(Default)]
-struct Builder<'a> {
-    text: &'a str,
-    frames: Vec<Frame>,
-    anchors: std::collections::HashMap<usize, (Value, usize)>,
-    duplicates: Vec<String>,
-    root: Option<Value>,
-    nodes: usize,
-}
-
-impl Builder<'_> {
-    /// Takes one event; true when the first document is complete.
-    fn event(&mut self, event: Event<'_>, line: usize) -> Result<bool, JsonError> {
-        match event {
-            Event::DocumentEnd => return Ok(true),
-            Event::Scalar(text, style, anchor, tag) => {
-                let scalar = scalar(&text, style, tag.as_deref())?;
-                let plain = style == ScalarStyle::Plain;
-                self.node(scalar, anchor, line, plain && text == "<<")?;
-            }
-            Event::Alias(anchor) => {
-                let (value, size) = self.anchors.get(&anchor).cloned().ok_or_else(|| {
-                    fail(format!("yaml: anchor '{}' value contains itself", words::alias(self.text, line)))
-                })?;
-                self.nodes += size;
-                self.node(value, 0, line, false)?;
-            }
-            Event::SequenceStart(anchor, _) => self.open(Frame::Sequence { anchor, items: vec![] })?,
-            Event::MappingStart(anchor, _) => {
-                self.open(Frame::Mapping { anchor, entries: vec![], key: None, null: None })?;
-            }
-            Event::SequenceEnd | Event::MappingEnd => self.close(line)?,
-            _ => {}
-        }
-        Ok(false)
-    }
-
-    fn open(&mut self, frame: Frame) -> Result<(), JsonError> {
-        if self.frames.len() >= DEPTH_MAX {
-            return Err(fail(format!("yaml: exceeded max depth of {DEPTH_MAX}")));
-        }
-        self.frames.push(frame);
-        Ok(())
-    }
-
-    fn close(&mut self, line: usize) -> Result<(), JsonError> {
-        match self.frames.pop() {
-            Some(Frame::Sequence { anchor, items }) => self.node(Value::Array(items), anchor, line, false),
-            Some(Frame::Mapping { null: Some(shown), .. }) => {
-                Err(fail(format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")))
-            }
-            Some(Frame::Mapping { anchor, entries, .. }) => {
-                let map: Map = entries.into_iter().map(|entry| (entry.name, entry.value)).collect();
-                self.node(Value::Object(map), anchor, line, false)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Puts a finished node where it belongs.
-    fn node(&mut self, value: Value, anchor: usize, line: usize, merge: bool) -> Result<(), JsonError> {
-        self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            return Err(fail("yaml: document contains excessive aliasing"));
-        }
-        if anchor > 0 {
-            let size = count(&value);
-            self.anchors.insert(anchor, (value.clone(), size));
-        }
-        match self.frames.last_mut() {
-            None => self.root = Some(value),
-            Some(Frame::Sequence { items, .. }) => items.push(value),
-            Some(Frame::Mapping { entries, key, null, .. }) => match key.take() {
-                None if merge => *key = Some(Key::Merge),
-                None if value.is_null() => *key = Some(Key::Null),
-                None => {
-                    let shown = go_syntax(&value);
-                    *key = Some(Key::Plain { name: key_text(value)?, shown });
-                }
-                Some(Key::Null) => *null = Some(go_syntax(&value)),
-                Some(Key::Merge) => {
-                    let mut merged = vec![];
-                    merge_into(&mut merged, value)?;
-                    for (name, value) in merged {
-                        let shown = quote(&name);
-                        put(entries, Entry { name, shown, value }, line, &mut self.duplicates);
-                    }
-                }
-                Some(Key::Plain { name, shown }) => {
-                    put(entries, Entry { name, shown, value }, line, &mut self.duplicates);
-                }
-            },
-        }
-        Ok(())
-    }
-}
-
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
-        _ => 1,
-    }
-}
-
-/// Adds a member; a later one takes the place of an earlier one, and both are told.
-fn put(entries: &mut Vec<Entry>, entry: Entry, line: usize, duplicates: &mut Vec<String>) {
-    if entries.iter().any(|known| known.shown == entry.shown) {
-        duplicates.push(format!("line {line}: key {} already set in map", entry.shown));
-    }
-    entries.push(entry);
-}
-
-fn merge_into(merged: &mut Vec<(Text, Value)>, value: Value) -> Result<(), JsonError> {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if !merged.iter().any(|(k, _)| *k == key) {
-                    merged.push((key, value));
-                }
-            }
-            Ok(())
-        }
-        Value::Array(items) => items.into_iter().try_for_each(|item| merge_into(merged, item)),
-        _ => Err(fail("yaml: map merge requires map or sequence of maps as the value")),
-    }
-}
-
-/// A key as JSON has it; only scalars can be keys.
-fn key_text(value: Value) -> Result<Text, JsonError> {
-    match value {
-        Value::String(text) => Ok(text),
-        Value::Bool(b) => Ok(if b { "true".into() } else { "false".into() }),
-        Value::Int(i) => Ok(Text::from(i.to_string())),
-        Value::Float(f) => Ok(Text::from(crate::value::float_text(f))),
-        Value::Null => Ok("null".into()),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_syntax).collect();
-            Err(fail(format!("yaml: invalid map key: []interface {{}}{{{}}}", items.join(", "))))
-        }
-        Value::Object(map) => {
-            let items: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", quote(k), go_syntax(v))).collect();
-            Err(fail(format!("yaml: invalid map key: map[interface {{}}]interface {{}}{{{}}}", items.join(", "))))
-        }
-    }
-}
-
-fn go_syntax(value: &Value) -> String {
-    match value {
-        Value::String(s) => quote(s),
-        other => other.to_json(),
-    }
-}
-
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, JsonError> {
-    let core = tag.filter(|t| t.is_yaml_core_schema()).map(|t| t.suffix.as_str());
-    match core {
-        Some("str") => Ok(text.into()),
-        Some("binary") => {
-            use base64::Engine as _;
-            let bytes = base64::engine::general_purpose::STANDARD.decode(text.replace(['\n', ' '], ""));
-            let bytes = bytes.map_err(|_| fail("yaml: !!binary value contains invalid base64 data"))?;
-            Ok(String::from_utf8_lossy(&bytes).into_owned().into())
-        }
-        Some(tag @ ("null" | "float" | "int" | "bool")) => tagged(text, tag),
-        Some(_) => resolve(text),
-        None if style == ScalarStyle::Plain && tag.is_none() => resolve(text),
-        None => Ok(text.into()),
-    }
-}
-
-/// A scalar that is to be of a type.
-fn tagged(text: &str, tag: &str) -> Result<Value, JsonError> {
-    let value = resolve(text)?;
-    let found = match &value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int",
-        Value::Float(_) => "float",
-        _ => "str",
-    };
-    match (found, tag) {
-        ("int" | "float", "float") => Ok(value.as_float().map_or(value, by_way_of_json)),
-        (found, tag) if found == tag => Ok(value),
-        _ => Err(fail(format!("yaml: cannot decode !!{found} `{text}` as a !!{tag}"))),
-    }
-}
-
-/// What an unquoted scalar stands for.
-pub(super) fn resolve(text: &str) -> Result<Value, JsonError> {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
-        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => return Ok(true.into()),
-        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => return Ok(false.into()),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Err(fail("json: unsupported value: +Inf")),
-        "-.inf" | "-.Inf" | "-.INF" => return Err(fail("json: unsupported value: -Inf")),
-        ".nan" | ".NaN" | ".NAN" => return Err(fail("json: unsupported value: NaN")),
-        _ => {}
-    }
-    let first = text.as_bytes().first().copied().unwrap_or_default();
-    if first.is_ascii_digit() || b"+-.".contains(&first) {
-        Ok(number(text).unwrap_or_else(|| text.into()))
-    } else {
-        Ok(text.into())
-    }
-}
-
-fn number(text: &str) -> Option<Value> {
-    let plain = text.replace('_', "");
-    if let Some(value) = integer(&plain) {
-        return Some(value);
-    }
-    let body = plain.strip_prefix(['+', '-']).unwrap_or(&plain);
-    let (mantissa, exponent) = body.split_once(['e', 'E']).unwrap_or((body, "0"));
-    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
-    let dots = mantissa.bytes().filter(|b| *b == b'.').count();
-    let exponent_digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    let shaped = digits > 0
-        && dots <= 1
-        && digits + dots == mantissa.len()
-        && !exponent_digits.is_empty()
-        && exponent_digits.bytes().all(|b| b.is_ascii_digit());
-    if !shaped {
-        return None;
-    }
-    plain.parse::<f64>().ok().filter(|f| f.is_finite()).map(by_way_of_json)
-}
-
-/// YAML goes by way of JSON, where Go writes a float without a fraction as an integer: `1.0` becomes 1.
-fn by_way_of_json(f: f64) -> Value {
-    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f);
-    if fits && f.fract() == 0.0 { Value::Int(f as i64) } else { Value::Float(f) }
-}
-
-/// Turns the floats of a value that was read from JSON into what they are when it is read as YAML.
-pub fn reread(value: &mut Value) {
-    match value {
-        Value::Float(f) => *value = by_way_of_json(*f),
-        Value::Array(items) => items.iter_mut().for_each(reread),
-        Value::Object(map) => map.values_mut().for_each(reread),
-        _ => {}
-    }
-}
-
-/// Integers in the notations of Go's `strconv.ParseInt(s, 0, 64)` and of YAML 1.1.
-fn integer(plain: &str) -> Option<Value> {
-    let (negative, body) = match plain.as_bytes().first()? {
-        b'-' => (true, &plain[1..]),
-        b'+' => (false, &plain[1..]),
-        _ => (false, plain),
-    };
-    let lower = body.to_ascii_lowercase();
-    let (radix, digits) = if let Some(digits) = lower.strip_prefix("0x") {
-        (16, digits)
-    } else if let Some(digits) = lower.strip_prefix("0o") {
-        (8, digits)
-    } else if let Some(digits) = lower.strip_prefix("0b") {
-        (2, digits)
-    } else if lower.len() > 1 && lower.starts_with('0') {
-        (8, &lower[1..])
-    } else {
-        (10, lower.as_str())
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| char::from(b).is_digit(radix)) {
-        return None;
-    }
-    let magnitude = i128::from_str_radix(digits, radix).ok();
-    let signed = magnitude.map(|m| if negative { -m } else { m });
-    match signed.and_then(|i| i64::try_from(i).ok()) {
-        Some(i) => Some(Value::Int(i)),
-        None if radix == 10 => plain.parse::<f64>().ok().map(Value::Float),
-        None => signed.and_then(|i| u64::try_from(i).ok()).map(|i| Value::Float(i as f64)),
-    }
+    let end = text.iter().rposition(|byte| *byte == b'}').unwrap_or(0);
+    !text[end..].contains(&b'\t')
 }
 
 #[cfg(test)]
@@ -417,5 +100,138 @@ mod tests {
             format!("{s}a{i}: &a{i} [{}]\n", vec![format!("*a{p}"); 9].join(","))
         });
         assert_eq!(decode(bomb.as_bytes()).unwrap_err().message, "yaml: document contains excessive aliasing");
+    }
+
+    /// Texts of go-yaml v2.4.3.
+    #[test]
+    fn errors_are_those_of_upstream() {
+        for (text, words) in [
+            ("a: - b\n", "block sequence entries are not allowed in this context"),
+            ("x: y\na: - b\n", "line 2: block sequence entries are not allowed in this context"),
+            ("a: b\n  c: d\n", "line 2: mapping values are not allowed in this context"),
+            ("a: b: c\n", "mapping values are not allowed in this context"),
+            ("x: y\na: @b\n", "line 2: found character that cannot start any token"),
+            ("a:\n\tb: c\n", "line 2: found character that cannot start any token"),
+            ("\ta: b\n", "found character that cannot start any token"),
+            ("a: b\n\tc: d\n", "line 2: found a tab character that violates indentation"),
+            ("a: b\n\n\t\n", "line 3: found a tab character that violates indentation"),
+            ("a: |\n\tb\n", "line 2: found a tab character where an indentation space is expected"),
+            ("a: |x\n  b\n", "did not find expected comment or line break"),
+            ("a: *\n", "did not find expected alphabetic or numeric character"),
+            ("a: \"\\u00g1\"\n", "did not find expected hexdecimal number"),
+            ("x: y\na: \"\\q\"\n", "line 2: found unknown escape character"),
+            ("a: b\nc\nd: e\n", "line 3: could not find expected ':'"),
+            ("a: 'b\n---\nc'\n", "line 2: found unexpected document indicator"),
+            ("x: y\na: 'b\n\n", "line 4: found unexpected end of stream"),
+            ("x:\n  - y\n  z: w\n", "line 2: did not find expected '-' indicator"),
+            ("a:\n  b: c\n d: e\n", "line 2: did not find expected key"),
+            ("a: [b\nc: d\n", "line 1: did not find expected ',' or ']'"),
+            ("x: y\nb: {a: 1\n c: d\n", "line 2: did not find expected ',' or '}'"),
+            ("a: [,]\n", "did not find expected node content"),
+            ("a: ]\n", "did not find expected node content"),
+            ("a: [b]]\n", "did not find expected key"),
+            ("a: \"b\" c\n", "did not find expected key"),
+            ("a: !x!y z\n", "found undefined tag handle"),
+            ("a: &b\n  c: *b\n", "anchor 'b' value contains itself"),
+            ("a: x\u{1}y\n", "control characters are not allowed"),
+            ("%YAML 1.2\n---\na: b\n", "found incompatible YAML document"),
+            ("# x\n%FOO\n---\na: b\n", "line 2: found unknown directive name"),
+            ("a: !!int x\n", "cannot decode !!str `x` as a !!int"),
+            // Helm templates
+            ("{{- if .Values.a }}\na: b\n{{- end }}\n", "did not find expected node content"),
+            ("a: {{ .Values.b }}\n", "invalid map key: map[interface {}]interface {}{\".Values.b\":interface {}(nil)}"),
+            ("a: b\n{{ include \"c\" . }}\n", "line 3: could not find expected ':'"),
+            ("a: {{ 1 }}\n", "invalid map key: map[interface {}]interface {}{1:interface {}(nil)}"),
+            ("a: \"\\/\"\n", "found unknown escape character"),
+            ("a: {b: 1, <<: 2}\n", "map merge requires map or sequence of maps as the value"),
+        ] {
+            let found = decode(text.as_bytes()).map(|decoded| decoded.value).unwrap_err().message;
+            assert_eq!(found, format!("yaml: {words}"), "{text:?}");
+        }
+        for text in ["a: b\n... x\n", "a: b\n%YAML 1.2\n---\nc: d\n", "%YAML 1.1\n---\na: b\n"] {
+            assert_eq!(decode(text.as_bytes()).unwrap().value.to_json(), r#"{"a":"b"}"#, "{text:?}");
+        }
+    }
+
+    /// Documents that were refused or changed once.
+    #[test]
+    fn valid_documents_are_decoded_unchanged() {
+        let cases: &[(&str, &str)] = &[
+            ("a: \"b\"\nc: '\\/'\nd: e\\/f\n", r#"{"a":"b","c":"\\/","d":"e\\/f"}"#),
+            ("a:\n  b: [\n    c,\n  ]\n  d: e\n", r#"{"a":{"b":["c"],"d":"e"}}"#),
+            ("a: [\nb\n]\nc: {\nd: e\n}\n", r#"{"a":["b"],"c":{"d":"e"}}"#),
+            ("a: |\n  b", r#"{"a":"b"}"#),
+            ("a: |+\n  b\n\n", r#"{"a":"b\n\n"}"#),
+            ("a: >\n  b\n  c\n\n  d", r#"{"a":"b c\nd"}"#),
+            ("a: b\t# c\n", r#"{"a":"b"}"#),
+            (
+                "a: 08\nb: 0b-11\nc: .1_0\nd: !!float 1\ne: 9223372036854774784.0",
+                r#"{"a":8,"b":-3,"c":0.1,"d":1,"e":9223372036854775000}"#,
+            ),
+            ("[]: a\n", "[]"),
+            ("\u{feff}a: b\n", r#"{"a":"b"}"#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(decode(text.as_bytes()).unwrap().value.to_json(), *want, "{text:?}");
+        }
+        assert_eq!(decode(b"\xff\xfea\0:\0 \0b\0").unwrap().value.to_json(), r#"{"a":"b"}"#);
+    }
+
+    /// None of these ended within a minute when each scalar was a reason to look at all lines before it, and each key to look
+    /// at all keys before it.
+    #[test]
+    fn long_documents_are_decoded() {
+        let members: String = (0..60_000).map(|i| format!("key{i}: value{i}\n")).collect();
+        let lines = format!("a: b\n{}", "- c\n".repeat(200_000).replace("- c", "# d"));
+        let items = format!("a:\n{}", "- b c\n".repeat(200_000));
+        let merges = format!("a: &a {{b: 1}}\nc:\n{}", "  <<: *a\n".repeat(30_000));
+        for text in [members, lines, items] {
+            assert!(decode(text.as_bytes()).unwrap().duplicates.is_empty());
+        }
+        let decoded = decode(merges.as_bytes()).unwrap();
+        assert_eq!(
+            (decoded.duplicates.len(), decoded.value.to_json().as_str()),
+            (29_999, r#"{"a":{"b":1},"c":{"b":1}}"#)
+        );
+    }
+
+    /// Aliases are bounded by nodes, as in go-yaml, and by bytes.
+    #[test]
+    fn aliases_are_bounded() {
+        let excessive = "yaml: document contains excessive aliasing";
+        let large = "x".repeat(100_000);
+        let bytes = |aliases: usize| format!("a: &a {large}\nb: [{}]\n", "*a, ".repeat(aliases));
+        assert_eq!(decode(bytes(200).as_bytes()).unwrap().value.to_json().len(), 201 * 100_003 + 11);
+        assert_eq!(decode(bytes(300).as_bytes()).unwrap_err().message, excessive);
+        let keys = format!("a: &a {{? {large} : 1}}\nb:\n{}", "  <<: *a\n".repeat(300));
+        assert_eq!(decode(keys.as_bytes()).unwrap_err().message, excessive);
+        let nested = format!("a: {}[{}]\n", "&a ", "b, ".repeat(50_000));
+        let nested = (0..255).fold(nested, |text, i| text + &format!("c{i}: [&d{i} *a]\n"));
+        assert!(decode(nested.as_bytes()).is_err());
+        let depth = (1..200).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
+            text + &format!("a{i}: &a{i} {}*a{}{}\n", "[".repeat(100), i - 1, "]".repeat(100))
+        });
+        assert_eq!(decode(depth.as_bytes()).unwrap_err().message, excessive);
+    }
+
+    #[test]
+    fn plain_json_is_what_yaml_takes_for_the_same() {
+        let long = "k".repeat(1_100);
+        for (text, is_plain) in [
+            (r#"{"a": [1, "b"], "c": {}}"#.to_owned(), true),
+            ("{\n\t\"a\": 1\n}\n".to_owned(), true),
+            (format!(r#"{{"a": "{long}"}}"#), true),
+            (format!(r#"{{"{long}": 1}}"#), false),
+            (r#"{"a" : 1}"#.to_owned(), false),
+            (r#"{"a": "\u0041"}"#.to_owned(), false),
+            ("{\"a\": \"\u{85}\"}".to_owned(), false),
+            ("{\"a\": 1}\n\t".to_owned(), false),
+            ("[1]".to_owned(), false),
+        ] {
+            assert_eq!(is_plain_json(text.as_bytes()), is_plain, "{text}");
+            if is_plain {
+                assert_eq!(decode(text.as_bytes()).unwrap().value, crate::value::decode(text.as_bytes()).unwrap());
+            }
+        }
     }
 }

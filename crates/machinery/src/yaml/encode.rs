@@ -1,6 +1,6 @@
 //! Block style as Go's yaml.v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80.
 
-use super::decode::resolve;
+use super::resolve::{Scalar, untagged};
 use crate::value::{Value, float_text};
 
 const WIDTH: usize = 80;
@@ -198,7 +198,7 @@ fn looks_typed(text: &str) -> bool {
     let date = text.len() >= 8 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-';
     let sexagesimal = text.contains(':')
         && text.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'.'));
-    !matches!(resolve(text), Ok(Value::String(_))) || sexagesimal || (date && is_timestamp(text))
+    !matches!(untagged(&text.into()), Scalar::Text(_)) || sexagesimal || (date && is_timestamp(text))
 }
 
 fn is_timestamp(text: &str) -> bool {

@@ -1,8 +1,19 @@
-//! YAML in and out, as the reference server's library has it.
+//! YAML in and out, as the library of the reference server has it (`sigs.k8s.io/yaml` over go-yaml v2).
 
+mod compose;
 mod decode;
 mod encode;
-mod words;
+mod expand;
+mod fault;
+mod properties;
+mod reader;
+mod resolve;
+mod scalars;
+mod scanner;
+mod token;
 
-pub use decode::{DEPTH_MAX, NODES_MAX, decode, reread};
+pub use decode::{decode, is_plain_json};
 pub use encode::encode;
+pub use expand::ALIASED_BYTES_MAX;
+pub use resolve::reread;
+pub use scanner::DEPTH_MAX;

@@ -2,9 +2,13 @@
 
 use base64::Engine as _;
 use machinery::quantity::Quantity;
+use machinery::value::{KeyOrder, PATHS_BYTES_MAX, Paths};
 use machinery::{Map, Text, Value};
 
 use super::{Field, Print, Shape, Struct};
+
+/// Type errors of an object that are kept to find the first one in the document. Ours.
+const TYPE_ERRORS_MAX: usize = 10_000;
 
 /// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
 /// (sorted) tree, and the type error that counts.
@@ -21,9 +25,9 @@ pub struct Read {
 #[derive(Debug)]
 pub struct TypeError {
     path: String,
-    message: String,
+    message: Text,
     /// The same, as the conversion of maps to structs tells it.
-    converted: String,
+    converted: Text,
     /// The member decodes itself: decoding ends here, and this is told, whatever came before.
     ends: bool,
 }
@@ -33,53 +37,51 @@ impl TypeError {
     pub fn in_package(self, package: &str) -> TypeError {
         let message = match self.message.rsplit_once(" of type ") {
             Some((what, go)) if !self.path.starts_with("metadata") => {
-                format!("{what} of type {}", go.replace("v1.", &format!("{package}.")))
+                format!("{what} of type {}", go.replace("v1.", &format!("{package}."))).into()
             }
             _ => self.message,
         };
         let converted = match self.path.starts_with("metadata") {
             true => self.converted,
-            false => self.converted.replace(" to v1.", &format!(" to {package}.")),
+            false => self.converted.replace(" to v1.", &format!(" to {package}.")).into(),
         };
         TypeError { message, converted, ..self }
     }
 }
 
-/// What is told of several type errors of a document whose keys stand in this order (as paths): the first that ends
-/// decoding, else the first.
-pub fn first_error(errors: &[TypeError], order: &[String]) -> Option<String> {
-    counting(errors, order).map(|error| error.message.clone())
+/// The type error that is reported of a document whose keys stand in this order: the first that ends decoding, else the
+/// first. Without an order they stand as in the tree.
+pub fn first_error(errors: &[TypeError], order: Option<&KeyOrder>) -> Option<String> {
+    counting(errors, order).map(|error| error.message.to_string())
 }
 
 /// The same where maps become structs (`runtime.DefaultUnstructuredConverter`), as strategic patches do: there values are
 /// converted, not decoded.
 pub fn first_conversion_error(errors: &[TypeError]) -> Option<String> {
-    counting(errors, &[]).map(|error| error.converted.clone())
+    counting(errors, None).map(|error| error.converted.to_string())
 }
 
-fn counting<'a>(errors: &'a [TypeError], order: &[String]) -> Option<&'a TypeError> {
-    let place = |error: &&TypeError| place(&error.path, order);
+fn counting<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a TypeError> {
+    let place = |error: &&TypeError| order.map_or(u32::MAX, |order| place(&error.path, order));
     let ending = errors.iter().filter(|error| error.ends).min_by_key(place);
     ending.or_else(|| errors.iter().min_by_key(place))
 }
 
-/// Where a path stands among the keys of a document; an item stands behind the keys of the items before it.
-fn place(path: &str, order: &[String]) -> usize {
-    if let Some(at) = order.iter().position(|known| known == path) {
-        return at;
+/// Where a path stands in a document; what is not there stands where the nearest does that it is part of.
+fn place(path: &str, order: &KeyOrder) -> u32 {
+    let mut path = path;
+    loop {
+        if let Some(place) = order.first(path) {
+            return place;
+        }
+        let Some(end) = path.rfind(['.', '[']) else { return u32::MAX };
+        path = &path[..end];
     }
-    let Some((outer, inner)) = path.rfind(['.', '[']).map(|end| path.split_at(end)) else { return usize::MAX };
-    let index = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')?.parse::<usize>().ok());
-    let before = (0..index.unwrap_or(0)).rev().find_map(|index| {
-        let item = format!("{outer}[{index}]");
-        order.iter().rposition(|known| known.starts_with(&item))
-    });
-    before.unwrap_or_else(|| place(outer, order))
 }
 
 /// Reads `value` as `shape`.
 pub fn read(value: &Value, shape: &'static Struct) -> Read {
-    Reader::new(Some(vec![]), Empty::AsPrinted).read(value, shape)
+    Reader::new(Some(Paths::default()), Empty::AsPrinted).read(value, shape)
 }
 
 /// As [`read`], after a round through storage, which does not tell empty lists and maps from absent ones.
@@ -90,7 +92,7 @@ pub fn read_stored(value: &Value, shape: &'static Struct) -> Value {
 /// As [`read`], but what the typed object holds and its JSON doesn't show stays visible, because validation sees it: empty
 /// lists and maps, and as null `items` that are neither a schema nor a list of them.
 pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
-    Reader::new(Some(vec![]), Empty::Kept).read(value, shape)
+    Reader::new(Some(Paths::default()), Empty::Kept).read(value, shape)
 }
 
 /// What becomes of empty lists and maps.
@@ -103,8 +105,12 @@ enum Empty {
 
 struct Reader {
     /// `None` where the reference server decodes without looking for unknown members.
-    unknown: Option<Vec<String>>,
+    unknown: Option<Paths>,
     errors: Vec<TypeError>,
+    /// Bytes of their paths, and which sorts there are.
+    error_bytes: usize,
+    has_ending: bool,
+    has_other: bool,
     /// The names of the members around, for type errors.
     fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
@@ -172,20 +178,48 @@ fn literal(value: &Value) -> String {
 }
 
 impl Reader {
-    fn new(unknown: Option<Vec<String>>, empty: Empty) -> Reader {
-        Reader { unknown, errors: vec![], fields: vec![], structs: vec![], outer: None, path: String::new(), empty }
+    fn new(unknown: Option<Paths>, empty: Empty) -> Reader {
+        Reader {
+            unknown,
+            errors: vec![],
+            error_bytes: 0,
+            has_ending: false,
+            has_other: false,
+            fields: vec![],
+            structs: vec![],
+            outer: None,
+            path: String::new(),
+            empty,
+        }
     }
 
     fn read(mut self, value: &Value, shape: &'static Struct) -> Read {
         let value = self.structure(value, shape).unwrap_or_else(|| zero(shape));
-        let error = first_error(&self.errors, &[]);
-        Read { value, unknown: self.unknown.unwrap_or_default(), error, errors: self.errors }
+        let error = first_error(&self.errors, None);
+        Read { value, unknown: self.unknown.unwrap_or_default().into_list(), error, errors: self.errors }
     }
 
     /// What a member says that decodes itself.
     fn fail(&mut self, message: String) {
-        let (path, converted) = (self.path.clone(), message.clone());
-        self.errors.push(TypeError { path, message, converted, ends: true });
+        self.add_error(&message, &message, true);
+    }
+
+    /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, but for the first of each sort:
+    /// one is reported.
+    fn add_error(&mut self, message: &str, converted: &str, ends: bool) {
+        self.error_bytes += self.path.len();
+        let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
+        let has_any = if ends { &mut self.has_ending } else { &mut self.has_other };
+        if std::mem::replace(has_any, true) && is_full {
+            return;
+        }
+        // errors of one map or list have one text
+        let shared =
+            |text: &str, last: Option<&Text>| last.filter(|last| *last == text).map_or(text.into(), Text::clone);
+        let last = self.errors.last();
+        let message = shared(message, last.map(|last| &last.message));
+        let converted = shared(converted, last.map(|last| &last.converted));
+        self.errors.push(TypeError { path: self.path.clone(), message, converted, ends });
     }
 
     /// A value of another Go type than `go`, which is of this sort.
@@ -215,7 +249,7 @@ impl Reader {
             _ => "Go value of type".to_owned(),
         };
         let message = format!("json: cannot unmarshal {what} into {place} {go}");
-        self.errors.push(TypeError { path: self.path.clone(), message, converted, ends });
+        self.add_error(&message, &converted, ends);
     }
 
     fn structure(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
@@ -262,7 +296,8 @@ impl Reader {
 
     fn unknown(&mut self, key: &str) {
         if let Some(unknown) = &mut self.unknown {
-            unknown.push(if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) });
+            let path = &self.path;
+            unknown.add(|| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") });
         }
     }
 
@@ -276,15 +311,15 @@ impl Reader {
     /// Reads inside of something that decodes itself: unknown members stay untold, and an error ends decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
         let outer = self.outer.or(self.structs.last().copied());
-        let (unknown, errors) = (self.unknown.take(), std::mem::take(&mut self.errors));
+        let (unknown, start) = (self.unknown.take(), self.errors.len());
         let before = std::mem::replace(&mut self.outer, outer);
         let read = self.structure(value, shape);
-        let mut inner = std::mem::replace(&mut self.errors, errors);
         (self.unknown, self.outer) = (unknown, before);
-        if inner.iter().any(|error| error.ends) {
-            inner.retain(|error| error.ends);
+        if self.errors[start..].iter().any(|error| error.ends) {
+            let inner = self.errors.split_off(start);
+            self.errors.extend(inner.into_iter().filter(|error| error.ends));
         }
-        self.errors.extend(inner.into_iter().map(|error| TypeError { ends: true, ..error }));
+        self.errors[start..].iter_mut().for_each(|error| error.ends = true);
         read
     }
 
@@ -389,7 +424,7 @@ impl Reader {
             Some(at) => {
                 let message = format!("illegal base64 data at input byte {at}");
                 let converted = format!("error decoding from json: {message}");
-                self.errors.push(TypeError { path: self.path.clone(), message, converted, ends: false });
+                self.add_error(&message, &converted, false);
                 None
             }
         }
@@ -548,8 +583,8 @@ mod tests {
     fn the_first_type_error_of_the_document_is_told() {
         let told = |text: &str| {
             let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
-            let order = machinery::value::key_paths(text.as_bytes());
-            let error = first_error(&read.errors, &order).unwrap();
+            let order = machinery::value::key_order(text.as_bytes());
+            let error = first_error(&read.errors, Some(&order)).unwrap();
             error.split("ObjectMeta.").last().unwrap_or_default().to_owned()
         };
         for (text, want) in [
@@ -563,6 +598,17 @@ mod tests {
         ] {
             assert_eq!(told(text), want, "{text}");
         }
+    }
+
+    /// Each error of a list was sought among all keys and all items before it.
+    #[test]
+    fn type_errors_of_long_lists_are_bounded() {
+        let text = format!(r#"{{"name": "a", "finalizers": [{}1], "labels": 2}}"#, "1,".repeat(200_000));
+        let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
+        assert_eq!(read.errors.len(), TYPE_ERRORS_MAX);
+        let error = first_error(&read.errors, Some(&machinery::value::key_order(text.as_bytes())));
+        let want = "json: cannot unmarshal number into Go struct field ObjectMeta.finalizers of type string";
+        assert_eq!(error.as_deref(), Some(want));
     }
 
     #[test]

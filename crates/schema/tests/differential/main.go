@@ -1,4 +1,4 @@
-// Answers questions about patterns, paths and numbers, a line of JSON each, as Go and the libraries of Kubernetes do.
+// Answers questions about patterns, paths, numbers and YAML, a line of JSON each, as Go and the libraries of Kubernetes do.
 package main
 
 import (
@@ -24,9 +24,11 @@ type question struct {
 	Path    *string
 	Number  *string
 	Amount  *string
-	Texts   []string
-	Objects []json.RawMessage
-	Schemas []json.RawMessage
+	// in base64
+	Document *[]byte
+	Texts    []string
+	Objects  []json.RawMessage
+	Schemas  []json.RawMessage
 }
 
 func main() {
@@ -53,6 +55,8 @@ func answerTo(q question) any {
 		return pattern(*q.Pattern, q.Texts)
 	case q.Path != nil:
 		return path(*q.Path, q.Objects)
+	case q.Document != nil:
+		return document(*q.Document)
 	case q.Amount != nil:
 		return amount(*q.Amount, q.Texts)
 	default:

@@ -1,13 +1,15 @@
-//! Patterns, paths of printer columns, numbers and quantities, against Go and the libraries of Kubernetes.
+//! Patterns, paths of printer columns, numbers, quantities and YAML, against Go and the libraries of Kubernetes.
 //!
 //! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-schema --test differential`.
 //! Questions are made of parts at random, always the same; `main.go` answers them.
 
 mod quantities;
+mod yaml;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use cel::regex::Regex;
 use machinery::jsonpath::JsonPath;
@@ -32,8 +34,8 @@ impl Random {
     }
 }
 
-/// Builds the program that answers, and asks it everything at once.
-fn answers(questions: &[Value]) -> Vec<Value> {
+/// Builds the program that answers.
+fn program() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
     let mut build = Command::new("go");
@@ -41,7 +43,13 @@ fn answers(questions: &[Value]) -> Vec<Value> {
     build.env("GOMODCACHE", place.join("modules")).env("GOFLAGS", "-modcacherw -mod=readonly");
     let built = build.output().expect("Go is installed");
     assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
-    let mut program = Command::new(place.join("answers"));
+    place.join("answers")
+}
+
+/// Asks the program everything at once.
+fn answers(questions: &[Value]) -> Vec<Value> {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(program);
+    let mut program = Command::new(PROGRAM.as_path());
     let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a program");
     let mut input = program.stdin.take().expect("its input");
     let lines: String = questions.iter().map(|question| question.to_json() + "\n").collect();

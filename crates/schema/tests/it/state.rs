@@ -240,7 +240,7 @@ fn create_definition(step: &Step) -> Option<Answer> {
     let decoded = match definition::decode(body, ApiVersion::V1) {
         Ok(decoded) => decoded,
         Err(errors) => {
-            let error = schema::shape::first_error(&errors, &[]).unwrap_or_default();
+            let error = schema::shape::first_error(&errors, None).unwrap_or_default();
             let want = step.answer.str_at(&["message"]);
             let got = format!(
                 "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: {error}"
@@ -362,7 +362,7 @@ fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec
         schema.prune(&mut object, &mut unknown);
         schema.coerce_embedded(&mut object, Malformed::Refuse, &mut unknown).ok()?;
     }
-    schema.default(&mut object);
+    schema.default(&mut object).expect("few defaults");
     Some((object, unknown))
 }
 
@@ -377,7 +377,7 @@ fn read_stored(object: &mut Value, view: &View<'_>, version: &str) {
     let schema = storage.compile(view.preserve_unknown_fields);
     schema.prune(object, &mut vec![]);
     let _ = schema.coerce_embedded(object, Malformed::Drop, &mut vec![]);
-    schema.default(object);
+    schema.default(object).expect("few defaults");
     object.set_at(&["apiVersion"], Value::from(format!("{}/{version}", view.group)));
     if let Some(wanted) = view.version(version) {
         wanted.compile(view.preserve_unknown_fields).prune(object, &mut vec![]);

@@ -2,15 +2,13 @@
 
 use http::HeaderMap;
 
-use crate::limits;
 use crate::verbs::Request;
 
 pub(super) fn add_warnings(request: &Request, headers: &mut HeaderMap) {
-    let warnings = request.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    append_warnings(&warnings, headers);
+    append_warnings(&request.warnings.texts(), headers);
 }
 
-/// Puts warnings before those that an answer has.
+/// Puts warnings before those that a response has.
 pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
     if warnings.is_empty() {
         return;
@@ -24,23 +22,8 @@ pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
 }
 
 pub(super) fn append_warnings<T: AsRef<str>>(warnings: &[T], headers: &mut HeaderMap) {
-    let warnings: Vec<&str> = warnings.iter().map(AsRef::as_ref).collect();
-    let runes: usize = warnings.iter().map(|w| w.chars().count()).sum();
-    let mut left = limits::WARNING_RUNES_MAX;
-    for warning in warnings.iter() {
-        let cut: String = match runes > limits::WARNING_RUNES_MAX {
-            true => warning.chars().take(limits::WARNING_RUNES_EACH).collect(),
-            false => (*warning).to_owned(),
-        };
-        let count = cut.chars().count();
-        if count > left {
-            break;
-        }
-        left -= count;
-        if cut.chars().any(char::is_control) {
-            continue;
-        }
-        let escaped = cut.replace('\\', "\\\\").replace('"', "\\\"");
+    for warning in warnings {
+        let escaped = warning.as_ref().replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = http::HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()) {
             headers.append("warning", value);
         }

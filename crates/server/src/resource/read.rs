@@ -85,7 +85,8 @@ impl Resource {
         let program = source.program();
         program.schema.prune(&mut object, &mut vec![]);
         let _ = program.schema.coerce_embedded(&mut object, Malformed::Drop, &mut vec![]);
-        program.schema.default(&mut object);
+        // what is stored stays readable, without the defaults that are too many
+        let _ = program.schema.default(&mut object);
         Ok((object, source))
     }
 
@@ -169,7 +170,7 @@ impl Resource {
             return Ok(shipped.to_shown(stored));
         }
         let storage = self.storage_version();
-        storage.program().schema.default(&mut stored);
+        let _ = storage.program().schema.default(&mut stored);
         self.convert(stored, storage, version).await
     }
 

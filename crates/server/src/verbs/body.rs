@@ -1,11 +1,11 @@
 //! From the bytes of a request to an object of the request's version (crd.md 7.6, api-machinery 5).
 
-use machinery::value::{Decoded, JsonError, decode_strict, quote};
+use machinery::value::{Decoded, JsonError, KeyOrder, STRICT_ERRORS_MAX, decode_strict, key_order, quote};
 use machinery::{Status, Value, yaml};
 
 use crate::request::FieldValidation;
 use crate::resource::{Version, builtin, group_version, unknown_kind};
-use schema::Malformed;
+use schema::{DefaultsTooLarge, Malformed};
 
 use super::Request;
 
@@ -123,23 +123,32 @@ fn member_error(members: &machinery::Map) -> Option<String> {
 pub struct Strict {
     pub duplicates: Vec<String>,
     pub unknown: Vec<String>,
-    /// The paths of a typed body's members as they stand in it: both kinds are told in this order.
-    order: Vec<String>,
+    /// Texts of both kinds for a typed body, in the order in which the fields stand in it.
+    ordered: Option<Vec<String>>,
+    /// Defaults made the object too large to be stored, and are not complete.
+    too_large: Option<DefaultsTooLarge>,
 }
 
 impl Strict {
-    /// What typed decoding of a document found: told as it stands there.
+    /// What typed decoding of a document found, in the order of the document, and of that the first
+    /// [`STRICT_ERRORS_MAX`].
     pub fn in_order(mut self, document: &Document) -> Strict {
         if document.format == Format::Json && self.unknown.len() + self.duplicates.len() > 1 {
-            self.order = machinery::value::key_paths(&document.bytes);
+            self.ordered = Some(self.texts_in_order(&key_order(&document.bytes)));
         }
+        self.unknown.truncate(STRICT_ERRORS_MAX);
         self
     }
 
-    /// Texts in the order in which they are told. `yaml` duplicates are told as a block in errors.
+    /// Refuses an object that defaults made too large: the error is that of storing it.
+    pub fn check_size(&self) -> Result<(), Status> {
+        self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
+    }
+
+    /// Texts in the order in which they are reported. `yaml` duplicates are one block in errors.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
-        if !self.order.is_empty() {
-            return self.texts_in_order();
+        if let Some(ordered) = &self.ordered {
+            return ordered.clone();
         }
         let mut texts: Vec<String> = match format {
             Format::Json | Format::Protobuf | Format::Cbor => {
@@ -155,14 +164,13 @@ impl Strict {
         texts
     }
 
-    fn texts_in_order(&self) -> Vec<String> {
-        let again = |path: &String| self.order.iter().enumerate().filter(|(_, p)| *p == path).nth(1).map(|(i, _)| i);
-        let first = |path: &String| self.order.iter().position(|p| p == path);
-        let duplicates = self.duplicates.iter().map(|path| (again(path), format!("duplicate field \"{path}\"")));
-        let unknown = self.unknown.iter().map(|path| (first(path), format!("unknown field \"{path}\"")));
-        let mut texts: Vec<(Option<usize>, String)> = duplicates.chain(unknown).collect();
-        texts.sort_by_key(|(place, _)| *place);
-        texts.into_iter().map(|(_, text)| text).collect()
+    fn texts_in_order(&self, order: &KeyOrder) -> Vec<String> {
+        let duplicates = self.duplicates.iter().map(|path| (order.again(path), "duplicate", path));
+        let unknown = self.unknown.iter().map(|path| (order.first(path), "unknown", path));
+        let mut found: Vec<(Option<u32>, &str, &String)> = duplicates.chain(unknown).collect();
+        found.sort_by_key(|(place, ..)| *place);
+        found.truncate(STRICT_ERRORS_MAX);
+        found.into_iter().map(|(_, kind, path)| format!("{kind} field \"{path}\"")).collect()
     }
 
     /// `strict decoding error: …`, if anything was found.
@@ -193,7 +201,7 @@ pub fn normalise(version: &Version, object: &mut Value, strict: &mut Strict) -> 
     let schema = &version.program().schema;
     schema.prune(object, &mut strict.unknown);
     schema.coerce_embedded(object, Malformed::Refuse, &mut strict.unknown).map_err(|error| error.to_string())?;
-    schema.default(object);
+    strict.too_large = schema.default(object).err();
     Ok(())
 }
 
@@ -292,6 +300,7 @@ impl Request {
                 }
             }
         }
+        strict.check_size()?;
         let expected = self.api_version();
         if given != expected {
             let given = if given == "/" { "" } else { &given };
@@ -328,7 +337,7 @@ impl Request {
         if errors.len() < 2 {
             return why;
         }
-        schema::shape::first_error(&errors, &machinery::value::key_paths(&document.bytes)).unwrap_or(why)
+        schema::shape::first_error(&errors, Some(&key_order(&document.bytes))).unwrap_or(why)
     }
 
     /// What the conversion of a map to a typed object says of a member of a wrong type.
@@ -483,8 +492,8 @@ impl Request {
         let shipped = builtin::SHIPPED.iter().find(is);
         let error = shipped.filter(|s| s.kind == kind).and_then(|s| {
             let shaped = s.shape(object);
-            let order = document.filter(|_| shaped.errors.len() > 1).map(|d| machinery::value::key_paths(&d.bytes));
-            order.and_then(|order| schema::shape::first_error(&shaped.errors, &order)).or(shaped.error)
+            let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
+            order.and_then(|order| schema::shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
         });
         let apart = |group: &str| group == builtin::DEFINITION_GROUP;
         let near = match shipped {
@@ -523,5 +532,23 @@ mod tests {
         let apart =
             ["duplicate field \"a.n\"", "unknown field \"a.b\"", "unknown field \"a.y\"", "unknown field \"z\""];
         assert_eq!(found(|strict, _| strict), apart);
+    }
+
+    /// A quadratic search took more than 90 s for as many.
+    #[test]
+    fn strict_errors_of_typed_bodies_are_the_first_hundred() {
+        let fields = |from: usize| (from..200_000).map(|i| format!("\"u{i}\":1,")).collect::<String>();
+        let bytes = bytes::Bytes::from(format!("{{\"z\":1,{}\"a\":1}}", fields(0)));
+        let document = Document { bytes, format: Format::Json };
+        let mut unknown: Vec<String> = (0..200_000).map(|i| format!("u{i}")).chain(["a".into(), "z".into()]).collect();
+        unknown.sort();
+        let strict = Strict { unknown: unknown.clone(), ..Strict::default() }.in_order(&document);
+        let texts = strict.texts(Format::Json, true);
+        assert_eq!(
+            (texts.len(), texts[0].as_str(), texts[99].as_str()),
+            (100, "unknown field \"z\"", "unknown field \"u98\"")
+        );
+        let yaml = Document { bytes: bytes::Bytes::new(), format: Format::Yaml };
+        assert_eq!(Strict { unknown, ..Strict::default() }.in_order(&yaml).texts(Format::Yaml, true).len(), 100);
     }
 }

@@ -112,22 +112,18 @@ impl Repeated {
     }
 }
 
-/// Applied configurations are YAML even when they look like JSON; plain JSON is read as such, which is the same but for
+/// Applied configurations are YAML even when they look like JSON; plain JSON is decoded as such, which is the same but for
 /// floats without a fraction.
 fn decode_yaml(document: &Document) -> Result<machinery::value::Decoded, String> {
     let bytes = &document.bytes;
-    let plain = bytes.first() == Some(&b'{') && !bytes.contains(&b'\\');
-    if plain
+    if machinery::yaml::is_plain_json(bytes)
         && let Ok(mut decoded) = machinery::value::decode_strict(bytes)
         && decoded.duplicates.is_empty()
     {
         machinery::yaml::reread(&mut decoded.value);
         return Ok(decoded);
     }
-    machinery::yaml::decode(bytes).map_err(|error| match error.message.strip_prefix("yaml:") {
-        Some(_) => format!("error converting YAML to JSON: {error}"),
-        None => error.to_string(),
-    })
+    machinery::yaml::decode(bytes).map_err(|error| format!("error converting YAML to JSON: {error}"))
 }
 
 impl Change {
@@ -228,6 +224,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     } else {
         request.keep_seen(&mut strict, &object);
     }
+    strict.check_size()?;
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {

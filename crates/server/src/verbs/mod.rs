@@ -22,6 +22,7 @@ pub mod scale;
 mod tests;
 mod third_party;
 mod tracking;
+mod warnings;
 mod watch;
 mod write;
 
@@ -51,6 +52,7 @@ pub use change::PatchKind;
 pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
 pub use list::{catch_up, check_options, get, list};
+pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
 
@@ -183,7 +185,7 @@ pub struct Request {
     pub default_manager: Text,
     /// Whether admission is asked; the server's own bookkeeping is not.
     pub admitted: bool,
-    pub warnings: std::sync::Mutex<Vec<String>>,
+    pub warnings: Warnings,
     /// What is recorded of the request, if anything.
     pub trail: Option<Arc<Trail>>,
 }
@@ -236,11 +238,7 @@ impl Request {
     }
 
     pub fn warn(&self, warning: impl Into<String>) {
-        let warning = warning.into();
-        let mut warnings = self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
+        self.warnings.add(warning.into());
     }
 }
 

@@ -316,8 +316,7 @@ pub fn normalise_changed(request: &Request, object: &mut Value, malformed: Malfo
     }
     let schema = &request.version.program().schema;
     schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())?;
-    schema.default(object);
-    Ok(())
+    schema.default(object).map_err(|why| why.to_string())
 }
 
 fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {

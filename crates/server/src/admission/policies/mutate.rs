@@ -197,7 +197,8 @@ impl Invocation<'_> {
             match after {
                 Ok(mut after) => {
                     if attributes.resource.is_custom() {
-                        self.version.program().schema.default(&mut after);
+                        let defaulted = self.version.program().schema.default(&mut after);
+                        defaulted.map_err(|why| Status::untyped(500, why.to_string()))?;
                     }
                     (current.object, written) = (Cow::Owned(after), true);
                 }

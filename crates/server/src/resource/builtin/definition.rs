@@ -64,7 +64,7 @@ pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
     match decode(value, version) {
         Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
         Err(errors) => {
-            Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, &[]), errors }
+            Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, None), errors }
         }
     }
 }

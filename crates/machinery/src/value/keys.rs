@@ -1,0 +1,184 @@
+//! Where keys stand in a document, and which come again: what a second, slower walk over it finds.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hasher};
+
+/// The reference server reports at most this many strict decoding errors of a body.
+pub const STRICT_ERRORS_MAX: usize = 100;
+/// Bytes of all paths that are reported of one body. A body of 3 MiB has more only where long paths are common to many
+/// keys; the paths beyond are left out. Ours: upstream has no bound.
+pub const PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Paths that are reported, such as `spec.list[0].a`, within [`PATHS_BYTES_MAX`].
+#[derive(Debug, Default)]
+pub struct Paths {
+    list: Vec<String>,
+    bytes: usize,
+}
+
+impl Paths {
+    /// Adds a path, which is not even written once the bound is reached.
+    pub fn add(&mut self, path: impl FnOnce() -> String) {
+        if self.bytes >= PATHS_BYTES_MAX {
+            return;
+        }
+        let path = path();
+        self.bytes += path.len();
+        if self.bytes <= PATHS_BYTES_MAX {
+            self.list.push(path);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn into_list(self) -> Vec<String> {
+        self.list
+    }
+}
+
+/// The order of the keys of a document, by their paths. Items of lists stand behind the last key before them.
+#[derive(Debug, Default)]
+pub struct KeyOrder {
+    places: HashMap<u64, Place>,
+    keys: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    first: u32,
+    again: Option<u32>,
+}
+
+fn hash(path: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(path.as_bytes());
+    hasher.finish()
+}
+
+impl KeyOrder {
+    /// Where a path stands for the first time.
+    pub fn first(&self, path: &str) -> Option<u32> {
+        self.places.get(&hash(path)).map(|place| place.first)
+    }
+
+    /// Where a key stands for the second time.
+    pub fn again(&self, path: &str) -> Option<u32> {
+        self.places.get(&hash(path)).and_then(|place| place.again)
+    }
+
+    fn add_key(&mut self, path: u64) {
+        let here = self.keys;
+        self.keys += 1;
+        let place = self.places.entry(path).or_insert(Place { first: here, again: None });
+        if place.first != here {
+            place.again.get_or_insert(here);
+        }
+    }
+
+    fn add_item(&mut self, path: u64) {
+        let first = self.keys.saturating_sub(1);
+        self.places.entry(path).or_insert(Place { first, again: None });
+    }
+}
+
+/// The walk: the path where it stands, with the state of the hash after each of its parts, so that a key costs its own
+/// length and not that of its path.
+#[derive(Debug)]
+pub(super) struct Trace {
+    path: String,
+    parts: Vec<(usize, DefaultHasher)>,
+    reported: HashSet<u64>,
+    duplicates: Paths,
+    pub(super) order: Option<KeyOrder>,
+}
+
+impl Trace {
+    /// A walk that looks for duplicates, and for the order of all keys if that is wanted.
+    pub(super) fn new(is_ordered: bool) -> Trace {
+        Trace {
+            path: String::new(),
+            parts: vec![(0, DefaultHasher::new())],
+            reported: HashSet::new(),
+            duplicates: Paths::default(),
+            order: is_ordered.then(KeyOrder::default),
+        }
+    }
+
+    pub(super) fn into_duplicates(self) -> Vec<String> {
+        self.duplicates.into_list()
+    }
+
+    fn enter(&mut self, parts: &[&str]) -> u64 {
+        let (_, mut hasher) = self.parts.last().cloned().unwrap_or_default();
+        for part in parts {
+            self.path.push_str(part);
+            hasher.write(part.as_bytes());
+        }
+        let path = hasher.finish();
+        self.parts.push((self.path.len(), hasher));
+        path
+    }
+
+    /// Goes down to a member, which comes again if the key was there.
+    pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let path = self.enter(&[dot, key]);
+        if comes_again && self.duplicates.len() < STRICT_ERRORS_MAX && self.reported.insert(path) {
+            self.duplicates.add(|| self.path.clone());
+        }
+        if let Some(order) = &mut self.order {
+            order.add_key(path);
+        }
+    }
+
+    pub(super) fn enter_item(&mut self, index: usize) {
+        let path = self.enter(&["[", &index.to_string(), "]"]);
+        if let Some(order) = &mut self.order {
+            order.add_item(path);
+        }
+    }
+
+    /// Goes up again.
+    pub(super) fn leave(&mut self) {
+        self.parts.pop();
+        let length = self.parts.last().map_or(0, |(length, _)| *length);
+        self.path.truncate(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{decode_strict, key_order};
+
+    #[test]
+    fn keys_and_items_have_places() {
+        let order = key_order(br#"{"b":[1,{"x":1},2],"a":{"y":1,"y":2,"y":3},"":0}"#);
+        let places = ["b", "b[0]", "b[1]", "b[1].x", "b[2]", "a", "a.y", ""].map(|path| order.first(path));
+        assert_eq!(places, [0, 0, 0, 1, 1, 2, 3, 6].map(Some));
+        assert_eq!((order.again("a.y"), order.again("a"), order.first("c")), (Some(4), None, None));
+    }
+
+    /// The paths of all keys, and of all duplicates, took gigabytes.
+    #[test]
+    fn deep_duplicates_are_reported_within_a_bound() {
+        let (depth, name) = (100, "n".repeat(2_000));
+        let open = format!("{{\"{name}\":").repeat(depth);
+        let keys = |text: &str| (0..40_000).map(|i| text.replace('#', &i.to_string())).collect::<Vec<_>>().join(",");
+        let close = "}".repeat(depth);
+        let same = format!("{open}{{{}}}{close}", keys("\"k\":1"));
+        let duplicates = decode_strict(same.as_bytes()).unwrap().duplicates;
+        assert_eq!((duplicates.len(), duplicates[0].len()), (1, depth * 2_001 + 1));
+        let others = format!("{open}{{{}}}{close}", keys("\"k#\":1,\"k#\":2"));
+        let duplicates = decode_strict(others.as_bytes()).unwrap().duplicates;
+        assert_eq!(duplicates.len(), PATHS_BYTES_MAX / (depth * 2_001 + 2));
+        let flat = format!("{{{}}}", keys("\"k#\":1,\"k#\":2"));
+        assert_eq!(decode_strict(flat.as_bytes()).unwrap().duplicates.len(), STRICT_ERRORS_MAX);
+    }
+}

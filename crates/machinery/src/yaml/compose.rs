@@ -1,0 +1,515 @@
+//! From tokens to the nodes of the first document: the grammar of YAML 1.1 as libyaml has it.
+
+use std::collections::HashMap;
+
+use super::fault::{at_token, fail};
+use super::scanner::Scanner;
+use super::token::Kind;
+use crate::value::{JsonError, Text};
+
+/// The place of a node in [`Document::nodes`].
+pub type Id = u32;
+
+pub struct Node {
+    /// Counted from 0.
+    pub line: usize,
+    pub content: Content,
+}
+
+pub enum Content {
+    Scalar {
+        text: Text,
+        tag: Option<Box<str>>,
+        /// Without quotes and without a tag: the text decides about the type.
+        is_implicit: bool,
+    },
+    Alias {
+        name: Text,
+        target: Id,
+    },
+    Sequence(Vec<Id>),
+    /// Keys and values in turn.
+    Mapping(Vec<Id>),
+}
+
+/// The first document of a stream.
+pub struct Document {
+    pub nodes: Vec<Node>,
+    pub root: Id,
+}
+
+/// What comes next in a collection that is open.
+#[derive(Clone, Copy)]
+enum State {
+    BlockEntry,
+    /// A block sequence as the value of a mapping, at the indentation of its key.
+    IndentlessEntry,
+    BlockKey,
+    BlockValue,
+    FlowFirstEntry,
+    FlowEntry,
+    /// `key: value` as an entry of a flow sequence.
+    PairKey,
+    PairValue,
+    PairEnd,
+    FlowFirstKey,
+    FlowKey,
+    FlowValue,
+    /// A key of a flow mapping that has no value.
+    FlowNoValue,
+}
+
+struct Open {
+    state: State,
+    id: Id,
+    children: Vec<Id>,
+}
+
+/// What stands in front of a node.
+#[derive(Default)]
+struct Properties {
+    anchor: Option<String>,
+    tag: Option<String>,
+    line: usize,
+}
+
+/// Composes the first document; `None` if there is none.
+pub fn compose(text: &[u8]) -> Result<Option<Document>, JsonError> {
+    let mut composer = Composer {
+        scanner: Scanner::new(text),
+        nodes: vec![],
+        open: vec![],
+        anchors: HashMap::new(),
+        handles: HashMap::new(),
+        root: None,
+    };
+    composer.document()?;
+    Ok(composer.root.map(|root| Document { nodes: composer.nodes, root }))
+}
+
+struct Composer<'a> {
+    scanner: Scanner<'a>,
+    nodes: Vec<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<String, Id>,
+    /// The prefixes that handles of tags stand for.
+    handles: HashMap<String, String>,
+    root: Option<Id>,
+}
+
+impl Composer<'_> {
+    fn document(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let is_explicit = matches!(token.kind, Kind::Version { .. } | Kind::TagDirective { .. } | Kind::DocumentStart);
+        if token.kind == Kind::StreamEnd {
+            return Ok(());
+        }
+        self.directives()?;
+        if is_explicit {
+            let token = self.scanner.peek()?;
+            if token.kind != Kind::DocumentStart {
+                return Err(at_token(token.line, "did not find expected <document start>"));
+            }
+            self.scanner.pop();
+        }
+        let token = self.scanner.peek()?;
+        let is_empty = match token.kind {
+            Kind::DocumentStart | Kind::DocumentEnd | Kind::StreamEnd => is_explicit,
+            Kind::Version { .. } | Kind::TagDirective { .. } => is_explicit,
+            _ => false,
+        };
+        let line = token.line;
+        if is_empty {
+            self.empty(line)
+        } else {
+            self.node(true, false)?
+        }
+        while let Some(open) = self.open.last() {
+            self.advance(open.state)?;
+        }
+        // an error in the token behind the document counts
+        self.scanner.peek().map(drop)
+    }
+
+    fn directives(&mut self) -> Result<(), JsonError> {
+        let mut has_version = false;
+        loop {
+            let token = self.scanner.peek()?;
+            match &token.kind {
+                Kind::Version { .. } if has_version => {
+                    return Err(at_token(token.line, "found duplicate %YAML directive"));
+                }
+                Kind::Version { major: 1, minor: 1 } => has_version = true,
+                Kind::Version { .. } => return Err(at_token(token.line, "found incompatible YAML document")),
+                Kind::TagDirective { handle, prefix } => {
+                    if self.handles.insert(handle.clone(), prefix.clone()).is_some() {
+                        return Err(at_token(token.line, "found duplicate %TAG directive"));
+                    }
+                }
+                _ => break,
+            }
+            self.scanner.pop();
+        }
+        self.handles.entry("!".to_owned()).or_insert_with(|| "!".to_owned());
+        self.handles.entry("!!".to_owned()).or_insert_with(|| "tag:yaml.org,2002:".to_owned());
+        Ok(())
+    }
+
+    fn advance(&mut self, state: State) -> Result<(), JsonError> {
+        match state {
+            State::BlockEntry => self.block_entry(),
+            State::IndentlessEntry => self.indentless_entry(),
+            State::BlockKey => self.block_key(),
+            State::BlockValue => self.block_value(),
+            State::FlowFirstEntry => self.flow_entry(true),
+            State::FlowEntry => self.flow_entry(false),
+            State::PairKey => self.pair_key(),
+            State::PairValue => self.pair_value(),
+            State::PairEnd => {
+                self.scanner.peek()?;
+                self.close(false);
+                Ok(())
+            }
+            State::FlowFirstKey => self.flow_key(true),
+            State::FlowKey => self.flow_key(false),
+            State::FlowValue => self.flow_value(),
+            State::FlowNoValue => {
+                let line = self.scanner.peek()?.line;
+                self.then(State::FlowKey);
+                self.empty(line);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Nodes.
+impl Composer<'_> {
+    fn add(&mut self, line: usize, content: Content) -> Id {
+        self.nodes.push(Node { line, content });
+        Id::try_from(self.nodes.len() - 1).unwrap_or(Id::MAX)
+    }
+
+    /// Puts a node into the collection that is open.
+    fn attach(&mut self, id: Id) {
+        match self.open.last_mut() {
+            Some(open) => open.children.push(id),
+            None => self.root = Some(id),
+        }
+    }
+
+    /// A scalar that is not there.
+    fn empty(&mut self, line: usize) {
+        let id = self.add(line, Content::Scalar { text: Text::default(), tag: None, is_implicit: true });
+        self.attach(id);
+    }
+
+    fn start(&mut self, properties: Properties, state: State, content: Content) {
+        let id = self.add(properties.line, content);
+        self.name(properties.anchor, id);
+        self.attach(id);
+        self.open.push(Open { state, id, children: vec![] });
+    }
+
+    /// Ends the collection that is open, and passes its closing token if it has one.
+    fn close(&mut self, has_token: bool) {
+        if has_token {
+            self.scanner.pop();
+        }
+        let Some(open) = self.open.pop() else { return };
+        if let Some(Node { content: Content::Sequence(children) | Content::Mapping(children), .. }) =
+            self.nodes.get_mut(open.id as usize)
+        {
+            *children = open.children;
+        }
+    }
+
+    fn name(&mut self, anchor: Option<String>, id: Id) {
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, id);
+        }
+    }
+
+    /// What the open collection expects when the node that comes next is complete.
+    fn then(&mut self, state: State) {
+        if let Some(open) = self.open.last_mut() {
+            open.state = state;
+        }
+    }
+
+    fn properties(&mut self) -> Result<Properties, JsonError> {
+        let mut properties = Properties { line: self.scanner.peek()?.line, ..Properties::default() };
+        let mut tag = None;
+        loop {
+            let token = self.scanner.peek()?;
+            let fits = match &token.kind {
+                Kind::Anchor(_) => properties.anchor.is_none(),
+                Kind::Tag { .. } => tag.is_none(),
+                _ => false,
+            };
+            let Some(token) = fits.then(|| self.scanner.pop()).flatten() else { break };
+            match token.kind {
+                Kind::Anchor(name) => properties.anchor = Some(name),
+                Kind::Tag { handle, suffix } => tag = Some((handle, suffix, token.line)),
+                _ => {}
+            }
+        }
+        if let Some((handle, suffix, line)) = tag {
+            let prefix = if handle.is_empty() { Some("") } else { self.handles.get(&handle).map(String::as_str) };
+            let name = prefix.map(|prefix| format!("{prefix}{suffix}")).filter(|name| !name.is_empty());
+            properties.tag = Some(name.ok_or_else(|| at_token(line, "found undefined tag handle"))?);
+        }
+        Ok(properties)
+    }
+
+    /// Takes a node: a scalar or an alias whole, of a collection the beginning.
+    fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), JsonError> {
+        if let Kind::Alias(_) = self.scanner.peek()?.kind {
+            return self.alias();
+        }
+        let properties = self.properties()?;
+        let token = self.scanner.peek()?;
+        match token.kind {
+            Kind::Scalar { .. } => self.scalar(properties),
+            Kind::BlockEntry if may_be_indentless => {
+                self.start(properties, State::IndentlessEntry, Content::Sequence(vec![]));
+            }
+            Kind::FlowSequenceStart => self.start_after(properties, State::FlowFirstEntry, Content::Sequence(vec![])),
+            Kind::FlowMappingStart => self.start_after(properties, State::FlowFirstKey, Content::Mapping(vec![])),
+            Kind::BlockSequenceStart if in_block => {
+                self.start_after(properties, State::BlockEntry, Content::Sequence(vec![]));
+            }
+            Kind::BlockMappingStart if in_block => {
+                self.start_after(properties, State::BlockKey, Content::Mapping(vec![]));
+            }
+            _ if properties.anchor.is_some() || properties.tag.is_some() => {
+                let is_implicit = properties.tag.is_none();
+                self.add_scalar(properties, Text::default(), is_implicit);
+            }
+            _ => return Err(at_token(token.line, "did not find expected node content")),
+        }
+        Ok(())
+    }
+
+    /// As [`Composer::start`], of a collection whose opening has a token.
+    fn start_after(&mut self, properties: Properties, state: State, content: Content) {
+        self.scanner.pop();
+        self.start(properties, state, content);
+    }
+
+    fn alias(&mut self) -> Result<(), JsonError> {
+        let Some(token) = self.scanner.pop() else { return Ok(()) };
+        if let Kind::Alias(name) = token.kind {
+            let target = self.anchors.get(&name).copied();
+            let target = target.ok_or_else(|| fail(format!("yaml: unknown anchor '{name}' referenced")))?;
+            let id = self.add(token.line, Content::Alias { name: name.into(), target });
+            self.attach(id);
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, properties: Properties) {
+        if let Some(Kind::Scalar { text, plain }) = self.scanner.pop().map(|token| token.kind) {
+            let is_implicit = properties.tag.as_ref().map_or(plain, |tag| tag == "!");
+            self.add_scalar(properties, text.into(), is_implicit);
+        }
+    }
+
+    fn add_scalar(&mut self, properties: Properties, text: Text, is_implicit: bool) {
+        let tag = properties.tag.map(String::into_boxed_str);
+        let id = self.add(properties.line, Content::Scalar { text, tag, is_implicit });
+        self.name(properties.anchor, id);
+        self.attach(id);
+    }
+}
+
+/// Block collections.
+impl Composer<'_> {
+    fn block_entry(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        match token.kind {
+            Kind::BlockEntry => {
+                self.scanner.pop();
+                match self.scanner.peek()?.kind {
+                    Kind::BlockEntry | Kind::BlockEnd => self.empty(line),
+                    _ => self.node(true, false)?,
+                }
+            }
+            Kind::BlockEnd => self.close(true),
+            _ => return Err(at_token(line, "did not find expected '-' indicator")),
+        }
+        Ok(())
+    }
+
+    fn indentless_entry(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        if token.kind != Kind::BlockEntry {
+            self.close(false);
+            return Ok(());
+        }
+        self.scanner.pop();
+        match self.scanner.peek()?.kind {
+            Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(line),
+            _ => self.node(true, false)?,
+        }
+        Ok(())
+    }
+
+    fn block_key(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        match token.kind {
+            Kind::Key => {
+                self.then(State::BlockValue);
+                self.block_member(line)
+            }
+            Kind::BlockEnd => {
+                self.close(true);
+                Ok(())
+            }
+            _ => Err(at_token(line, "did not find expected key")),
+        }
+    }
+
+    fn block_value(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        let has_value = token.kind == Kind::Value;
+        self.then(State::BlockKey);
+        if has_value {
+            return self.block_member(line);
+        }
+        self.empty(line);
+        Ok(())
+    }
+
+    /// Passes a `?` or `:` and takes what stands behind it.
+    fn block_member(&mut self, line: usize) -> Result<(), JsonError> {
+        self.scanner.pop();
+        match self.scanner.peek()?.kind {
+            Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(line),
+            _ => self.node(true, true)?,
+        }
+        Ok(())
+    }
+}
+
+/// Flow collections.
+impl Composer<'_> {
+    /// Passes the comma in front of an entry that is not the first.
+    fn flow_comma(&mut self, is_first: bool, problem: &str) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        if is_first {
+            return Ok(());
+        }
+        if token.kind != Kind::FlowEntry {
+            return Err(at_token(token.line, problem));
+        }
+        self.scanner.pop();
+        self.scanner.peek().map(drop)
+    }
+
+    fn flow_entry(&mut self, is_first: bool) -> Result<(), JsonError> {
+        if self.scanner.peek()?.kind != Kind::FlowSequenceEnd {
+            self.flow_comma(is_first, "did not find expected ',' or ']'")?;
+        }
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        match token.kind {
+            Kind::FlowSequenceEnd => self.close(true),
+            Kind::Key => {
+                self.then(State::FlowEntry);
+                let properties = Properties { line, ..Properties::default() };
+                self.start_after(properties, State::PairKey, Content::Mapping(vec![]));
+            }
+            _ => {
+                self.then(State::FlowEntry);
+                self.node(false, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pair_key(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        let is_empty = matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd);
+        self.then(State::PairValue);
+        if !is_empty {
+            return self.node(false, false);
+        }
+        // as upstream does: the value of a pair without a key is lost
+        self.scanner.pop();
+        self.empty(line);
+        Ok(())
+    }
+
+    fn pair_value(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        let has_value = token.kind == Kind::Value;
+        self.then(State::PairEnd);
+        if has_value {
+            self.scanner.pop();
+            if !matches!(self.scanner.peek()?.kind, Kind::FlowEntry | Kind::FlowSequenceEnd) {
+                return self.node(false, false);
+            }
+        }
+        self.empty(line);
+        Ok(())
+    }
+
+    fn flow_key(&mut self, is_first: bool) -> Result<(), JsonError> {
+        if self.scanner.peek()?.kind != Kind::FlowMappingEnd {
+            self.flow_comma(is_first, "did not find expected ',' or '}'")?;
+        }
+        match self.scanner.peek()?.kind {
+            Kind::FlowMappingEnd => {
+                self.close(true);
+                Ok(())
+            }
+            Kind::Key => {
+                self.then(State::FlowValue);
+                self.scanner.pop();
+                self.flow_member()
+            }
+            _ => {
+                self.then(State::FlowNoValue);
+                self.node(false, false)
+            }
+        }
+    }
+
+    fn flow_value(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        let has_value = token.kind == Kind::Value;
+        self.then(State::FlowKey);
+        if !has_value {
+            self.empty(line);
+            return Ok(());
+        }
+        self.scanner.pop();
+        match self.scanner.peek()?.kind {
+            Kind::FlowEntry | Kind::FlowMappingEnd => {
+                let line = self.scanner.peek()?.line;
+                self.empty(line);
+                Ok(())
+            }
+            _ => self.node(false, false),
+        }
+    }
+
+    /// What stands behind a `?`.
+    fn flow_member(&mut self) -> Result<(), JsonError> {
+        let token = self.scanner.peek()?;
+        let line = token.line;
+        if !matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd) {
+            return self.node(false, false);
+        }
+        self.empty(line);
+        Ok(())
+    }
+}

@@ -1,0 +1,456 @@
+//! From nodes to a value: aliases and merges expanded, scalars typed, keys compared.
+
+use std::collections::HashSet;
+use std::slice::Iter;
+
+use super::compose::{Content, Document, Id, Node};
+use super::fault::fail;
+use super::resolve::{Scalar, key_text, tagged, untagged};
+use crate::value::{Decoded, JsonError, Map, Text, Value, quote, shortest};
+
+/// Values may nest this deep, as in JSON.
+const DEPTH_MAX: usize = crate::value::DEPTH_MAX;
+
+/// Bytes of what aliases may add to a document, counted as [`Expander::count`] does. Eight times the body of a request:
+/// what is larger could not be stored. go-yaml bounds the number of nodes only.
+pub const ALIASED_BYTES_MAX: usize = 8 * 3 * 1024 * 1024;
+
+/// Up to this many nodes, [`ALIASED_SHARE_FEW`] of them may come from aliases; from [`MANY_NODES`] on,
+/// [`ALIASED_SHARE_MANY`]; in between the share falls evenly. Values of go-yaml v2.
+const FEW_NODES: usize = 400_000;
+const MANY_NODES: usize = 4_000_000;
+const ALIASED_SHARE_FEW: f64 = 0.99;
+const ALIASED_SHARE_MANY: f64 = 0.10;
+/// Documents with fewer nodes, or fewer of them from aliases, may have any share. Values of go-yaml v2.
+const NODES_MIN: usize = 1_000;
+const ALIASED_MIN: usize = 100;
+
+/// Mappings of up to this many members are searched one by one.
+const FEW_MEMBERS: usize = 16;
+
+/// Expands a document. Keys that come again are reported as `line 5: key "a" already set in map`.
+pub fn expand(document: &Document) -> Result<Decoded, JsonError> {
+    let mut expander = Expander { nodes: &document.nodes, counted: 1, ..Expander::default() };
+    expander.enter(document.root)?;
+    while !expander.stack.is_empty() {
+        expander.advance()?;
+    }
+    if let Some(error) = expander.unsupported {
+        return Err(error);
+    }
+    let value = expander.root.map(Item::into_value).unwrap_or_default();
+    if expander.is_infinite {
+        check_finite(&value)?;
+    }
+    Ok(Decoded { value, duplicates: expander.duplicates })
+}
+
+/// A node that has been expanded.
+enum Item {
+    Scalar(Scalar),
+    Collection(Value),
+}
+
+impl Item {
+    fn into_value(self) -> Value {
+        match self {
+            Item::Scalar(scalar) => scalar.into_value(),
+            Item::Collection(value) => value,
+        }
+    }
+}
+
+/// A node that is being expanded.
+enum Frame<'a> {
+    Sequence {
+        rest: Iter<'a, Id>,
+        items: Vec<Value>,
+    },
+    Mapping {
+        rest: Iter<'a, Id>,
+        key: Option<Scalar>,
+        /// The line of the value that comes next.
+        line: usize,
+        target: Target,
+    },
+    /// The mappings that `<<: [a, b]` merges into the one in the stack; the first comes last, and wins.
+    Merges {
+        rest: Iter<'a, Id>,
+        into: usize,
+    },
+    Alias(Id),
+}
+
+/// Where the members of a mapping go.
+enum Target {
+    Own(Members),
+    /// Into the mapping at this place of the stack.
+    Merge(usize),
+}
+
+/// The members of a mapping in their order, of which later ones replace earlier ones.
+#[derive(Default)]
+struct Members {
+    entries: Vec<(Text, Value)>,
+    keys: Vec<Key>,
+    /// The keys, once there are many.
+    known: HashSet<Key>,
+    /// What is wrong with the last key that JSON cannot have.
+    unsupported: Option<JsonError>,
+}
+
+/// A key as Go compares them: those of different types differ, also where JSON has one name for them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(u64),
+    Text(Text),
+}
+
+impl Key {
+    fn of(scalar: &Scalar) -> Key {
+        match scalar {
+            Scalar::Null => Key::Null,
+            Scalar::Bool(b) => Key::Bool(*b),
+            Scalar::Int(i) => Key::Int(*i),
+            Scalar::Uint(u) => Key::Uint(*u),
+            // both zeros are equal
+            Scalar::Float(f) => Key::Float((f + 0.0).to_bits()),
+            Scalar::Text(text) => Key::Text(text.clone()),
+        }
+    }
+}
+
+impl Members {
+    /// Adds a key; false if it was there.
+    fn add_key(&mut self, key: Key) -> bool {
+        if self.keys.len() < FEW_MEMBERS {
+            let is_new = !self.keys.contains(&key);
+            if is_new {
+                self.keys.push(key);
+            }
+            return is_new;
+        }
+        if self.known.is_empty() {
+            self.known.extend(self.keys.iter().cloned());
+        }
+        self.known.insert(key)
+    }
+}
+
+#[derive(Default)]
+struct Expander<'a> {
+    nodes: &'a [Node],
+    stack: Vec<Frame<'a>>,
+    root: Option<Item>,
+    /// The aliases that are being expanded.
+    active: HashSet<Id>,
+    /// Nodes so far, and how many of them aliases brought.
+    counted: usize,
+    aliased: usize,
+    aliased_bytes: usize,
+    duplicates: Vec<String>,
+    /// The first key that JSON cannot have; any other error comes first.
+    unsupported: Option<JsonError>,
+    /// Some number is infinite or none.
+    is_infinite: bool,
+    /// A collection stands as a key: all that is still wanted of it is its text, for the error.
+    in_key: bool,
+}
+
+impl<'a> Expander<'a> {
+    fn node(&self, id: Id) -> &'a Node {
+        &self.nodes[id as usize]
+    }
+
+    /// Counts a node, and its bytes if an alias brought it.
+    fn count(&mut self, node: &Node) -> Result<(), JsonError> {
+        self.counted += 1;
+        if self.active.is_empty() {
+            return Ok(());
+        }
+        self.aliased += 1;
+        self.aliased_bytes += size_of::<Value>();
+        if let Content::Scalar { text, .. } = &node.content {
+            self.aliased_bytes += text.len();
+        }
+        let span = (MANY_NODES - FEW_NODES) as f64;
+        let beyond = self.counted.clamp(FEW_NODES, MANY_NODES) - FEW_NODES;
+        let allowed = ALIASED_SHARE_FEW - (ALIASED_SHARE_FEW - ALIASED_SHARE_MANY) * (beyond as f64 / span);
+        let share = self.aliased as f64 / self.counted as f64;
+        let has_too_many = self.aliased > ALIASED_MIN && self.counted > NODES_MIN && share > allowed;
+        if has_too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
+            return Err(fail("yaml: document contains excessive aliasing"));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, frame: Frame<'a>, opening: char) -> Result<(), JsonError> {
+        // an alias has a frame of its own
+        if self.stack.len() - self.active.len().min(self.stack.len()) >= DEPTH_MAX {
+            return Err(fail(format!("invalid character '{opening}' exceeded max depth")));
+        }
+        self.stack.push(frame);
+        Ok(())
+    }
+
+    /// Starts with a node; a scalar is delivered at once.
+    fn enter(&mut self, id: Id) -> Result<(), JsonError> {
+        let node = self.node(id);
+        self.count(node)?;
+        match &node.content {
+            Content::Alias { target, .. } => {
+                let target = *target;
+                self.enter_alias(id, node)?;
+                self.enter(target)
+            }
+            Content::Scalar { text, tag, is_implicit } => {
+                let scalar = match tag {
+                    Some(tag) => tagged(text, tag)?,
+                    None if *is_implicit => untagged(text),
+                    None => Scalar::Text(text.clone()),
+                };
+                self.deliver(Item::Scalar(scalar))
+            }
+            Content::Sequence(children) => {
+                self.push(Frame::Sequence { rest: children.iter(), items: Vec::with_capacity(children.len()) }, '[')
+            }
+            Content::Mapping(children) => {
+                let target = Target::Own(Members::default());
+                self.push(Frame::Mapping { rest: children.iter(), key: None, line: 0, target }, '{')
+            }
+        }
+    }
+
+    fn enter_alias(&mut self, id: Id, node: &Node) -> Result<(), JsonError> {
+        if !self.active.insert(id) {
+            let Content::Alias { name, .. } = &node.content else { return Ok(()) };
+            return Err(fail(format!("yaml: anchor '{name}' value contains itself")));
+        }
+        self.stack.push(Frame::Alias(id));
+        Ok(())
+    }
+
+    /// Goes on with the node on top of the stack.
+    fn advance(&mut self) -> Result<(), JsonError> {
+        let place = self.stack.len() - 1;
+        match self.stack.last_mut() {
+            Some(Frame::Sequence { rest, .. }) => match rest.next() {
+                Some(id) => self.enter(*id),
+                None => self.finish(),
+            },
+            Some(Frame::Mapping { rest, key, line, target }) => {
+                let Some(&id) = rest.next() else { return self.finish() };
+                if key.is_some() {
+                    *line = self.nodes[id as usize].line;
+                    return self.enter(id);
+                }
+                if !is_merge(&self.nodes[id as usize]) {
+                    self.enter(id)?;
+                    self.in_key |= self.stack.len() > place + 1;
+                    return Ok(());
+                }
+                let into = match target {
+                    Target::Own(_) => place,
+                    Target::Merge(into) => *into,
+                };
+                let merged = rest.next().copied();
+                merged.map_or(Ok(()), |merged| self.merge(merged, into))
+            }
+            Some(Frame::Merges { rest, into }) => {
+                let into = *into;
+                match rest.next_back() {
+                    Some(&id) if self.is_mapping(id) => self.merge(id, into),
+                    Some(_) => Err(no_mapping()),
+                    None => self.finish(),
+                }
+            }
+            Some(Frame::Alias(_)) | None => self.finish(),
+        }
+    }
+
+    /// Whether a node is a mapping, or an alias of one.
+    fn is_mapping(&self, id: Id) -> bool {
+        match &self.node(id).content {
+            Content::Mapping(_) => true,
+            Content::Alias { target, .. } => matches!(self.node(*target).content, Content::Mapping(_)),
+            _ => false,
+        }
+    }
+
+    /// Starts to merge a node into the mapping at a place of the stack.
+    fn merge(&mut self, id: Id, into: usize) -> Result<(), JsonError> {
+        let node = self.node(id);
+        if let Content::Sequence(children) = &node.content {
+            return self.push(Frame::Merges { rest: children.iter(), into }, '[');
+        }
+        if !self.is_mapping(id) {
+            return Err(no_mapping());
+        }
+        self.count(node)?;
+        let mut mapping = node;
+        if let Content::Alias { target, .. } = &node.content {
+            self.enter_alias(id, node)?;
+            mapping = self.node(*target);
+            self.count(mapping)?;
+        }
+        let Content::Mapping(children) = &mapping.content else { return Ok(()) };
+        self.push(Frame::Mapping { rest: children.iter(), key: None, line: 0, target: Target::Merge(into) }, '{')
+    }
+
+    /// Ends the node on top of the stack.
+    fn finish(&mut self) -> Result<(), JsonError> {
+        match self.stack.pop() {
+            Some(Frame::Sequence { items, .. }) => self.deliver(Item::Collection(Value::Array(items))),
+            Some(Frame::Mapping { target: Target::Own(members), .. }) => {
+                if self.unsupported.is_none() {
+                    self.unsupported = members.unsupported;
+                }
+                let map = Map::from_entries(members.entries, |_| {});
+                self.deliver(Item::Collection(Value::Object(map)))
+            }
+            Some(Frame::Alias(id)) => {
+                self.active.remove(&id);
+                Ok(())
+            }
+            Some(Frame::Mapping { .. } | Frame::Merges { .. }) | None => Ok(()),
+        }
+    }
+
+    /// Puts an expanded node where it belongs.
+    fn deliver(&mut self, item: Item) -> Result<(), JsonError> {
+        while let Some(Frame::Alias(id)) = self.stack.last() {
+            self.active.remove(id);
+            self.stack.pop();
+        }
+        if let Item::Scalar(Scalar::Float(f)) = &item {
+            self.is_infinite |= !f.is_finite();
+        }
+        match self.stack.last_mut() {
+            Some(Frame::Sequence { items, .. }) => items.push(item.into_value()),
+            Some(Frame::Mapping { key: key @ None, .. }) => match item {
+                Item::Scalar(scalar) => *key = Some(scalar),
+                Item::Collection(value) => {
+                    return Err(fail(format!("yaml: invalid map key: {}", go_key(&value))));
+                }
+            },
+            Some(Frame::Mapping { key, line, target, .. }) => {
+                let (key, line) = (key.take().unwrap_or(Scalar::Null), *line);
+                let into = match target {
+                    Target::Own(_) => self.stack.len() - 1,
+                    Target::Merge(into) => *into,
+                };
+                self.put(into, &key, item, line);
+            }
+            _ => self.root = Some(item),
+        }
+        Ok(())
+    }
+
+    /// Adds a member to the mapping at a place of the stack.
+    fn put(&mut self, into: usize, key: &Scalar, item: Item, line: usize) {
+        let Some(Frame::Mapping { target: Target::Own(members), .. }) = self.stack.get_mut(into) else { return };
+        let is_comparable = !matches!(key, Scalar::Float(f) if f.is_nan());
+        if is_comparable && !members.add_key(Key::of(key)) {
+            self.duplicates.push(format!("line {}: key {} already set in map", line + 1, go_scalar(key)));
+        }
+        if self.in_key {
+            let name = if *key == Scalar::Null { GO_NIL.to_owned() } else { go_scalar(key) };
+            members.entries.push((name.into(), item.into_value()));
+            return;
+        }
+        match key_text(key) {
+            Some(name) => members.entries.push((name, item.into_value())),
+            None => {
+                let type_name = if matches!(key, Scalar::Null) { "%!s(<nil>)" } else { "uint64" };
+                let (key, value) = (go_scalar(key), go_item(item));
+                let why = format!("unsupported map key of type: {type_name}, key: {key}, value: {value}");
+                members.unsupported = Some(fail(why));
+            }
+        }
+    }
+}
+
+/// Whether a key is `<<`, without quotes.
+fn is_merge(node: &Node) -> bool {
+    match &node.content {
+        Content::Scalar { text, tag, is_implicit } if text == "<<" => {
+            *is_implicit || tag.as_deref() == Some("tag:yaml.org,2002:merge")
+        }
+        _ => false,
+    }
+}
+
+fn no_mapping() -> JsonError {
+    fail("yaml: map merge requires map or sequence of maps as the value")
+}
+
+/// JSON has no infinite numbers.
+fn check_finite(value: &Value) -> Result<(), JsonError> {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Float(f) if !f.is_finite() => {
+                return Err(fail(format!("json: unsupported value: {}", shortest::float(*f))));
+            }
+            Value::Array(items) => open.extend(items.iter().rev()),
+            Value::Object(map) => open.extend(map.values().rev()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `%#v` of nil inside of a collection.
+const GO_NIL: &str = "interface {}(nil)";
+
+/// `%#v` of a scalar.
+fn go_scalar(scalar: &Scalar) -> String {
+    match scalar {
+        Scalar::Null => "<nil>".to_owned(),
+        Scalar::Text(text) => quote(text),
+        Scalar::Bool(b) => b.to_string(),
+        Scalar::Int(i) => i.to_string(),
+        Scalar::Uint(u) => format!("{u:#x}"),
+        Scalar::Float(f) => shortest::float(*f),
+    }
+}
+
+fn go_item(item: Item) -> String {
+    match item {
+        Item::Scalar(scalar) => go_scalar(&scalar),
+        Item::Collection(value) => go_source(&value),
+    }
+}
+
+/// `%#v` of a value that go-yaml has decoded.
+fn go_source(value: &Value) -> String {
+    go_syntax(value, &|name| quote(name))
+}
+
+/// As [`go_source`], of a collection that stands as a key, whose own keys are Go syntax already.
+fn go_key(value: &Value) -> String {
+    go_syntax(value, &|name| name.to_owned())
+}
+
+fn go_syntax(value: &Value, name: &dyn Fn(&str) -> String) -> String {
+    match value {
+        Value::Null => GO_NIL.to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            format!(
+                "[]interface {{}}{{{}}}",
+                items.iter().map(|item| go_syntax(item, name)).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", name(k), go_syntax(v, name))).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
+        }
+        Value::Float(f) => shortest::float(*f),
+        other => other.to_json(),
+    }
+}

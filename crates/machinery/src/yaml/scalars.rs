@@ -1,0 +1,317 @@
+//! Scalars: plain, quoted, and blocks of lines.
+
+use super::reader::Reader;
+use super::scanner::Scanner;
+use super::token::Kind;
+use crate::value::JsonError;
+
+/// Spaces and line breaks between the parts of a scalar: one break becomes a space, several lose the first.
+#[derive(Default)]
+struct Gap {
+    blanks: String,
+    first_break: String,
+    more_breaks: String,
+    has_break: bool,
+}
+
+impl Gap {
+    fn is_empty(&self) -> bool {
+        !self.has_break && self.blanks.is_empty()
+    }
+
+    /// Takes a space or a tab, which is left out behind a line break.
+    fn take_blank(&mut self, reader: &mut Reader<'_>) {
+        if self.has_break {
+            reader.skip();
+        } else {
+            reader.take(&mut self.blanks);
+        }
+    }
+
+    fn take_line(&mut self, reader: &mut Reader<'_>) {
+        if self.has_break {
+            reader.take_line(&mut self.more_breaks);
+        } else {
+            self.blanks.clear();
+            reader.take_line(&mut self.first_break);
+            self.has_break = true;
+        }
+    }
+
+    fn write(&mut self, out: &mut String) {
+        if !self.has_break {
+            out.push_str(&self.blanks);
+        } else if !self.first_break.starts_with('\n') {
+            out.push_str(&self.first_break);
+            out.push_str(&self.more_breaks);
+        } else if self.more_breaks.is_empty() {
+            out.push(' ');
+        } else {
+            out.push_str(&self.more_breaks);
+        }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.blanks.clear();
+        self.first_break.clear();
+        self.more_breaks.clear();
+        self.has_break = false;
+    }
+}
+
+/// Plain scalars.
+impl Scanner<'_> {
+    pub(super) fn scan_plain(&mut self) -> Result<Kind, JsonError> {
+        let indent = self.indent + 1;
+        let (mut text, mut gap) = (String::new(), Gap::default());
+        loop {
+            self.reader.ensure(4);
+            let is_indicator = self.reader.mark.column == 0 && self.is_document_indicator();
+            if is_indicator || self.reader.byte(0) == b'#' {
+                break;
+            }
+            self.take_plain(&mut text, &mut gap);
+            if !self.reader.is_blank(0) && !self.reader.is_break(0) {
+                break;
+            }
+            self.take_gap_of_plain(&mut gap, indent)?;
+            if !self.in_flow() && self.column() < indent {
+                break;
+            }
+        }
+        self.key_allowed |= gap.has_break;
+        Ok(Kind::Scalar { text, plain: true })
+    }
+
+    /// The characters up to a space or an indicator that ends a plain scalar.
+    fn take_plain(&mut self, text: &mut String, gap: &mut Gap) {
+        let in_flow = self.in_flow();
+        while !self.reader.is_space_or_end(0) {
+            let byte = self.reader.byte(0);
+            if byte == b':' && self.reader.is_space_or_end(1) {
+                return;
+            }
+            if in_flow && matches!(byte, b',' | b'?' | b'[' | b']' | b'{' | b'}') {
+                return;
+            }
+            if !gap.is_empty() {
+                gap.write(text);
+            }
+            self.reader.take(text);
+            self.reader.ensure(2);
+        }
+    }
+
+    fn take_gap_of_plain(&mut self, gap: &mut Gap, indent: isize) -> Result<(), JsonError> {
+        loop {
+            if self.reader.is_break(0) {
+                gap.take_line(&mut self.reader);
+            } else if self.reader.is_blank(0) {
+                if gap.has_break && self.column() < indent && self.reader.byte(0) == b'\t' {
+                    return Err(self.error("found a tab character that violates indentation"));
+                }
+                gap.take_blank(&mut self.reader);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Quoted scalars.
+impl Scanner<'_> {
+    pub(super) fn scan_quoted(&mut self) -> Result<Kind, JsonError> {
+        let quote = self.reader.byte(0);
+        self.reader.skip();
+        let (mut text, mut gap) = (String::new(), Gap::default());
+        loop {
+            self.reader.ensure(4);
+            if self.reader.mark.column == 0 && self.is_document_indicator() {
+                return Err(self.error("found unexpected document indicator"));
+            }
+            if self.reader.is_end() {
+                return Err(self.error("found unexpected end of stream"));
+            }
+            self.take_quoted(quote, &mut text, &mut gap)?;
+            if self.reader.byte(0) == quote {
+                break;
+            }
+            loop {
+                if self.reader.is_break(0) {
+                    gap.take_line(&mut self.reader);
+                } else if self.reader.is_blank(0) {
+                    gap.take_blank(&mut self.reader);
+                } else {
+                    break;
+                }
+            }
+            gap.write(&mut text);
+        }
+        self.reader.skip();
+        Ok(Kind::Scalar { text, plain: false })
+    }
+
+    /// The characters up to a space, the closing quote, or an escaped line break.
+    fn take_quoted(&mut self, quote: u8, text: &mut String, gap: &mut Gap) -> Result<(), JsonError> {
+        while !self.reader.is_space_or_end(0) {
+            match self.reader.byte(0) {
+                b'\'' if quote == b'\'' && self.reader.byte(1) == b'\'' => {
+                    text.push('\'');
+                    self.reader.skip_many(2);
+                }
+                byte if byte == quote => return Ok(()),
+                b'\\' if quote == b'"' && self.reader.is_break(1) => {
+                    self.reader.skip();
+                    self.reader.skip_line();
+                    gap.has_break = true;
+                    return Ok(());
+                }
+                b'\\' if quote == b'"' => text.push(self.escaped()?),
+                _ => self.reader.take(text),
+            }
+            self.reader.ensure(2);
+        }
+        Ok(())
+    }
+
+    fn escaped(&mut self) -> Result<char, JsonError> {
+        let c = match self.reader.byte(1) {
+            b'0' => '\0',
+            b'a' => '\x07',
+            b'b' => '\x08',
+            b't' | b'\t' => '\t',
+            b'n' => '\n',
+            b'v' => '\x0b',
+            b'f' => '\x0c',
+            b'r' => '\r',
+            b'e' => '\x1b',
+            b' ' => ' ',
+            b'"' => '"',
+            b'\'' => '\'',
+            b'\\' => '\\',
+            b'N' => '\u{85}',
+            b'_' => '\u{a0}',
+            b'L' => '\u{2028}',
+            b'P' => '\u{2029}',
+            b'x' => return self.escaped_code(2),
+            b'u' => return self.escaped_code(4),
+            b'U' => return self.escaped_code(8),
+            _ => return Err(self.error("found unknown escape character")),
+        };
+        self.reader.skip_many(2);
+        Ok(c)
+    }
+
+    fn escaped_code(&mut self, digits: usize) -> Result<char, JsonError> {
+        self.reader.skip_many(2);
+        self.reader.ensure(digits);
+        let mut code: u32 = 0;
+        for offset in 0..digits {
+            let digit = char::from(self.reader.byte(offset)).to_digit(16);
+            let digit = digit.ok_or_else(|| self.error("did not find expected hexdecimal number"))?;
+            code = code << 4 | digit;
+        }
+        let c = char::from_u32(code).ok_or_else(|| self.error("found invalid Unicode character escape code"))?;
+        self.reader.skip_many(digits);
+        Ok(c)
+    }
+}
+
+/// What becomes of the line breaks at the end of a block.
+#[derive(Clone, Copy, PartialEq)]
+enum Chomping {
+    Strip,
+    Clip,
+    Keep,
+}
+
+/// Blocks of lines.
+impl Scanner<'_> {
+    pub(super) fn scan_block(&mut self) -> Result<Kind, JsonError> {
+        let folds = self.reader.byte(0) == b'>';
+        self.reader.skip();
+        let (chomping, increment) = self.block_header()?;
+        self.reader.skip_blanks();
+        self.reader.skip_comment();
+        if !self.reader.is_break_or_end() {
+            return Err(self.error("did not find expected comment or line break"));
+        }
+        self.reader.skip_line();
+        let mut indent = increment.map(|increment| self.indent.max(0) + increment);
+        let (mut text, mut first_break, mut more_breaks) = (String::new(), String::new(), String::new());
+        self.take_block_breaks(&mut indent, &mut more_breaks)?;
+        let mut was_blank = false;
+        while Some(self.column()) == indent && !self.reader.is_end() {
+            let is_blank = self.reader.is_blank(0);
+            if folds && !was_blank && !is_blank && first_break.starts_with('\n') {
+                if more_breaks.is_empty() {
+                    text.push(' ');
+                }
+            } else {
+                text.push_str(&first_break);
+            }
+            text.push_str(&more_breaks);
+            first_break.clear();
+            more_breaks.clear();
+            was_blank = is_blank;
+            while !self.reader.is_break_or_end() {
+                self.reader.take(&mut text);
+            }
+            self.reader.take_line(&mut first_break);
+            self.take_block_breaks(&mut indent, &mut more_breaks)?;
+        }
+        if chomping != Chomping::Strip {
+            text.push_str(&first_break);
+        }
+        if chomping == Chomping::Keep {
+            text.push_str(&more_breaks);
+        }
+        Ok(Kind::Scalar { text, plain: false })
+    }
+
+    /// `+`, `-` and a digit behind the indicator, in any order.
+    fn block_header(&mut self) -> Result<(Chomping, Option<isize>), JsonError> {
+        let mut chomping = self.chomping();
+        let mut increment = None;
+        if self.reader.byte(0).is_ascii_digit() {
+            if self.reader.byte(0) == b'0' {
+                return Err(self.error("found an indentation indicator equal to 0"));
+            }
+            increment = Some(isize::from(self.reader.byte(0) - b'0'));
+            self.reader.skip();
+            chomping = chomping.or_else(|| self.chomping());
+        }
+        Ok((chomping.unwrap_or(Chomping::Clip), increment))
+    }
+
+    fn chomping(&mut self) -> Option<Chomping> {
+        let found = match self.reader.byte(0) {
+            b'+' => Chomping::Keep,
+            b'-' => Chomping::Strip,
+            _ => return None,
+        };
+        self.reader.skip();
+        Some(found)
+    }
+
+    /// Indentation and empty lines; the first line that is not empty decides about the indentation.
+    fn take_block_breaks(&mut self, indent: &mut Option<isize>, breaks: &mut String) -> Result<(), JsonError> {
+        let mut widest = 0;
+        loop {
+            while indent.is_none_or(|indent| self.column() < indent) && self.reader.byte(0) == b' ' {
+                self.reader.skip();
+            }
+            widest = widest.max(self.column());
+            if indent.is_none_or(|indent| self.column() < indent) && self.reader.byte(0) == b'\t' {
+                return Err(self.error("found a tab character where an indentation space is expected"));
+            }
+            if !self.reader.is_break(0) {
+                break;
+            }
+            self.reader.take_line(breaks);
+        }
+        indent.get_or_insert(widest.max(self.indent + 1).max(1));
+        Ok(())
+    }
+}

@@ -1,0 +1,397 @@
+//! From characters to tokens. Indentation becomes tokens here, as in libyaml, whose limits and errors these are.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::fault::at_scanner;
+use super::reader::{Mark, Reader};
+use super::token::{Kind, Token};
+use crate::value::JsonError;
+
+/// Collections may nest this deep, in brackets or by indentation.
+pub const DEPTH_MAX: usize = 10_000;
+/// A key without `?` ends within this many characters, and on the line where it starts.
+const SIMPLE_KEY_CHARACTERS_MAX: usize = 1024;
+
+/// A token that turns out to be a key if a `:` follows it.
+#[derive(Clone, Copy, Default)]
+struct SimpleKey {
+    possible: bool,
+    /// Nothing but a key may stand here.
+    required: bool,
+    token: usize,
+    mark: Mark,
+}
+
+/// Makes tokens when they are asked for.
+pub struct Scanner<'a> {
+    pub(super) reader: Reader<'a>,
+    queue: VecDeque<Token>,
+    /// Tokens that have left the queue; the next one has this number.
+    taken: usize,
+    /// The first token of the queue can't become part of a key any more.
+    is_ready: bool,
+    /// The column of the open block collection; -1 outside of all.
+    pub(super) indent: isize,
+    indents: Vec<isize>,
+    /// One for the block context and one for each open bracket.
+    keys: Vec<SimpleKey>,
+    /// The places in `keys` of the tokens that may be keys.
+    key_of_token: HashMap<usize, usize>,
+    pub(super) key_allowed: bool,
+}
+
+impl<'a> Scanner<'a> {
+    pub fn new(text: &'a [u8]) -> Scanner<'a> {
+        Scanner {
+            reader: Reader::new(text),
+            queue: VecDeque::new(),
+            taken: 0,
+            is_ready: false,
+            indent: -1,
+            indents: vec![],
+            keys: vec![SimpleKey::default()],
+            key_of_token: HashMap::new(),
+            key_allowed: true,
+        }
+    }
+
+    /// The next token, which stays.
+    pub fn peek(&mut self) -> Result<&Token, JsonError> {
+        while !self.is_ready {
+            self.is_ready = !self.queue.is_empty() && !self.may_head_become_key()?;
+            if !self.is_ready {
+                let fetched = self.fetch();
+                self.reader.fault().map_or(fetched, Err)?;
+            }
+        }
+        self.queue.front().ok_or_else(|| self.error("attempted to go past the end of stream; corrupted value?"))
+    }
+
+    /// Removes the token that [`Scanner::peek`] has returned.
+    pub fn pop(&mut self) -> Option<Token> {
+        self.is_ready = false;
+        self.taken += 1;
+        self.queue.pop_front()
+    }
+
+    fn may_head_become_key(&mut self) -> Result<bool, JsonError> {
+        match self.key_of_token.get(&self.taken) {
+            Some(&place) if place < self.keys.len() => self.is_key_valid(place),
+            _ => Ok(false),
+        }
+    }
+
+    /// An error where the scanner stands.
+    pub(super) fn error(&self, problem: &str) -> JsonError {
+        at_scanner(self.reader.mark.line, problem)
+    }
+
+    pub(super) fn in_flow(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    pub(super) fn column(&self) -> isize {
+        isize::try_from(self.reader.mark.column).unwrap_or(isize::MAX)
+    }
+
+    fn push(&mut self, kind: Kind, line: usize) {
+        self.queue.push_back(Token { kind, line });
+    }
+
+    /// Puts a token in front of the one with this number; behind all others if that one has been handed out.
+    fn insert(&mut self, number: usize, kind: Kind, line: usize) {
+        match number.checked_sub(self.taken) {
+            Some(place) if place <= self.queue.len() => self.queue.insert(place, Token { kind, line }),
+            _ => self.push(kind, line),
+        }
+    }
+
+    fn fetch(&mut self) -> Result<(), JsonError> {
+        self.skip_to_token();
+        self.unroll(self.column());
+        self.reader.ensure(4);
+        if self.reader.is_end() {
+            return self.fetch_stream_end();
+        }
+        if self.reader.mark.column == 0 {
+            if self.reader.byte(0) == b'%' {
+                return self.fetch_directive();
+            }
+            if self.is_document_indicator() {
+                return self.fetch_document_indicator();
+            }
+        }
+        let line = self.reader.mark.line;
+        let in_flow = self.in_flow();
+        match self.reader.byte(0) {
+            b'[' => self.fetch_opening(Kind::FlowSequenceStart),
+            b'{' => self.fetch_opening(Kind::FlowMappingStart),
+            b']' => self.fetch_closing(Kind::FlowSequenceEnd),
+            b'}' => self.fetch_closing(Kind::FlowMappingEnd),
+            b',' => self.fetch_flow_entry(),
+            b'-' if self.reader.is_space_or_end(1) => self.fetch_block_entry(),
+            b'?' if in_flow || self.reader.is_space_or_end(1) => self.fetch_key(),
+            b':' if in_flow || self.reader.is_space_or_end(1) => self.fetch_value(),
+            b'*' => self.fetch_content(line, Scanner::scan_alias),
+            b'&' => self.fetch_content(line, Scanner::scan_anchor),
+            b'!' => self.fetch_content(line, Scanner::scan_tag),
+            b'|' | b'>' if !in_flow => self.fetch_block_scalar(line),
+            b'\'' | b'"' => self.fetch_content(line, Scanner::scan_quoted),
+            _ if self.may_start_plain() => self.fetch_content(line, Scanner::scan_plain),
+            _ => Err(self.error("found character that cannot start any token")),
+        }
+    }
+
+    /// A space or a line break can't start a plain scalar, nor can an indicator; `-`, and `?` and `:` outside of
+    /// brackets, can where another character follows.
+    fn may_start_plain(&mut self) -> bool {
+        match self.reader.byte(0) {
+            b'-' => !self.reader.is_blank(1),
+            b'?' | b':' => !self.in_flow() && !self.reader.is_space_or_end(1),
+            byte if b",[]{}#&*!|>'\"%@`".contains(&byte) => false,
+            _ => !self.reader.is_space_or_end(0),
+        }
+    }
+
+    /// Passes spaces, comments and line breaks. A tab may not stand where a key may start.
+    fn skip_to_token(&mut self) {
+        loop {
+            self.reader.ensure(1);
+            if self.reader.mark.column == 0 && self.reader.is_window_marked() {
+                self.reader.skip();
+            }
+            let tabs_allowed = self.in_flow() || !self.key_allowed;
+            while self.reader.byte(0) == b' ' || (tabs_allowed && self.reader.byte(0) == b'\t') {
+                self.reader.skip();
+            }
+            self.reader.skip_comment();
+            if !self.reader.is_break(0) {
+                return;
+            }
+            self.reader.skip_line();
+            self.key_allowed |= !self.in_flow();
+        }
+    }
+
+    /// `---` or `...`, and then a space or a line break.
+    pub(super) fn is_document_indicator(&mut self) -> bool {
+        let first = self.reader.byte(0);
+        matches!(first, b'-' | b'.')
+            && self.reader.byte(1) == first
+            && self.reader.byte(2) == first
+            && self.reader.is_space_or_end(3)
+    }
+}
+
+/// Simple keys.
+impl Scanner<'_> {
+    /// Whether the key at this place may still be one. What is no key where one is required is an error.
+    fn is_key_valid(&mut self, place: usize) -> Result<bool, JsonError> {
+        let (key, mark) = (self.keys[place], self.reader.mark);
+        if !key.possible {
+            return Ok(false);
+        }
+        if key.mark.line == mark.line && key.mark.index + SIMPLE_KEY_CHARACTERS_MAX >= mark.index {
+            return Ok(true);
+        }
+        if key.required {
+            return Err(self.error("could not find expected ':'"));
+        }
+        self.keys[place].possible = false;
+        Ok(false)
+    }
+
+    /// Remembers that the token which comes next may be a key.
+    fn save_key(&mut self) -> Result<(), JsonError> {
+        if !self.key_allowed {
+            return Ok(());
+        }
+        let required = !self.in_flow() && self.indent == self.column();
+        self.forget_key()?;
+        let token = self.taken + self.queue.len();
+        let place = self.keys.len() - 1;
+        self.keys[place] = SimpleKey { possible: true, required, token, mark: self.reader.mark };
+        self.key_of_token.insert(token, place);
+        Ok(())
+    }
+
+    /// The token that might have been a key on this level is none.
+    fn forget_key(&mut self) -> Result<(), JsonError> {
+        let Some(key) = self.keys.last_mut().filter(|key| key.possible) else { return Ok(()) };
+        if key.required {
+            return Err(self.error("could not find expected ':'"));
+        }
+        key.possible = false;
+        let token = key.token;
+        self.key_of_token.remove(&token);
+        Ok(())
+    }
+}
+
+/// Indentation.
+impl Scanner<'_> {
+    /// Opens a block collection at a column, in front of the token with this number if there is one.
+    fn roll(&mut self, mark: Mark, before: Option<usize>, kind: Kind) -> Result<(), JsonError> {
+        let column = isize::try_from(mark.column).unwrap_or(isize::MAX);
+        if self.in_flow() || self.indent >= column {
+            return Ok(());
+        }
+        self.indents.push(self.indent);
+        self.indent = column;
+        if self.indents.len() > DEPTH_MAX {
+            return Err(self.error(&format!("exceeded max depth of {DEPTH_MAX}")));
+        }
+        match before {
+            Some(number) => self.insert(number, kind, mark.line),
+            None => self.push(kind, mark.line),
+        }
+        Ok(())
+    }
+
+    /// Closes the block collections that stand to the right of a column.
+    fn unroll(&mut self, column: isize) {
+        while !self.in_flow() && self.indent > column {
+            self.push(Kind::BlockEnd, self.reader.mark.line);
+            self.indent = self.indents.pop().unwrap_or(-1);
+        }
+    }
+}
+
+/// One method for each kind of token.
+impl Scanner<'_> {
+    fn fetch_stream_end(&mut self) -> Result<(), JsonError> {
+        if self.reader.mark.column != 0 {
+            self.reader.mark.column = 0;
+            self.reader.mark.line += 1;
+        }
+        self.unroll(-1);
+        self.forget_key()?;
+        self.key_allowed = false;
+        self.push(Kind::StreamEnd, self.reader.mark.line);
+        Ok(())
+    }
+
+    fn fetch_directive(&mut self) -> Result<(), JsonError> {
+        self.unroll(-1);
+        self.forget_key()?;
+        self.key_allowed = false;
+        let line = self.reader.mark.line;
+        let kind = self.scan_directive()?;
+        self.push(kind, line);
+        Ok(())
+    }
+
+    fn fetch_document_indicator(&mut self) -> Result<(), JsonError> {
+        self.unroll(-1);
+        self.forget_key()?;
+        self.key_allowed = false;
+        let kind = if self.reader.byte(0) == b'-' { Kind::DocumentStart } else { Kind::DocumentEnd };
+        self.push(kind, self.reader.mark.line);
+        self.reader.skip_many(3);
+        Ok(())
+    }
+
+    /// Appends an indicator of one character.
+    fn push_indicator(&mut self, kind: Kind) {
+        self.push(kind, self.reader.mark.line);
+        self.reader.skip();
+    }
+
+    fn fetch_opening(&mut self, kind: Kind) -> Result<(), JsonError> {
+        self.save_key()?;
+        let token = self.taken + self.queue.len();
+        self.keys.push(SimpleKey { token, mark: self.reader.mark, ..SimpleKey::default() });
+        if self.keys.len() - 1 > DEPTH_MAX {
+            return Err(self.error(&format!("exceeded max depth of {DEPTH_MAX}")));
+        }
+        self.key_allowed = true;
+        self.push_indicator(kind);
+        Ok(())
+    }
+
+    fn fetch_closing(&mut self, kind: Kind) -> Result<(), JsonError> {
+        self.forget_key()?;
+        if self.in_flow()
+            && let Some(key) = self.keys.pop()
+        {
+            // without a key inside, that is the number of the bracket: what is empty is handed out at once, and
+            // is no key of a block mapping
+            self.key_of_token.remove(&key.token);
+        }
+        self.key_allowed = false;
+        self.push_indicator(kind);
+        Ok(())
+    }
+
+    fn fetch_flow_entry(&mut self) -> Result<(), JsonError> {
+        self.forget_key()?;
+        self.key_allowed = true;
+        self.push_indicator(Kind::FlowEntry);
+        Ok(())
+    }
+
+    fn fetch_block_entry(&mut self) -> Result<(), JsonError> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                return Err(self.error("block sequence entries are not allowed in this context"));
+            }
+            self.roll(self.reader.mark, None, Kind::BlockSequenceStart)?;
+        }
+        self.forget_key()?;
+        self.key_allowed = true;
+        self.push_indicator(Kind::BlockEntry);
+        Ok(())
+    }
+
+    fn fetch_key(&mut self) -> Result<(), JsonError> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                return Err(self.error("mapping keys are not allowed in this context"));
+            }
+            self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
+        }
+        self.forget_key()?;
+        self.key_allowed = !self.in_flow();
+        self.push_indicator(Kind::Key);
+        Ok(())
+    }
+
+    fn fetch_value(&mut self) -> Result<(), JsonError> {
+        let place = self.keys.len() - 1;
+        if self.is_key_valid(place)? {
+            let key = self.keys[place];
+            self.insert(key.token, Kind::Key, key.mark.line);
+            self.roll(key.mark, Some(key.token), Kind::BlockMappingStart)?;
+            self.keys[place].possible = false;
+            self.key_of_token.remove(&key.token);
+            self.key_allowed = false;
+        } else {
+            if !self.in_flow() {
+                if !self.key_allowed {
+                    return Err(self.error("mapping values are not allowed in this context"));
+                }
+                self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
+            }
+            self.key_allowed = !self.in_flow();
+        }
+        self.push_indicator(Kind::Value);
+        Ok(())
+    }
+
+    /// What may be a key, and is followed by none.
+    fn fetch_content(&mut self, line: usize, scan: fn(&mut Self) -> Result<Kind, JsonError>) -> Result<(), JsonError> {
+        self.save_key()?;
+        self.key_allowed = false;
+        let kind = scan(self)?;
+        self.push(kind, line);
+        Ok(())
+    }
+
+    fn fetch_block_scalar(&mut self, line: usize) -> Result<(), JsonError> {
+        self.forget_key()?;
+        self.key_allowed = true;
+        let kind = self.scan_block()?;
+        self.push(kind, line);
+        Ok(())
+    }
+}

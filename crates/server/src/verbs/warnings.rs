@@ -1,0 +1,86 @@
+//! The warnings of a response, as kube-apiserver's recorder keeps them (api-machinery 1.4).
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use crate::limits::{WARNING_RUNES_EACH, WARNING_RUNES_MAX, WARNINGS_MAX};
+
+/// Warnings in the order in which they came, each once. What is kept has a bound, however many come.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Recorder>);
+
+#[derive(Debug, Default)]
+struct Recorder {
+    /// Hashes of all texts that came.
+    seen: HashSet<u64>,
+    texts: Vec<String>,
+    /// Runes of all texts.
+    runes: usize,
+    /// The sum was exceeded once: every text is cut.
+    cuts: bool,
+}
+
+impl Warnings {
+    pub fn add(&self, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(text);
+    }
+
+    pub fn texts(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).texts.clone()
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+fn cut(text: &mut String) -> usize {
+    match text.char_indices().nth(WARNING_RUNES_EACH) {
+        Some((end, _)) => {
+            text.truncate(end);
+            WARNING_RUNES_EACH
+        }
+        None => text.chars().count(),
+    }
+}
+
+impl Recorder {
+    fn add(&mut self, mut text: String) {
+        let is_full = self.texts.len() >= WARNINGS_MAX || (self.cuts && self.runes >= WARNING_RUNES_MAX);
+        // what can't stand in a header is left out
+        if is_full || text.is_empty() || text.chars().any(char::is_control) || !self.seen.insert(hash(&text)) {
+            return;
+        }
+        let runes = if self.cuts { cut(&mut text) } else { text.chars().count() };
+        self.texts.push(text);
+        self.runes += runes;
+        if self.runes > WARNING_RUNES_MAX && !self.cuts {
+            self.cuts = true;
+            self.runes = self.texts.iter_mut().map(cut).sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(texts: impl Iterator<Item = String>) -> Vec<usize> {
+        let warnings = Warnings::default();
+        texts.for_each(|text| warnings.add(text));
+        warnings.texts().iter().map(|text| text.chars().count()).collect()
+    }
+
+    #[test]
+    fn warnings_are_bounded() {
+        let long = |i: usize| format!("{i:04}{}", "ä".repeat(996));
+        assert_eq!(kept((0..4).map(long)), [1000; 4]);
+        assert_eq!(kept((0..5).map(long)), [256; 5]);
+        assert_eq!(kept((0..100).map(long)), [256; 16]);
+        assert_eq!(kept((0..200_000).map(|i| format!("unknown field \"f{i}\""))).len(), WARNINGS_MAX);
+        assert_eq!(kept(["a", "", "a\nb", "a", "b"].map(str::to_owned).into_iter()), [1, 1]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Budgets: what an input may cost for each of its bytes, up to the size of a request body.
+//!
+//! Inputs are made of a beginning, units that come again and again, and an end, as somebody would who looks for work that
+//! grows faster than its input. Each runs at a size and at half of it.
+
+mod contexts;
+mod subjects;
+
+use std::time::Duration;
+
+pub use contexts::CONTEXTS;
+use contexts::Context;
+pub use subjects::{SUBJECTS, Subject};
+
+use crate::random::Random;
+
+/// Characters that are shown of a part.
+const SHOWN_MAX: usize = 120;
+/// Units that one input mixes.
+const UNITS_MAX: usize = 3;
+/// How deep an input nests; behind that decoders give up.
+const DEPTHS: [usize; 5] = [0, 0, 1, 100, 3_000];
+/// Memory that any input may take.
+const BYTES_BASE: usize = 16 << 20;
+/// Time that any input may take: less is not measured well.
+const TIME_BASE: Duration = Duration::from_millis(400);
+/// How much longer an input may run than one of half its size.
+const GROWTH_MAX: u32 = 4;
+
+/// An input by its parts, for any size.
+pub struct Recipe {
+    context: &'static Context,
+    units: Vec<&'static [u8]>,
+    depth: usize,
+}
+
+impl std::fmt::Display for Recipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = |bytes: &[u8]| bytes.escape_ascii().to_string().chars().take(SHOWN_MAX).collect::<String>();
+        let units: Vec<String> = self.units.iter().map(|unit| shown(unit)).collect();
+        write!(
+            f,
+            "{} | {} times {} | {}",
+            shown(self.context.start),
+            self.depth,
+            shown(self.context.open),
+            units.join(" | ")
+        )
+    }
+}
+
+/// What running an input took.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub input: usize,
+    /// Memory at its peak, beyond what there was before.
+    pub bytes: usize,
+    pub time: Duration,
+}
+
+impl Recipe {
+    /// Every context with each of its units alone.
+    pub fn plain(subject: &Subject) -> Vec<Recipe> {
+        let of_subject = CONTEXTS.iter().filter(|context| context.subject == subject.name);
+        let plain = |context: &'static Context| {
+            context.units.iter().map(move |unit| Recipe { context, units: vec![unit], depth: 0 })
+        };
+        of_subject.flat_map(plain).collect()
+    }
+
+    pub fn random(subject: &Subject, random: &mut Random) -> Recipe {
+        let of_subject: Vec<&Context> = CONTEXTS.iter().filter(|context| context.subject == subject.name).collect();
+        let context = of_subject[random.below(of_subject.len())];
+        let units = (0..=random.below(UNITS_MAX)).map(|_| *random.one_of(context.units)).collect();
+        let depth = if context.open.is_empty() { 0 } else { *random.one_of(&DEPTHS) };
+        Recipe { context, units, depth }
+    }
+
+    /// The input with as many units as fit into a size.
+    pub fn input(&self, size: usize) -> Vec<u8> {
+        let context = self.context;
+        let depth = self.depth.min(size / 4 / (context.open.len() + context.close.len()).max(1));
+        let mut input = context.start.to_vec();
+        (0..depth).for_each(|_| input.extend(context.open));
+        for (number, unit) in (0..).zip(self.units.iter().cycle()) {
+            if input.len() + unit.len() > size {
+                break;
+            }
+            append(&mut input, unit, number);
+        }
+        input.extend(context.end);
+        (0..depth).for_each(|_| input.extend(context.close));
+        input.extend(context.finish);
+        match context.wrap {
+            Some(wrap) => wrap(input),
+            None => input,
+        }
+    }
+}
+
+/// `#` stands for a number of eight digits, `@` for a thousand bytes.
+fn append(input: &mut Vec<u8>, unit: &[u8], number: usize) {
+    for byte in unit {
+        match byte {
+            b'#' => input.extend(format!("{number:08}").bytes()),
+            b'@' => input.extend([b'x'; 1_000]),
+            byte => input.push(*byte),
+        }
+    }
+}
+
+impl Subject {
+    /// What is wrong with the cost of an input, given that of half of it.
+    pub fn exceeded(&self, half: Cost, whole: Cost) -> Option<String> {
+        let bytes_max = BYTES_BASE + whole.input * self.bytes_per_byte;
+        if whole.bytes > bytes_max {
+            return Some(format!("{} bytes of memory, and at most {bytes_max} are allowed", whole.bytes));
+        }
+        let time_max = TIME_BASE + self.time_per_byte * u32::try_from(whole.input).unwrap_or(u32::MAX);
+        if whole.time > time_max {
+            return Some(format!("{:?}, and at most {time_max:?} are allowed", whole.time));
+        }
+        let grows = whole.time > TIME_BASE && whole.time > half.time * GROWTH_MAX;
+        grows.then(|| format!("{:?}, and half of it took {:?}", whole.time, half.time))
+    }
+}

@@ -1,0 +1,167 @@
+//! What takes input of any size from clients.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use cel::value::from_json;
+use cel::{Environment, Program};
+use machinery::jsonpath::JsonPath;
+use machinery::patch::strategic_merge::PatchMeta;
+use machinery::patch::{Unknown, json_patch, merge_patch, strategic_merge};
+use machinery::selector::field::FieldSelector;
+use machinery::selector::label::LabelSelector;
+use machinery::value::{decode, decode_strict, key_order};
+use machinery::{Value, cbor, json, protobuf, yaml};
+use schema::definition::{self, ApiVersion};
+use schema::{CompileOptions, Malformed, Prior, Schema, apply, shape};
+
+/// A promise about cost.
+pub struct Subject {
+    pub name: &'static str,
+    /// Bytes of memory and time for each byte of input.
+    pub bytes_per_byte: usize,
+    pub time_per_byte: Duration,
+    pub run: fn(&[u8]),
+}
+
+const fn subject(name: &'static str, bytes_per_byte: usize, nanoseconds: u64, run: fn(&[u8])) -> Subject {
+    Subject { name, bytes_per_byte, time_per_byte: Duration::from_nanos(nanoseconds), run }
+}
+
+/// A value takes 32 bytes and more, and `1,` has two.
+pub const SUBJECTS: &[Subject] = &[
+    subject("json", 100, 500, json),
+    subject("yaml", 150, 1_000, yaml),
+    subject("cbor", 100, 500, cbor),
+    subject("protobuf", 100, 500, protobuf),
+    subject("typed", 150, 1_000, typed),
+    subject("objects", 150, 1_000, objects),
+    subject("fields", 200, 1_000, fields),
+    subject("json-patch", 150, 2_000, json_patch),
+    subject("merge-patch", 150, 1_000, merge_patch),
+    subject("strategic-patch", 150, 2_000, strategic_patch),
+    subject("definitions", 300, 4_000, definitions),
+    subject("rules", 1_000, 4_000, rules),
+    subject("selectors", 100, 500, selectors),
+];
+
+fn json(input: &[u8]) {
+    let _ = decode_strict(input);
+    let _ = key_order(input);
+}
+
+fn yaml(input: &[u8]) {
+    let _ = yaml::is_plain_json(input);
+    if let Ok(decoded) = yaml::decode(input) {
+        let _ = yaml::encode(&decoded.value);
+    }
+}
+
+fn cbor(input: &[u8]) {
+    let _ = cbor::decode(input);
+}
+
+fn protobuf(input: &[u8]) {
+    let _ = protobuf::decode(input);
+}
+
+/// A body of a built-in kind: unknown fields and wrong types are reported in the order of the document.
+fn typed(input: &[u8]) {
+    let Ok(decoded) = decode_strict(input) else { return };
+    for shape in [&shape::OBJECT_META, &shape::DEFINITION] {
+        let read = shape::read(&decoded.value, shape);
+        let _ = shape::first_error(&read.errors, Some(&key_order(input)));
+    }
+}
+
+/// A body of a custom resource.
+fn objects(input: &[u8]) {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let default: Value = (0..1_000).map(Value::from).collect();
+        let item = json!({"type": "object", "required": ["k"], "properties": {
+            "k": {"type": "string"}, "d": {"type": "array", "items": {"type": "integer"}, "default": (default)}}});
+        let schema = json!({"type": "object", "properties": {
+            "defaulted": {"type": "array", "items": (item.clone())},
+            "keyed": {"type": "array", "items": (item), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
+            "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "numbers": {"type": "array", "items": {"type": "integer", "enum": [1, 2]}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+            "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "embedded": {"type": "array", "items": {
+                "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}
+        }});
+        Schema::compile(&schema, &CompileOptions::default())
+    });
+    let Ok(decoded) = decode_strict(input) else { return };
+    let (mut object, mut unknown) = (decoded.value, vec![]);
+    SCHEMA.prune(&mut object, &mut unknown);
+    let _ = SCHEMA.coerce_embedded(&mut object, Malformed::Refuse, &mut unknown);
+    let _ = SCHEMA.default(&mut object);
+    let _ = SCHEMA.validate_after(Prior::Metadata(vec![]), &object, Some(&object));
+}
+
+fn fields(input: &[u8]) {
+    let Ok(value) = decode(input) else { return };
+    let Ok(set) = apply::parse_fields_v1(&value) else { return };
+    let _ = apply::encode_fields_v1(&set);
+    let _ = set.difference(&set.intersection(&set));
+}
+
+/// What is patched.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let items: Value = (0..1_000).map(|i| json!({"name": (format!("n{i}")), "value": i})).collect();
+    json!({"metadata": {"name": "a", "finalizers": ["a", "b"]}, "list": (items), "data": {"a": "b"}})
+});
+
+fn json_patch(input: &[u8]) {
+    let Ok(patch) = json_patch::decode_patch(input, Unknown::Told) else { return };
+    let _ = json_patch::apply(DOCUMENT.clone(), &patch);
+}
+
+fn merge_patch(input: &[u8]) {
+    let Ok(patch) = merge_patch::decode_patch(input, Unknown::Told) else { return };
+    let _ = merge_patch::apply(DOCUMENT.clone(), patch.value);
+}
+
+fn strategic_patch(input: &[u8]) {
+    static META: LazyLock<PatchMeta> = LazyLock::new(|| {
+        let list = json!({"type": "array", "items": {"type": "object"},
+            "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"});
+        PatchMeta::of_kind(&json!({"type": "object", "properties": {"list": (list)}}))
+    });
+    let Ok(patch) = strategic_merge::decode_patch(input, Unknown::Told) else { return };
+    let _ = strategic_merge::apply(DOCUMENT.clone(), patch.value, &META);
+}
+
+fn definitions(input: &[u8]) {
+    let Ok(body) = decode(input) else { return };
+    let Ok(decoded) = definition::decode(&body, ApiVersion::V1) else { return };
+    let mut new = decoded.definition;
+    definition::prepare_for_create(&mut new);
+    let _ = definition::validate_create(&new);
+    let _ = definition::to_stored(&new);
+    let _ = definition::View::new(&new);
+}
+
+fn rules(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
+    let object = json!({"list": [1, 2, 3]});
+    let decl = cel::decl::from_schema(&schema, false);
+    let env = Environment::kubernetes(34).declared("self", &decl);
+    let Ok(checked) = env.check(text) else { return };
+    cel::estimate(&env, &checked);
+    let Ok(program) = Program::new(&env, &checked) else { return };
+    let _ = program.eval(&[from_json(&object, &decl).ok()], cel::rules::OBJECT_COST_MAX);
+}
+
+fn selectors(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(selector) = LabelSelector::parse(text) {
+        let _ = selector.matches(|_| Some("b"));
+    }
+    let _ = FieldSelector::parse(text);
+    if let Ok(path) = JsonPath::parse(text) {
+        let _ = path.find(&DOCUMENT).map(|found| found.len());
+    }
+}
