@@ -13,6 +13,8 @@ use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
 use crate::{accounts, etcd, kubeconfig, logs};
 
+/// The limit of open files that is assumed when the system does not tell it: the soft limit that Linux starts with.
+const FALLBACK_DESCRIPTORS: u64 = 1024;
 const KUBECONFIG: &str = "admin.kubeconfig";
 /// How long threads may go on after the last answer.
 const THREADS_END: Duration = Duration::from_secs(5);
@@ -38,6 +40,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
+        descriptors: raise_descriptor_limit(),
         tls: tls(flags, &certificates)?,
         authentication,
         authentication_file,
@@ -88,6 +91,14 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
     runtime.shutdown_timeout(THREADS_END);
     ended
+}
+
+/// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the limit that holds now.
+fn raise_descriptor_limit() -> u64 {
+    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+        rlimit::Resource::NOFILE.get_soft().unwrap_or(FALLBACK_DESCRIPTORS)
+    })
 }
 
 struct Signals {

@@ -68,6 +68,8 @@ pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
 /// How a server is to be run.
 pub struct Config {
     pub address: SocketAddr,
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
+    pub descriptors: u64,
     pub tls: Tls,
     pub authentication: Authentication,
     /// Where its issuers come from, and what that says of requests without credentials.
@@ -163,7 +165,10 @@ impl Server {
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
-        let listener = http::Listener::bind(config.address, &config.tls, door.clone()).await?;
+        let listener = {
+            let max = limits::connections_max(config.descriptors);
+            http::Listener::bind(config.address, &config.tls, door.clone(), max).await?
+        };
         let address = listener.address().map_err(|error| error.to_string())?;
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::connections::Active;
 use bytes::Bytes;
 use http_body::Frame;
 use hyper::body::Incoming;
@@ -80,5 +81,37 @@ impl http_body::Body for Body {
             Body::Stream(_) => http_body::SizeHint::default(),
             Body::Relayed(body) => body.size_hint(),
         }
+    }
+}
+
+/// The body of a response of a connection; the request runs until it has been sent.
+pub struct Tracked {
+    body: Body,
+    _active: Active,
+}
+
+impl Tracked {
+    pub fn new(body: Body, active: Active) -> Tracked {
+        Tracked { body, _active: active }
+    }
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
     }
 }

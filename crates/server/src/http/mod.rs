@@ -2,6 +2,7 @@
 
 mod body;
 mod chain;
+mod connections;
 mod documents;
 mod door;
 mod health;

@@ -40,6 +40,9 @@ pub struct Reply {
     /// Where in a trace the work for the request stands, and its span if that is sampled.
     pub place: Option<Trace>,
     pub span: Option<Span>,
+    /// Whether the connection is closed after this response: HTTP/2 connections of clients without credentials are, as
+    /// kube-apiserver's feature `UnauthenticatedHTTP2DOSMitigation` does.
+    pub closes: bool,
     /// The priority level that the request came to.
     pub sorted: Option<Sorted>,
 }
