@@ -10,6 +10,26 @@ pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// Match conditions of a webhook.
 pub const MATCH_CONDITIONS_MAX: usize = 64;
+/// Objects of a list that are read from its snapshot at a time.
+pub const LIST_BATCH: usize = 64;
+/// Objects that are looked at before a list lets other requests run.
+pub const LIST_SCAN: usize = 256;
+/// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
+pub const LIST_KEPT: usize = 1_024;
+/// Positions of paginated lists of which it is remembered how many objects are left.
+pub const LIST_POSITIONS: usize = 256;
+/// Past states of a resource that are kept for the next pages of lists.
+pub const LIST_ROOTS: usize = 4;
+/// Bytes of a response body that are made at a time, and that may wait in a connection before more is made. kube-apiserver
+/// writes into buffers of 4 KiB, and HTTP/2 windows of up to 4 MiB.
+pub const CHUNK_BYTES: usize = 16 * 1024;
+pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// Parts of stored objects from this size on are sent as they are; smaller ones are copied together.
+pub const SHARED_BYTES_MIN: usize = 8 * 1024;
+/// Bytes of one piece of a response, however large the object is.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+/// How long a client may read nothing of a response that is there for it; kube-apiserver's `--request-timeout`.
+pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
 /// What passes between looks at a configuration file that may have changed.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).

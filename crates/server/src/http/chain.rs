@@ -134,7 +134,7 @@ impl Edge {
         if let Some(span) = &mut reply.span {
             span.answered(answer.status().as_u16());
         }
-        measured.end(&answer);
+        measured.end(&mut answer);
         if let Some(sorted) = reply.sorted {
             answer.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
             answer.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);

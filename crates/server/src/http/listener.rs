@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::header::CONNECTION;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
@@ -17,6 +17,7 @@ use super::body::Tracked;
 use super::connections::{Active, Connections, Expiry, Usage};
 use super::door::Door;
 use super::tls::{Acceptor, Tls};
+use super::window::{Streams, Window};
 use crate::authentication::ClientCertificate;
 use crate::metrics::METRICS;
 use crate::{clock, limits};
@@ -141,7 +142,8 @@ async fn serve(
         supervise(serving, usage, stop).await;
     } else {
         let serving = std::pin::pin!(http1_builder().serve_connection(stream, service).with_upgrades());
-        supervise(serving, usage, stop).await;
+        // of HTTP/1.1, one response is sent at a time
+        Window::serve(supervise(serving, usage, stop)).await;
     }
 }
 
@@ -162,8 +164,8 @@ fn http1_builder() -> http1::Builder {
     builder
 }
 
-fn http2_builder() -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+fn http2_builder() -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(Streams);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::HTTP2_STREAMS_MAX)
@@ -181,7 +183,7 @@ trait Graceful: Future<Output = hyper::Result<()>> {
 
 type Io = TokioIo<TlsStream<TcpStream>>;
 
-impl<S> Graceful for http2::Connection<Io, S, TokioExecutor>
+impl<S> Graceful for http2::Connection<Io, S, Streams>
 where
     S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<Tracked>> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -20,4 +20,4 @@ pub use event::{Event, EventKind};
 pub use feed::Objects;
 pub use key::Key;
 pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
-pub use stored::{Body, Meta, Owner, Rendition, Stored};
+pub use stored::{Body, Meta, Owner, Rendition, Sink, Stored};
