@@ -69,6 +69,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         .thread_stack_size(server::WORKER_STACK_BYTES)
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
+    let mut key = None;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let server = tokio::select! {
@@ -81,15 +82,20 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
-        if let Some(path) = key_to_make {
-            accounts::make_signing_key(accounts, path);
-        }
-        signals.wait().await;
+        key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
+        let ended = tokio::select! {
+            () = signals.wait() => Ok(()),
+            why = server.failed() => Err(why),
+        };
         server.stop().await;
-        Ok(())
+        ended
     });
     // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
     runtime.shutdown_timeout(THREADS_END);
+    // the end of the process takes the state of the random generators away, which no thread survives that uses one
+    if let Some(key) = key {
+        let _ = key.join();
+    }
     ended
 }
 

@@ -147,6 +147,8 @@ impl<T: 'static> Followed<T> {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
+    /// Why the server cannot go on.
+    fault: watch::Sender<Option<String>>,
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
@@ -187,6 +189,9 @@ impl Server {
             aggregation: aggregation.clone(),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        health.watch(context.objects.faults.clone());
+        let fault = watch::Sender::new(None);
+        task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
         if let Err(status) = verbs::publish_trust(&context, &trust).await {
             tracing::warn!(error = %status, "servers beside us are not told whom to believe");
@@ -206,7 +211,14 @@ impl Server {
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
-        Ok(Server { address, stop, health, audit, delay: config.shutdown_delay, serving, candidate })
+        Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+    }
+
+    /// Waits until the server cannot go on, and returns why.
+    pub async fn failed(&self) -> String {
+        let mut fault = self.fault.subscribe();
+        let why = fault.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
+        why.unwrap_or_default()
     }
 
     /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
@@ -221,6 +233,26 @@ impl Server {
         if let Some(candidate) = self.candidate {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
+    }
+}
+
+/// Reports a fault that has lasted for too long, of the store or of what follows it.
+async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
+    let mut ended = None;
+    while let Some(objects) = objects.upgrade() {
+        let store = objects.store();
+        // etcd may be away for as long as it likes
+        let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
+        if let Some(ended_by) = store.ended() {
+            let since = *ended.get_or_insert_with(clock::instant);
+            why = why.or((since.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
+        }
+        if why.is_some() {
+            fault.send_replace(why);
+            return;
+        }
+        drop(objects);
+        tokio::time::sleep(limits::FAULT_LOOK).await;
     }
 }
 

@@ -163,6 +163,14 @@ pub const TRACE_PAUSE: Duration = Duration::from_secs(5);
 pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Runes of a text in a span.
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
+/// What passes before changes of the store are read again after an error; doubled up to the second.
+pub const FEED_RETRY: Duration = Duration::from_millis(100);
+pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
+/// How long a server that no longer follows its store, or whose store has ended, goes on before its process ends. Until then
+/// it fails its health checks.
+pub const FAULT_GRACE: Duration = Duration::from_secs(30);
+/// What passes between looks for such faults.
+pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
 /// The lease of the controllers: how long it lasts, how long its holder tries to renew it, and what passes between tries;

@@ -189,7 +189,15 @@ impl Store for Embedded {
         self.files.as_ref().map(|files| files.size())
     }
 
+    fn ended(&self) -> Option<String> {
+        let is_over = self.committer.as_ref().is_none_or(std::thread::JoinHandle::is_finished);
+        is_over.then(|| "the committer has stopped".to_owned())
+    }
+
     fn health(&self) -> Result<(), StoreError> {
+        if let Some(why) = self.ended() {
+            return Err(StoreError::Unavailable(why));
+        }
         let state = self.shared.lock();
         match state.poisoned.as_ref().or(state.full.as_ref()) {
             Some(why) => Err(StoreError::Unavailable(why.clone())),
