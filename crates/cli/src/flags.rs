@@ -76,10 +76,17 @@ pub enum Store {
         /// The file to make.
         file: PathBuf,
     },
-    /// Fill a new data directory from a backup; its server makes new certificates.
+    /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch are told to list
+    /// again.
     Restore {
         #[command(flatten)]
         place: Place,
+
+        /// How far the revisions of the new store are ahead of the backup. It has to be more than the number of writes
+        /// since the backup was made, and more than the last time if the same backup is restored again: resourceVersions
+        /// that clients have seen must not be given out twice.
+        #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP)]
+        bump_revision: u64,
 
         /// The backup.
         file: PathBuf,

@@ -13,6 +13,8 @@ use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
 use crate::{accounts, etcd, kubeconfig, logs};
 
+/// The limit of open files that is assumed when the system does not tell it: the soft limit that Linux starts with.
+const FALLBACK_DESCRIPTORS: u64 = 1024;
 const KUBECONFIG: &str = "admin.kubeconfig";
 /// How long threads may go on after the last answer.
 const THREADS_END: Duration = Duration::from_secs(5);
@@ -38,6 +40,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
+        descriptors: raise_descriptor_limit(),
         tls: tls(flags, &certificates)?,
         authentication,
         authentication_file,
@@ -66,6 +69,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         .thread_stack_size(server::WORKER_STACK_BYTES)
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
+    let mut key = None;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let server = tokio::select! {
@@ -78,16 +82,29 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
-        if let Some(path) = key_to_make {
-            accounts::make_signing_key(accounts, path);
-        }
-        signals.wait().await;
+        key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
+        let ended = tokio::select! {
+            () = signals.wait() => Ok(()),
+            why = server.failed() => Err(why),
+        };
         server.stop().await;
-        Ok(())
+        ended
     });
     // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
     runtime.shutdown_timeout(THREADS_END);
+    // the end of the process takes the state of the random generators away, which no thread survives that uses one
+    if let Some(key) = key {
+        let _ = key.join();
+    }
     ended
+}
+
+/// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the limit that holds now.
+fn raise_descriptor_limit() -> u64 {
+    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+        rlimit::Resource::NOFILE.get_soft().unwrap_or(FALLBACK_DESCRIPTORS)
+    })
 }
 
 struct Signals {

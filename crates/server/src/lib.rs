@@ -69,6 +69,8 @@ pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
 /// How a server is to be run.
 pub struct Config {
     pub address: SocketAddr,
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
+    pub descriptors: u64,
     pub tls: Tls,
     pub authentication: Authentication,
     /// Where its issuers come from, and what that says of requests without credentials.
@@ -146,6 +148,8 @@ impl<T: 'static> Followed<T> {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
+    /// Why the server cannot go on.
+    fault: watch::Sender<Option<String>>,
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
@@ -164,7 +168,10 @@ impl Server {
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
-        let listener = http::Listener::bind(config.address, &config.tls, door.clone()).await?;
+        let listener = {
+            let max = limits::connections_max(config.descriptors);
+            http::Listener::bind(config.address, &config.tls, door.clone(), max).await?
+        };
         let address = listener.address().map_err(|error| error.to_string())?;
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
@@ -183,6 +190,9 @@ impl Server {
             aggregation: aggregation.clone(),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        health.watch(context.objects.faults.clone());
+        let fault = watch::Sender::new(None);
+        task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
         if let Err(status) = verbs::publish_trust(&context, &trust).await {
             tracing::warn!(error = %status, "servers beside us are not told whom to believe");
@@ -202,7 +212,14 @@ impl Server {
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
-        Ok(Server { address, stop, health, audit, delay: config.shutdown_delay, serving, candidate })
+        Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+    }
+
+    /// Waits until the server cannot go on, and returns why.
+    pub async fn failed(&self) -> String {
+        let mut fault = self.fault.subscribe();
+        let why = fault.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
+        why.unwrap_or_default()
     }
 
     /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
@@ -217,6 +234,26 @@ impl Server {
         if let Some(candidate) = self.candidate {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
+    }
+}
+
+/// Reports a fault that has lasted for too long, of the store or of what follows it.
+async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
+    let mut ended = None;
+    while let Some(objects) = objects.upgrade() {
+        let store = objects.store();
+        // etcd may be away for as long as it likes
+        let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
+        if let Some(ended_by) = store.ended() {
+            let since = *ended.get_or_insert_with(clock::instant);
+            why = why.or((since.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
+        }
+        if why.is_some() {
+            fault.send_replace(why);
+            return;
+        }
+        drop(objects);
+        tokio::time::sleep(limits::FAULT_LOOK).await;
     }
 }
 

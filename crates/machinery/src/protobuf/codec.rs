@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::table::{Count, Kind, Member, message};
-use super::{Field, MAGIC, Writer, envelope, fields, open};
+use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
@@ -201,13 +201,28 @@ fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
     Some(out.into_bytes())
 }
 
-/// A list of objects that are given without their list.
-pub fn encode_list(api_version: &str, list_kind: &str, metadata: &Value, items: &[Value]) -> Option<Vec<u8>> {
+/// What stands before and behind the items of an enveloped list, whose items have `items_bytes` bytes as
+/// [`encode_list_item`] encodes them. `None` for kinds that have no message.
+pub fn encode_list_frame(
+    api_version: &str,
+    list_kind: &str,
+    metadata: &Value,
+    items_bytes: u64,
+) -> Option<(Vec<u8>, Vec<u8>)> {
     let members = message(&message_name(api_version, list_kind))?;
-    let list: Value = [("metadata", metadata.clone()), ("items", Value::Array(items.to_vec()))].into();
+    let list: Value = [("metadata", metadata.clone())].into();
+    let mut raw = Writer::default();
+    write(members, list.as_object()?, &mut raw);
+    Some(envelope_around(api_version, list_kind, &raw.into_bytes(), items_bytes))
+}
+
+/// One object as an item of a list; `None` for kinds that have no message.
+pub fn encode_list_item(api_version: &str, list_kind: &str, item: Value) -> Option<Vec<u8>> {
+    let members = message(&message_name(api_version, list_kind))?;
+    let list: Value = [("items", Value::Array(vec![item]))].into();
     let mut out = Writer::default();
     write(members, list.as_object()?, &mut out);
-    Some(envelope(api_version, list_kind, &out.into_bytes()))
+    Some(out.into_bytes())
 }
 
 /// One event of a stream, with its length in front.

@@ -125,13 +125,16 @@ impl Edge {
             }
         };
         prepend_warnings(&reply.warnings, answer.headers_mut());
+        if reply.closes {
+            set(answer.headers_mut(), "connection", "close");
+        }
         if let Some(trail) = &reply.trail {
             trail.code(answer.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
             span.answered(answer.status().as_u16());
         }
-        measured.end(&answer);
+        measured.end(&mut answer);
         if let Some(sorted) = reply.sorted {
             answer.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
             answer.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
@@ -177,6 +180,7 @@ impl Edge {
             remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
             trail.took(Layer::Authentication, authenticated);
         }
+        reply.closes = parts.version == http::Version::HTTP_2 && known.as_ref().map_or(true, User::is_anonymous);
         let user = match known {
             Ok(user) => user,
             Err(status) => {
@@ -504,6 +508,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         place: None,
         span: None,
         sorted: None,
+        closes: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }

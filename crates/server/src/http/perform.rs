@@ -108,7 +108,7 @@ impl Edge {
             trail.code(StatusCode::OK.as_u16());
             trail.started();
         }
-        let stream = Box::new(Stream { watch, accepted, first: true, running });
+        let stream = Box::new(Stream::new(watch, accepted, running));
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use machinery::Text;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 
 use super::collection::Collection;
 use super::event::Event;
+use super::faults::Faults;
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
 use super::ring::Ring;
@@ -55,6 +57,8 @@ pub struct Objects {
     /// The history before this revision is still to be read.
     pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
+    /// Why the store is not followed, if it is not.
+    pub faults: Arc<Faults>,
     /// Set when a key that is not ours has been met.
     others: OnceLock<()>,
 }
@@ -73,6 +77,7 @@ impl Objects {
             base: Mutex::new(0),
             unread: watch::Sender::new(0),
             observer: OnceLock::new(),
+            faults: Arc::default(),
             others: OnceLock::new(),
         };
         let start = objects.load().await?;
@@ -80,7 +85,13 @@ impl Objects {
         objects.tell_all();
         let objects = Arc::new(objects);
         let changes = objects.store.follow(start).await?;
-        crate::task::spawn("feed", objects.clone().follow(changes));
+        let following = crate::task::spawn("feed", objects.clone().follow(changes));
+        let faults = objects.faults.clone();
+        crate::task::spawn("feed supervisor", async move {
+            if following.await.is_err_and(|error| error.is_panic()) {
+                faults.lasting("the task that follows the store has panicked".to_owned());
+            }
+        });
         crate::task::spawn("history", objects.clone().load_history(start));
         Ok(objects)
     }
@@ -116,24 +127,39 @@ impl Objects {
     }
 
     async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
+        let mut pause = limits::FEED_RETRY;
         loop {
-            let followed = match changes.next().await {
+            match changes.next().await {
                 Ok(batch) => {
                     self.follow_one(batch);
-                    continue;
+                    self.faults.passed();
+                    pause = limits::FEED_RETRY;
                 }
-                Err(StoreError::Compacted(revision)) => {
+                Err(error) => changes = self.follow_again(error, &mut pause).await,
+            }
+        }
+    }
+
+    /// Goes on after an error, as soon as that is possible: behind the last change, or with all objects read again if
+    /// changes were lost.
+    async fn follow_again(&self, mut error: StoreError, pause: &mut Duration) -> Box<dyn Changes> {
+        loop {
+            let followed = match error {
+                StoreError::Compacted(revision) => {
                     tracing::warn!(revision, "changes were lost: everything is read again");
                     self.reload().await
                 }
-                Err(error) => Err(error),
+                error => {
+                    tracing::error!(%error, "the server does not follow its store at the moment");
+                    self.faults.passing(format!("changes of the store cannot be read: {error}"));
+                    tokio::time::sleep(*pause).await;
+                    *pause = (*pause * 2).min(limits::FEED_RETRY_MAX);
+                    self.store.follow(self.revision()).await
+                }
             };
             match followed {
-                Ok(next) => changes = next,
-                Err(error) => {
-                    tracing::error!(%error, "the server no longer follows its store");
-                    return;
-                }
+                Ok(changes) => return changes,
+                Err(next) => error = next,
             }
         }
     }
@@ -276,8 +302,11 @@ impl Objects {
     }
 
     fn tell(&self, key: &Key, event: &Event) {
-        if let Some(observer) = self.observer.get() {
-            observer(self, key, event);
+        let Some(observer) = self.observer.get() else { return };
+        // what one event breaks must not keep all later ones from readers
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
+        if told.is_err() {
+            self.faults.lasting(format!("an observer has panicked at {}/{} {}", key.group, key.plural, key.path));
         }
     }
 

@@ -11,6 +11,7 @@ mod change;
 mod continuation;
 mod definitions;
 mod delete;
+mod items;
 mod list;
 mod meta;
 mod quota;
@@ -37,7 +38,7 @@ use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
 use crate::flow::Flow;
-use crate::objects::{Body, Key, Objects, Stored};
+use crate::objects::{Body, Key, Objects, Sink, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use as_server::{
@@ -51,6 +52,7 @@ pub use bootstrap::{
 pub use change::PatchKind;
 pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
+pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
@@ -280,17 +282,30 @@ impl Shown {
     }
 
     /// Appends compact JSON.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut impl Sink) {
         match self {
             Shown::Stored(stored, body) => body.write(stored.revision, out),
-            Shown::Tree(value) => machinery::value::write_json(value, out),
+            Shown::Tree(value) => out.copy(value.to_json().as_bytes()),
         }
+    }
+
+    /// Appends compact JSON without `apiVersion` and `kind`, as items of typed lists are.
+    pub fn write_untyped(&self, out: &mut impl Sink) {
+        if let Shown::Stored(stored, body) = self
+            && body.write_untyped(stored.revision, out)
+        {
+            return;
+        }
+        let mut value = self.to_value();
+        value.remove_at(&["kind"]);
+        value.remove_at(&["apiVersion"]);
+        out.copy(value.to_json().as_bytes());
     }
 }
 
 /// A list that can be shown.
 pub struct ListOutcome {
-    pub items: Vec<Shown>,
+    pub items: Items,
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
