@@ -108,7 +108,7 @@ impl Transform for Form {
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
         let enveloped = value.starts_with(&protobuf::MAGIC);
         if let Some(shipped) = typed(place) {
-            let object = if enveloped { protobuf::decode_whole(&value)? } else { decode(&value)? };
+            let object = if enveloped { protobuf::decode(&value)? } else { decode(&value)? };
             let (want, found) = (group_version(shipped.group, shipped.version), object.str_at(&["apiVersion"]));
             if found != want || object.str_at(&["kind"]) != shipped.kind {
                 return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), shipped.kind));

@@ -21,6 +21,7 @@ pub mod scale;
 #[cfg(test)]
 mod tests;
 mod third_party;
+mod timestamps;
 mod tracking;
 mod watch;
 mod write;

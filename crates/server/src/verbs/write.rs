@@ -14,7 +14,7 @@ use store::Refused;
 use super::admit::{self, Write};
 use super::body::Document;
 use super::change::{self, Change, PatchKind};
-use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
+use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta, timestamps};
 use crate::admission::Operation;
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
@@ -285,7 +285,8 @@ async fn absent(
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
-    normalise_applied(request, &mut object)?;
+    coerce_applied(request, &mut object)?;
+    default_applied(request, &mut object);
     meta::check_name(&object, request.name())?;
     meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, true);
@@ -312,18 +313,24 @@ pub fn normalise_changed(request: &Request, object: &mut Value, malformed: Malfo
     if !request.resource.is_custom() {
         return super::body::normalise(&request.version, object, &mut super::body::Strict::default());
     }
+    coerce_custom(request, object, malformed)?;
+    request.version.program().schema.default(object);
+    Ok(())
+}
+
+/// Brings the metadata of a custom resource, and of those embedded in it, into shape.
+fn coerce_custom(request: &Request, object: &mut Value, malformed: Malformed) -> Result<(), String> {
     if let Value::Object(map) = object {
         schema::metadata::coerce(map, malformed)?;
     }
     let schema = &request.version.program().schema;
-    schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())?;
-    schema.default(object);
-    Ok(())
+    schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())
 }
 
-fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+/// Gives an applied object its types; a built-in one gets its defaults with them.
+fn coerce_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
     if request.resource.is_custom() {
-        return normalise_changed(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
+        return coerce_custom(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
     }
     let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
     let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
@@ -332,6 +339,13 @@ fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status
         let unable = format!("unable to convert unstructured object to {kind}: {}", converter_words(&why));
         Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
     })
+}
+
+/// Gives an applied custom resource its defaults.
+fn default_applied(request: &Request, object: &mut Value) {
+    if request.resource.is_custom() {
+        request.version.program().schema.default(object);
+    }
 }
 
 /// What decoding says, in the words of the converter from trees to Go's types.
@@ -355,7 +369,7 @@ async fn attempt(
 ) -> Result<Option<Outcome>, Status> {
     let resource = &request.resource;
     let old = resource.read_converted(&current, &request.version).await?;
-    let object = changed(request, change, options, &old).await?;
+    let Changed { object, differs } = changed(request, change, options, &old).await?;
     if !change.is_patch() {
         check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), &current.meta.uid)?;
     }
@@ -369,9 +383,12 @@ async fn attempt(
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
     let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
-    let (object, errors) = prepared_and_checked(request, object, &old);
+    let (mut object, errors) = prepared_and_checked(request, object, &old);
     if !errors.is_empty() {
         return Err(invalid(request, &said, &object, &errors));
+    }
+    if !differs {
+        timestamps::restore(request, &mut object, &old);
     }
     write.validate(Some(&object), Some(&old)).await?;
     if request.subresource == Subresource::None {
@@ -391,8 +408,15 @@ pub fn update_of<'a>(
     Write { context, request, operation: Operation::Update, name, options: shown_options, dry_run }
 }
 
-/// The object after the change, with its managedFields.
-async fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
+/// An object after a change, with its managedFields.
+struct Changed {
+    object: Value,
+    /// Whether the update counts as a change even where it leaves the object as it was, see [`timestamps`].
+    differs: bool,
+}
+
+/// Changes `old` as the request wants it.
+async fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Changed, Status> {
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, repeated } = change {
@@ -400,10 +424,14 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
         repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
         meta::check_name(&object, request.name())?;
+        let mut differs = false;
         if !is_live {
-            normalise_applied(request, &mut object)?;
+            let sent = request.resource.is_custom().then(|| object.clone());
+            coerce_applied(request, &mut object)?;
+            differs = sent.is_some_and(|sent| timestamps::differs_uncoerced(&sent, &object, old));
+            default_applied(request, &mut object);
         }
-        return Ok(object);
+        return Ok(Changed { object, differs });
     }
     let mut object = change.apply_to(request, old, options)?;
     if change.is_patch() {
@@ -414,7 +442,7 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
         meta::dedup_owners(request, &mut object, false);
     }
     request.track_update(Some(old), &mut object, &manager).await;
-    Ok(object)
+    Ok(Changed { object, differs: false })
 }
 
 /// The key of an object as the reference server's messages show it: kinds of its own have no group there. What only
