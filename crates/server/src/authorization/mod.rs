@@ -85,9 +85,10 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The same, restricted as the request's parameters say, if its verb heeds them.
+    /// The same, restricted as the request's parameters say, if its verb heeds them. The deprecated `/watch/` form
+    /// counts as one that does not.
     fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
-        if !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+        if info.watch_path || !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return self;
         }
         let selection =

@@ -48,6 +48,9 @@ impl Edge {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
+        if resource.is_custom() && !resource.third_party && crate::resource::builtin::is_built_in_group(&info.group) {
+            return Err(NotServed::Status(Status::no_such_resource(), None));
+        }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));

@@ -486,6 +486,11 @@ pub fn is_shipped_group(group: &str) -> bool {
     SHIPPED.iter().any(|shipped| shipped.group == group)
 }
 
+/// Whether a group is kube-apiserver's own: no custom resource is served in it.
+pub fn is_built_in_group(group: &str) -> bool {
+    is_shipped_group(group) || foreign::is_group(group)
+}
+
 /// The order of groups in discovery: greater is earlier (api-machinery 16.3).
 pub fn group_priority(group: &str) -> u32 {
     match group {
