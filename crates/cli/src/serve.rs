@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, Tls};
+use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, ServiceRanges, Tls};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
@@ -46,6 +46,10 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
+        service_ranges: ServiceRanges::parse(
+            flags.service_cluster_ip_range.as_deref(),
+            flags.service_node_port_range.as_deref(),
+        )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
         runtime,

@@ -34,6 +34,10 @@ pub const EVENTS_PER_BATCH: usize = 256;
 pub const WAKERS_SWEEP: usize = 1_024;
 /// Attempts of a write whose object changes under it.
 pub const WRITE_RETRIES: usize = 64;
+/// Addresses of a network that are looked at for a free one; kube-apiserver looks at all of them.
+pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
+/// What passes between repairs of what is reserved for Services, as in kube-apiserver.
+pub const ALLOCATION_REPAIR: std::time::Duration = std::time::Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Answers from this size on are compressed (api-machinery 3.3).

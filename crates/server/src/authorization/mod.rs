@@ -207,6 +207,10 @@ mod tests {
             refuse("/api/v1/namespaces"),
             "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
         );
+        assert_eq!(
+            refuse("/apis/g.io/v1//x"),
+            ".g.io \"x\" is forbidden: User \"system:anonymous\" cannot get resource \"\" in API group \"g.io\" at the cluster scope"
+        );
         assert_eq!(refuse("/a%22b%3Cc%27"), r#"forbidden: User "system:anonymous" cannot get path "/a\"b&lt;c'""#);
         assert_eq!(refuse("/version"), "forbidden: User \"system:anonymous\" cannot get path \"/version\"");
     }

@@ -16,6 +16,7 @@ mod meta;
 mod quota;
 mod rbac;
 mod reconcile;
+mod reservations;
 mod review;
 pub mod scale;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
+use crate::allocation::Allocation;
 use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
@@ -101,6 +103,8 @@ pub struct Context {
     pub flow: Option<Arc<Flow>>,
     /// Who serves beside us.
     pub aggregation: Arc<Aggregation>,
+    /// The addresses and node ports of Services.
+    pub allocation: Allocation,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
     /// What is posted to `serviceaccounts/token`, and what that is part of.
@@ -121,6 +125,7 @@ impl Context {
         authorizer: Authorizer,
         flow: Option<Arc<Flow>>,
         aggregation: Arc<Aggregation>,
+        allocation: Allocation,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         let accounts = Arc::new(builtin::resource(&builtin::SERVICE_ACCOUNT, &[], &objects));
@@ -134,6 +139,7 @@ impl Context {
             authorizer,
             flow,
             aggregation,
+            allocation,
             quota_turn: Default::default(),
             deletions: Notify::new(),
             naming_turn: Default::default(),

@@ -57,10 +57,7 @@ pub fn differs_uncoerced(sent: &Value, coerced: &Value, old: &Value) -> bool {
 
 /// Whether two objects have the same fields, but for those that `skip` names.
 fn equal_but(a: Option<&Value>, b: Option<&Value>, skip: impl Fn(&str) -> bool) -> bool {
-    fn fields<'a>(
-        object: Option<&'a Value>,
-        skip: impl Fn(&str) -> bool,
-    ) -> impl Iterator<Item = (&'a Text, &'a Value)> {
+    fn fields(object: Option<&Value>, skip: impl Fn(&str) -> bool) -> impl Iterator<Item = (&Text, &Value)> {
         let fields = object.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
         fields.filter(move |(name, _)| !skip(name))
     }

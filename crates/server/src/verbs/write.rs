@@ -14,7 +14,7 @@ use store::Refused;
 use super::admit::{self, Write};
 use super::body::Document;
 use super::change::{self, Change, PatchKind};
-use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta, timestamps};
+use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta, reservations, timestamps};
 use crate::admission::Operation;
 use crate::limits;
 use crate::objects::{Body, Meta, Stored};
@@ -70,6 +70,20 @@ async fn create_prepared(
     object = write.mutate(Some(object), None).await?.unwrap_or_default();
     meta::fill_system_fields(&mut object);
     let generated = meta::generate_name(&mut object);
+    let reservation = reservations::begin(context, request, &mut object, None, options.dry_run).await?;
+    let created = create_reserved(&write, object, options, generated).await;
+    reservations::finish(context, reservation, created.is_ok()).await;
+    created
+}
+
+/// Creates an object for which everything is reserved that it needs.
+async fn create_reserved(
+    write: &Write<'_>,
+    mut object: Value,
+    options: &WriteOptions,
+    generated: bool,
+) -> Result<Outcome, Status> {
+    let (context, request) = (write.context, write.request);
     let mut attempts = 1;
     loop {
         let name = Text::from(object.str_at(&["metadata", "name"]));
@@ -83,7 +97,7 @@ async fn create_prepared(
         super::third_party::check_names(context, request, &object)?;
         super::rbac::require_create(context, request, &name).await?;
         write.validate(Some(&object), None).await?;
-        super::quota::charge(&write, &object).await?;
+        super::quota::charge(write, &object).await?;
         warn(request, &object, None);
         if !request.name().is_empty() {
             // what a path names may be there: the version is not looked at
@@ -382,19 +396,35 @@ async fn attempt(
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
+    let reservation = reservations::begin(context, request, &mut object, Some(&old), options.dry_run).await?;
+    let oversized = if let Change::Apply { .. } = change { Oversized::Refused } else { Oversized::Untracked };
+    let updated = update_reserved(&write, object, (&old, differs), oversized, current).await;
+    reservations::finish(context, reservation, matches!(updated, Ok(Some(_)))).await;
+    updated
+}
+
+/// Updates an object for which everything is reserved that it needs. `differs`: see [`Changed`].
+async fn update_reserved(
+    write: &Write<'_>,
+    object: Value,
+    (old, differs): (&Value, bool),
+    oversized: Oversized,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let request = write.request;
     let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
-    let (mut object, errors) = prepared_and_checked(request, object, &old);
+    let (mut object, errors) = prepared_and_checked(request, object, old);
     if !errors.is_empty() {
         return Err(invalid(request, &said, &object, &errors));
     }
     if !differs {
-        timestamps::restore(request, &mut object, &old);
+        timestamps::restore(request, &mut object, old);
     }
-    write.validate(Some(&object), Some(&old)).await?;
+    write.validate(Some(&object), Some(old)).await?;
     if request.subresource == Subresource::None {
-        warn(request, &object, Some(&old));
+        warn(request, &object, Some(old));
     }
-    commit_update(context, request, change, options, object, current).await
+    commit_update(write.context, request, write.dry_run, oversized, object, current).await
 }
 
 /// An update as admission is asked about it.
@@ -546,8 +576,8 @@ fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
 async fn commit_update(
     context: &Context,
     request: &Request,
-    change: &Change,
-    options: &WriteOptions,
+    dry_run: bool,
+    oversized: Oversized,
     object: Value,
     current: Arc<Stored>,
 ) -> Result<Option<Outcome>, Status> {
@@ -556,11 +586,14 @@ async fn commit_update(
         && object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_none_or(<[Value]>::is_empty)
         && current.meta.deleting
         && resource.shipped().is_none_or(|s| s.allows_removal(&object));
-    if options.dry_run || gone {
-        if gone && !options.dry_run {
+    if dry_run || gone {
+        if gone && !dry_run {
             let key = resource.key(request.namespace(), request.name());
             match context.objects.delete(&key, current.revision).await {
-                Ok(_) => definitions::after_delete(context, request).await,
+                Ok(_) => {
+                    reservations::after_delete(context, resource, &object).await;
+                    definitions::after_delete(context, request).await;
+                }
                 Err(Refused::Conflict(_)) => return Ok(None),
                 Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
             }
@@ -570,7 +603,6 @@ async fn commit_update(
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }
-    let oversized = if let Change::Apply { .. } = change { Oversized::Refused } else { Oversized::Untracked };
     match store_or(oversized, context, request, &object, Some(&current)).await? {
         Ok(stored) => finish(context, request, stored, 200).await.map(Some),
         // whoever replaces a certain version is told in the next round what has become of it
