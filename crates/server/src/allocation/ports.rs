@@ -156,7 +156,7 @@ impl Allocation {
             if dry_run || !pool.changed {
                 return Ok(outcome);
             }
-            let object = json!({"apiVersion": "v1", "kind": "RangeAllocation", "metadata": {},
+            let object = json!({"apiVersion": "v1", "kind": "RangeAllocation", "metadata": {"name": NAME},
                 "range": (pool.text()), "data": (encode(&pool.taken))});
             let revision = current.map(|current| current.revision);
             match objects.put(&key, Body::encode(&object), Meta::of(&object), revision, 0).await {

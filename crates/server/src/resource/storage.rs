@@ -108,7 +108,12 @@ impl Transform for Form {
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
         let enveloped = value.starts_with(&protobuf::MAGIC);
         if let Some(shipped) = typed(place) {
-            let object = if enveloped { protobuf::decode(&value)? } else { decode(&value)? };
+            let mut object = if enveloped { protobuf::decode(&value)? } else { decode(&value)? };
+            if object.str_at(&["metadata", "name"]).is_empty() {
+                // kube-apiserver gives no name to what it allocates from
+                let name = place.key.path.rsplit('/').next().unwrap_or_default();
+                object.set_at(&["metadata", "name"], Value::from(name));
+            }
             let (want, found) = (group_version(shipped.group, shipped.version), object.str_at(&["apiVersion"]));
             if found != want || object.str_at(&["kind"]) != shipped.kind {
                 return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), shipped.kind));
@@ -176,6 +181,16 @@ mod tests {
         ] {
             assert_eq!(keys.parse(foreign.as_bytes()), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn node_ports_of_the_api_server_are_read() {
+        let place = place("/registry/ranges/servicenodeports");
+        let message = b"k8s\0\n\x15\n\x02v1\x12\x0fRangeAllocation\x12\x14\n\x02\n\0\x12\x0b30000-32767\x1a\x01\x02";
+        let opened = Form.open(&place, Bytes::from_static(message)).unwrap();
+        let want = json!({"apiVersion": "v1", "data": "Ag==", "kind": "RangeAllocation",
+            "metadata": {"name": "servicenodeports"}, "range": "30000-32767"});
+        assert_eq!(decode(&opened.value).unwrap(), want);
     }
 
     fn place(key: &str) -> Place {
