@@ -342,6 +342,15 @@ pub struct Serve {
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,
 
+    /// Where the cluster IPs of Services come from: a network in CIDR notation, or one of each IP family, comma separated
+    /// [default: 10.0.0.0/24]. Services of webhooks and APIServices are called at their cluster IPs only if it is given.
+    #[arg(long, value_name = "CIDR,...", help_heading = "Services")]
+    pub service_cluster_ip_range: Option<String>,
+
+    /// Where the node ports of Services come from [default: 30000-32767].
+    #[arg(long, value_name = "FIRST-LAST", help_heading = "Services")]
+    pub service_node_port_range: Option<String>,
+
     /// Controllers that run, comma separated: * for all that are on by default, NAME for one more, -NAME for one less.
     #[arg(
         long,

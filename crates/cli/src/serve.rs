@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, Tls};
+use server::{
+    Address, Config, Controllers, CustomForm, FeatureGates, ProxyAuthority, RuntimeConfig, Server, ServiceRanges, Tls,
+};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
@@ -34,7 +36,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags)?)?;
+    let storage = flags.encryption.apply(open_storage(flags, feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
     authentication.accounts = accounts.clone();
@@ -49,6 +51,10 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
+        service_ranges: ServiceRanges::parse(
+            flags.service_cluster_ip_range.as_deref(),
+            flags.service_node_port_range.as_deref(),
+        )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
         runtime,
@@ -155,9 +161,10 @@ fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String>
     Ok(controllers)
 }
 
-fn open_storage(flags: &Serve) -> Result<server::Storage, String> {
+fn open_storage(flags: &Serve, gates: FeatureGates) -> Result<server::Storage, String> {
     let etcd = || {
-        let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl };
+        let form = if gates.cbor { CustomForm::Cbor } else { CustomForm::Json };
+        let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };
     match flags.storage {

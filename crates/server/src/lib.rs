@@ -6,6 +6,7 @@
 
 mod admission;
 mod aggregation;
+mod allocation;
 mod audit;
 pub mod authentication;
 mod authorization;
@@ -43,6 +44,8 @@ pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use admission::Admission;
 pub use admission::check_plugins;
 use aggregation::Aggregation;
+pub use allocation::Ranges as ServiceRanges;
+use allocation::{Allocation, Suspects};
 pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
 pub use authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
@@ -57,8 +60,8 @@ use metrics::{METRICS, Reload};
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
+pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use resource::{Registry, builtin};
-pub use resource::{RuntimeConfig, upstream_storage};
 pub use trace::Configuration as TracingConfiguration;
 use verbs::Context;
 pub use webhook::{Address, Identity, Outside, Remote};
@@ -85,6 +88,8 @@ pub struct Config {
     pub proxy_identity: Option<Identity>,
     /// Where services are that webhooks and APIServices name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// Where the addresses and node ports of Services come from.
+    pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
     /// The older generations that are served.
@@ -177,7 +182,8 @@ impl Server {
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
-        let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
+        let routed = config.service_ranges.are_routed();
+        let client = Arc::new(webhook_client(config.service_addresses, routed, found.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
         let max = config.inflight_max;
@@ -188,6 +194,7 @@ impl Server {
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
             aggregation: aggregation.clone(),
+            allocation: Allocation::new(config.service_ranges),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
         health.watch(context.objects.faults.clone());
@@ -306,13 +313,22 @@ fn follow_files(
     }
 }
 
-/// Calls webhooks, and finds their services among the objects once those are open.
-fn webhook_client(mapped: HashMap<String, Address>, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
+/// Calls webhooks, and finds their services among the objects once those are open. Cluster IPs that are not `routed` are
+/// no addresses.
+fn webhook_client(
+    mapped: HashMap<String, Address>,
+    routed: bool,
+    objects: Arc<OnceLock<Weak<Objects>>>,
+) -> webhook::Client {
     let lookup = move |namespace: &str, name: &str| {
         let objects = objects.get()?.upgrade()?;
         let services = objects.collection(&"".into(), &"services".into());
         let found = services.get(&format!("{namespace}/{name}"))?;
-        Some(found.body.to_value(found.revision))
+        let mut service = found.body.to_value(found.revision);
+        if !routed {
+            service.remove_at(&["spec", "clusterIP"]);
+        }
+        Some(service)
     };
     webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
@@ -351,6 +367,7 @@ struct Gatekeepers {
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
+    allocation: Allocation,
 }
 
 /// Loads the store and serves what it defines, and what a new one has from the start.
@@ -381,8 +398,8 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, .. } = gatekeepers;
-    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation);
+    let Gatekeepers { authentication, aggregation, allocation, .. } = gatekeepers;
+    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context).await {
         let store = context.objects.store();
@@ -393,5 +410,10 @@ async fn prepare(
         tokio::time::sleep(limits::LEASE_RETRY).await;
     }
     verbs::settle_all(&context).await;
+    if !context.objects.store().is_shared() {
+        // nobody is writing a Service yet
+        let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
+        repaired.map_err(|status| status.message.clone())?;
+    }
     Ok(context)
 }

@@ -56,6 +56,10 @@ pub const EVENTS_PER_BATCH: usize = 256;
 pub const WAKERS_SWEEP: usize = 1_024;
 /// Attempts of a write whose object changes under it.
 pub const WRITE_RETRIES: usize = 64;
+/// Addresses of a network that are looked at for a free one; kube-apiserver looks at all of them.
+pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
+/// What passes between repairs of what is reserved for Services, as in kube-apiserver.
+pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Answers from this size on are compressed (api-machinery 3.3).
@@ -125,12 +129,9 @@ pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
 pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
 pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
 /// What passes between questions for their resources.
-pub const REMOTE_DISCOVERY: std::time::Duration = std::time::Duration::from_secs(60);
-/// How long a controller waits after a failure before it tries again.
-pub const CONTROLLER_RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 pub const REMOTE_DISCOVERY: Duration = Duration::from_secs(60);
-/// Seconds until an object that could not be put into its namespace is tried again.
-pub const KEEPER_RETRY_SECONDS: u64 = 5;
+/// How long a controller waits after a failure before it tries again.
+pub const CONTROLLER_RETRY: Duration = Duration::from_secs(5);
 /// What passes between a change and the look at the usage of quotas.
 pub const QUOTA_GRACE: Duration = Duration::from_secs(1);
 /// What passes between looks at the usage of all quotas, as upstream has it.

@@ -5,7 +5,7 @@
 mod codec;
 mod table;
 
-pub use codec::{decode, decode_whole, encode, encode_list_frame, encode_list_item, watch_event};
+pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
 
 use crate::status::{Cause, Details, Status};
 

@@ -3,6 +3,7 @@
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
 mod aggregation;
+mod allocations;
 mod availability;
 mod cleanup;
 mod establishing;
@@ -113,6 +114,7 @@ pub fn start(
     crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
     // of each server, whoever runs the others
     crate::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
+    crate::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
     if shared && !derived.alone {
         return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));

@@ -28,7 +28,7 @@ pub use conversion::Conversion;
 pub use definition::from_definition;
 pub use definition::{Outline, with_empty_schemas};
 pub use registry::{Registry, kube_aware};
-pub use storage::upstream_storage;
+pub use storage::{CustomForm, upstream_storage};
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
 

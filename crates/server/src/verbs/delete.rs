@@ -137,6 +137,7 @@ async fn delete_one(
             Err(Refused::Conflict(_)) => return Ok(None),
             Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
         };
+        super::reservations::after_delete(context, resource, &object).await;
         definitions::after_delete(context, request).await;
     }
     if resource.shipped().is_some_and(|s| s.returns_deleted) {

@@ -17,11 +17,13 @@ mod meta;
 mod quota;
 mod rbac;
 mod reconcile;
+mod reservations;
 mod review;
 pub mod scale;
 #[cfg(test)]
 mod tests;
 mod third_party;
+mod timestamps;
 mod tracking;
 mod warnings;
 mod watch;
@@ -34,6 +36,7 @@ use store::Revision;
 
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
+use crate::allocation::Allocation;
 use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
@@ -111,6 +114,8 @@ pub struct Context {
     pub flow: Option<Arc<Flow>>,
     /// Who serves beside us.
     pub aggregation: Arc<Aggregation>,
+    /// The addresses and node ports of Services.
+    pub allocation: Allocation,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
     /// What is posted to `serviceaccounts/token`, and what that is part of.
@@ -129,6 +134,7 @@ impl Context {
         authorizer: Authorizer,
         flow: Option<Arc<Flow>>,
         aggregation: Arc<Aggregation>,
+        allocation: Allocation,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         let accounts = Arc::new(builtin::resource(&builtin::SERVICE_ACCOUNT, &[], &objects));
@@ -142,6 +148,7 @@ impl Context {
             authorizer,
             flow,
             aggregation,
+            allocation,
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }

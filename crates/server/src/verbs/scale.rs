@@ -11,7 +11,7 @@ use schema::shape;
 use super::admit;
 use super::body::{Document, Format, Strict};
 use super::change::{Change, Patch};
-use super::{Context, Outcome, Request, Shown, meta, write};
+use super::{Context, Outcome, Request, Shown, meta, timestamps, write};
 use crate::objects::Stored;
 use crate::request::{FieldValidation, WriteOptions, parse_uint};
 use crate::resource::{ScalePaths, Version, unknown_kind};
@@ -373,10 +373,11 @@ async fn commit(
     attempt: Attempt,
     object: Value,
 ) -> Result<Option<Outcome>, Status> {
-    let (object, errors) = deadline::long(|| write::prepared_and_checked(request, object, &attempt.old)).await;
+    let (mut object, errors) = deadline::long(|| write::prepared_and_checked(request, object, &attempt.old)).await;
     if !errors.is_empty() {
         return Err(Status::invalid(&request.resource.group, &request.resource.kind, request.name(), &errors));
     }
+    timestamps::restore(request, &mut object, &attempt.old);
     let show = |object: &Value| -> Result<Outcome, Status> {
         let replicas = integer(object, &attempt.paths.spec_replicas)?;
         Ok(Outcome::Object(200, Shown::Tree(scale_of(object, &attempt.paths, replicas)?)))

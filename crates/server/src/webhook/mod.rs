@@ -73,6 +73,7 @@ impl Endpoint {
     /// Reads a `clientConfig`: `url`, or `service` with namespace, name, path and port, and `caBundle`.
     pub fn parse(config: &Value) -> Endpoint {
         let service = config.get("service").filter(|service| !service.is_null());
+        let mut invalid_port = None;
         let (host, port, path, url, service) = match service {
             Some(service) => {
                 let (namespace, name) = (service.str_at(&["namespace"]), service.str_at(&["name"]));
@@ -97,12 +98,17 @@ impl Endpoint {
                     "" => url.to_owned(),
                     path => format!("{}{}", url.strip_suffix(path).unwrap_or(url), clean(path)),
                 };
-                (host, port.parse().unwrap_or(443), clean(path), shown, None)
+                let number = if port.is_empty() { Ok(443) } else { port.parse::<u16>() };
+                invalid_port = number.is_err().then(|| port.to_owned());
+                (host, number.unwrap_or(443), clean(path), shown, None)
             }
         };
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
-        let tls = bundle(config).and_then(|bundle| connect::tls(bundle, None));
+        let tls = match invalid_port {
+            Some(port) => Err(format!("dial tcp: address {port}: invalid port")),
+            None => bundle(config).and_then(|bundle| connect::tls(bundle, None)),
+        };
         let (idle, authorization) = (Mutex::default(), String::new());
         Endpoint { url, host: host.into(), port, authority, path, service, authorization, tls, idle }
     }
@@ -387,6 +393,9 @@ mod tests {
             assert_eq!((found.url.as_str(), found.host.as_str(), found.port), (url, host, port));
             assert_eq!((found.path.as_str(), found.authority.as_str()), (path, authority));
         }
+        let beyond = Endpoint::parse(&json!({"url": "https://a.io:65536/x"}));
+        assert_eq!(beyond.url, "https://a.io:65536/x");
+        assert_eq!(beyond.tls.err().as_deref(), Some("dial tcp: address 65536: invalid port"));
     }
 
     #[test]
