@@ -70,11 +70,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_stack_size(server::WORKER_STACK_BYTES)
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = threads()?;
     let mut key = None;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
@@ -103,6 +99,15 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let _ = key.join();
     }
     ended
+}
+
+/// The runtime of the server: a worker thread per core, with stacks for deeply nested values.
+fn threads() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(server::WORKER_STACK_BYTES)
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))
 }
 
 /// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the limit that holds now.

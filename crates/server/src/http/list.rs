@@ -137,8 +137,11 @@ fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((text[..at].to_vec(), text[at + placeholder.len()..].to_vec()))
 }
 
+/// Makes an item of a list from an object.
+pub type ItemOf = Box<dyn Fn(&Shown) -> Value + Send>;
+
 /// The items of a table or of a list of metadata, as they stand in it.
-pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Box<dyn Fn(&Shown) -> Value + Send>, Status> {
+pub fn tree_of(request: &Request, accepted: Accepted) -> Result<ItemOf, Status> {
     Ok(match accepted.shape {
         Shape::Table => {
             let table = table::Table::new(request, &accepted)?;
