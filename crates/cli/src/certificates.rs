@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -59,8 +59,17 @@ impl Directory {
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
-            (None, None) => Ok(None),
-            _ => Err(format!("of {name}.crt and {name}.key in {} only one is there", self.path.display())),
+            // the key is written first: a process that ended in between has left no certificate to rely on
+            (None, _) => Ok(None),
+            (Some(_), None) => {
+                let path = self.path.join(name);
+                let (certificate, key) = (path.with_extension("crt"), path.with_extension("key"));
+                Err(format!(
+                    "{} is missing: put the key of {} back, or remove that certificate to have both made anew",
+                    key.display(),
+                    certificate.display()
+                ))
+            }
         }
     }
 
@@ -129,7 +138,7 @@ fn serving(address: IpAddr, by: &Pair) -> Result<Pair, rcgen::Error> {
     for name in ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"] {
         params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
     }
-    for ip in [address, IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)] {
+    for ip in [address, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
         if !ip.is_unspecified() && !params.subject_alt_names.contains(&SanType::IpAddress(ip)) {
             params.subject_alt_names.push(SanType::IpAddress(ip));
         }
@@ -140,7 +149,9 @@ fn serving(address: IpAddr, by: &Pair) -> Result<Pair, rcgen::Error> {
 /// Reads the certificates of `directory`, making those that are not there. The serving certificate is made anew for
 /// another address.
 pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, String> {
-    fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    let mut private = fs::DirBuilder::new();
+    let made = private.recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
     let place = Directory { path: directory.to_owned() };
     let failed = |error: rcgen::Error| format!("cannot make a certificate: {error}");
     let load_or = |name: &str, make: &dyn Fn() -> Result<Pair, rcgen::Error>| -> Result<Pair, String> {
@@ -152,7 +163,8 @@ pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, S
         Ok(pair)
     };
     let authority = load_or("ca", &authority)?;
-    let name = match address.is_loopback() || address.is_unspecified() {
+    let is_always_named = |ip: IpAddr| ip.is_unspecified() || ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
+    let name = match is_always_named(address) {
         true => "serving".to_owned(),
         false => format!("serving-{}", address.to_string().replace(':', "-")),
     };
@@ -181,7 +193,44 @@ mod tests {
         assert_eq!(first.admin.certificate, second.admin.certificate);
         fs::remove_file(directory.join("ca.key")).unwrap();
         let error = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).err().unwrap();
-        assert!(error.contains("only one is there"), "{error}");
+        assert!(error.contains("ca.key is missing"), "{error}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Every file that a start writes may be the last one.
+    #[test]
+    fn an_interrupted_start_is_followed_by_another() {
+        let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
+        for last in 1..=written.len() {
+            let directory = std::env::temp_dir().join(format!("pintle-interrupted-{last}-{}", std::process::id()));
+            load_or_make(&directory, Ipv4Addr::LOCALHOST.into()).unwrap();
+            for name in &written[last..] {
+                fs::remove_file(directory.join(name)).unwrap();
+            }
+            load_or_make(&directory, Ipv4Addr::LOCALHOST.into()).unwrap();
+            assert!(written.iter().all(|name| directory.join(name).exists()), "after {}", written[last - 1]);
+            fs::remove_dir_all(directory).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_address_has_a_certificate_that_names_it() {
+        let directory = std::env::temp_dir().join(format!("pintle-addresses-{}", std::process::id()));
+        for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
+            let address: IpAddr = address.parse().unwrap();
+            let made = load_or_make(&directory, address).unwrap();
+            let (_, pem) = x509_parser::pem::parse_x509_pem(made.serving.certificate.as_bytes()).unwrap();
+            let certificate = pem.parse_x509().unwrap();
+            let names = certificate.subject_alternative_name().unwrap().unwrap();
+            let octets = match address {
+                IpAddr::V4(ip) => ip.octets().to_vec(),
+                IpAddr::V6(ip) => ip.octets().to_vec(),
+            };
+            let is_named = names.value.general_names.iter().any(
+                |name| matches!(name, x509_parser::extensions::GeneralName::IPAddress(ip) if *ip == octets.as_slice()),
+            );
+            assert!(is_named || address.is_unspecified(), "{address}");
+        }
         fs::remove_dir_all(directory).unwrap();
     }
 }

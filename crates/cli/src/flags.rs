@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::encryption::EncryptionFlags;
-use crate::values::{durability, duration};
+use crate::values::{durability, duration, renamed};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -73,7 +73,7 @@ pub enum Store {
         #[command(flatten)]
         place: Place,
 
-        /// The file to make.
+        /// The file to make; - for the standard output.
         file: PathBuf,
     },
     /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch are told to list
@@ -254,6 +254,10 @@ pub struct Serve {
     /// The port for HTTPS; 0 picks a free one, which the ready line and the kubeconfig tell.
     #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
     pub secure_port: u16,
+
+    /// Refused: kube-apiserver and Pintle call it --secure-port.
+    #[arg(long, value_name = "PORT", hide = true, value_parser = renamed("secure-port"))]
+    pub port: Option<String>,
 
     /// How long a request may take, watches aside, such as 60s or 1m30s.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]

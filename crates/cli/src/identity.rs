@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 use server::{
     AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, Followed,
-    Identity, ProxyHeaders, Remember, Remote, ReviewVersion, StaticTokens, TokenReviewer,
+    Identity, ProxyHeaders, Remember, Remote, ReviewVersion, TokenReviewer,
 };
 
 use crate::kubeconfig;
@@ -35,7 +35,7 @@ pub struct IdentityFlags {
 
     /// A file of bearer tokens, lines of: token,user,uid,"group1,group2".
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
-    token_auth_file: Option<PathBuf>,
+    pub token_auth_file: Option<PathBuf>,
 
     /// Whether requests without credentials are let in, as system:anonymous.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Authentication")]
@@ -240,10 +240,8 @@ fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
 }
 
 impl IdentityFlags {
-    /// Everything but tokens of ServiceAccounts. The error is one line that names the flag.
+    /// Everything but tokens of ServiceAccounts and of the token file. The error is one line that names the flag.
     pub fn authentication(&self) -> Result<(Authentication, IssuersFile), String> {
-        let tokens = self.token_auth_file.as_deref().map(read).transpose()?.unwrap_or_default();
-        let tokens = StaticTokens::parse(&tokens).map_err(|why| format!("--token-auth-file: {why}"))?;
         let (configuration, file) = self.configuration()?;
         let said = configuration.anonymous.clone();
         let anonymous = configuration.anonymous.unwrap_or(Anonymous { enabled: self.anonymous_auth, paths: vec![] });
@@ -263,8 +261,7 @@ impl IdentityFlags {
             extra: lower(&self.requestheader_extra_headers_prefix),
         };
         let issuers = Arc::new(configuration.issuers).into();
-        let authentication =
-            Authentication { proxy, tokens, issuers, reviewer, anonymous, ..Authentication::default() };
+        let authentication = Authentication { proxy, issuers, reviewer, anonymous, ..Authentication::default() };
         Ok((authentication, file.map(|file| (file, said))))
     }
 

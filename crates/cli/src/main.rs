@@ -12,6 +12,7 @@ mod identity;
 mod kubeconfig;
 mod logs;
 mod migrate;
+mod reload;
 mod serve;
 mod storage;
 mod store_tasks;

@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::{
-    Address, Config, Controllers, CustomForm, FeatureGates, ProxyAuthority, RuntimeConfig, Server, ServiceRanges, Tls,
-};
+use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
+use crate::reload::Files;
 use crate::{accounts, etcd, kubeconfig, logs};
 
 /// The limit of open files that is assumed when the system does not tell it: the soft limit that Linux starts with.
@@ -38,12 +37,15 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    let files = Files::of(flags, &certificates);
+    authentication.tokens = files.tokens()?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
         descriptors: raise_descriptor_limit(),
-        tls: tls(flags, &certificates)?,
+        tls: files.tls()?,
+        replacements: files.replacements(),
         authentication,
         authentication_file,
         authorization,
@@ -77,7 +79,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let server = tokio::select! {
             server = Server::start(storage, config) => server?,
             // the store may have to be waited for
-            () = signals.wait() => return Ok(()),
+            () = signals.end() => return Ok(()),
         };
         let path = write_kubeconfig(flags, &certificates, server.address)?;
         let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
@@ -85,9 +87,14 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        let ended = tokio::select! {
-            () = signals.wait() => Ok(()),
-            why = server.failed() => Err(why),
+        let ended = loop {
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Signal::Reload => server.reload(),
+                    Signal::End => break Ok(()),
+                },
+                why = server.failed() => break Err(why),
+            }
         };
         server.stop().await;
         ended
@@ -118,9 +125,19 @@ fn raise_descriptor_limit() -> u64 {
     })
 }
 
+/// What a signal asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// SIGTERM or SIGINT.
+    End,
+    /// SIGHUP: files are read again.
+    Reload,
+}
+
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -130,14 +147,21 @@ impl Signals {
         Ok(Signals {
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            hangup: signal(SignalKind::hangup()).map_err(failed)?,
         })
     }
 
-    async fn wait(&mut self) {
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Signal::End,
+            _ = self.interrupt.recv() => Signal::End,
+            _ = self.hangup.recv() => Signal::Reload,
         }
+    }
+
+    /// Waits for a signal to end.
+    async fn end(&mut self) {
+        while self.next().await != Signal::End {}
     }
 }
 
@@ -177,8 +201,12 @@ fn open_storage(flags: &Serve, gates: FeatureGates) -> Result<server::Storage, S
         Engine::Etcd => etcd(),
         Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
         Engine::Embedded => {
-            let address = SocketAddr::new(flags.bind_address, flags.secure_port);
-            let holder = format!("pintle with process id {} ({})", std::process::id(), url(address));
+            let id = std::process::id();
+            let holder = match flags.secure_port {
+                // the port is chosen after the store has been opened
+                0 => format!("pintle with process id {id}"),
+                port => format!("pintle with process id {id} ({})", url(SocketAddr::new(flags.bind_address, port))),
+            };
             let options = store::Options { durability: flags.durability, ..store::Options::default() };
             let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
             Ok(server::Storage::own(Arc::new(store)))
@@ -188,40 +216,6 @@ fn open_storage(flags: &Serve, gates: FeatureGates) -> Result<server::Storage, S
 
 fn certificate_directory(flags: &Serve) -> PathBuf {
     flags.cert_dir.clone().unwrap_or_else(|| flags.data_dir.clone())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-/// A file of one or more certificates, PEM.
-fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
-    use rustls::pki_types::{CertificateDer, pem::PemObject as _};
-    let pem = read(path)?;
-    match CertificateDer::pem_slice_iter(&pem).next() {
-        Some(Ok(_)) => Ok(pem),
-        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
-        None => Err(format!("{} holds no certificate", path.display())),
-    }
-}
-
-fn tls(flags: &Serve, own: &Certificates) -> Result<Tls, String> {
-    let (certificate, key) = match (&flags.tls_cert_file, &flags.tls_private_key_file) {
-        (Some(certificate), Some(key)) => (read_certificates(certificate)?, read(key)?),
-        _ => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
-    };
-    let mut client_ca = own.authority.clone().into_bytes();
-    if let Some(path) = &flags.identity.client_ca_file {
-        client_ca.extend(read_certificates(path)?);
-    }
-    let proxy = match &flags.identity.requestheader_client_ca_file {
-        Some(path) => {
-            let names = flags.identity.requestheader_allowed_names.clone();
-            Some(ProxyAuthority { ca: read_certificates(path)?, names })
-        }
-        None => None,
-    };
-    Ok(Tls { certificate, key, client_ca, proxy })
 }
 
 /// The address as clients use it.
@@ -239,6 +233,8 @@ fn write_kubeconfig(flags: &Serve, own: &Certificates, address: SocketAddr) -> R
         }
         None => own.authority.clone(),
     };
+    // with --storage memory nothing else has made it
+    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
     let path = flags.data_dir.join(KUBECONFIG);
     let text = kubeconfig::render(&url(address), &authority, &own.admin.certificate, &own.admin.key);
     write_private(&path, &text)?;

@@ -1,10 +1,15 @@
 //! `pintle store`: what can be done with a data directory beside its server.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use store::Summary;
 
 use crate::flags::Store;
+use crate::logs;
+
+/// The name of the standard output.
+const STANDARD: &str = "-";
 
 /// Does what is asked and says in one line what there is. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
@@ -14,6 +19,11 @@ pub fn run(task: &Store) -> Result<(), String> {
             let history = format!("history from revision {}", summary.compacted);
             let torn = if summary.torn { "; the last write was cut off, as a crash does it" } else { "" };
             format!("{} is whole: {}, {history}{torn}", place.data_dir.display(), content(&summary))
+        }
+        Store::Backup { place, file } if file == Path::new(STANDARD) => {
+            let summary = store::backup_to(&place.data_dir, std::io::stdout()).map_err(|error| error.to_string())?;
+            logs::tell(&format!("the backup holds {}", content(&summary)));
+            return Ok(());
         }
         Store::Backup { place, file } => {
             let summary = store::backup(&place.data_dir, file).map_err(|error| error.to_string())?;

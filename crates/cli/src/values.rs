@@ -1,11 +1,16 @@
 //! Values of flags that several groups of them have.
 
-/// A duration such as `1m30s`; a bare number is seconds.
+/// A duration as Go writes it, such as `1m30s`; only 0 needs no unit.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Ok(std::time::Duration::from_secs(seconds));
+    match text.parse::<u64>() {
+        Ok(number) if number > 0 => Err(format!("it has no unit: {number}s, {number}m or {number}h?")),
+        _ => machinery::time::parse_duration(text),
     }
-    machinery::time::parse_duration(text)
+}
+
+/// The value of a flag of another name, which is refused.
+pub fn renamed(to: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |value| Err(format!("the flag is called --{to}: --{to} {value}"))
 }
 
 /// How writes are made durable: `sync`, `interval=DURATION` or `none`.
@@ -24,6 +29,17 @@ pub fn durability(text: &str) -> Result<store::Durability, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, seconds) in [("0", 0), ("0s", 0), ("30s", 30), ("1m30s", 90), ("1.5h", 5400)] {
+            assert_eq!(duration(text), Ok(std::time::Duration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(duration("30"), Err("it has no unit: 30s, 30m or 30h?".to_owned()));
+        for wrong in ["", "s", "-1s", "1x", "99999999999999999999"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durabilities() {

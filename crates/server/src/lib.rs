@@ -75,6 +75,8 @@ pub struct Config {
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
     pub descriptors: u64,
     pub tls: Tls,
+    /// Where `tls` and the static tokens come from.
+    pub replacements: Replacements,
     pub authentication: Authentication,
     /// Where its issuers come from, and what that says of requests without credentials.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
@@ -108,6 +110,40 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// How long open requests may take when the server stops.
     pub grace: Duration,
+}
+
+/// Certificates, keys and tokens that take the place of those before, for connections and requests from then on.
+pub struct Replacement {
+    pub tls: Tls,
+    pub tokens: StaticTokens,
+}
+
+/// Files that are read again when one of them changes.
+pub struct Replacements {
+    pub paths: Vec<PathBuf>,
+    /// Reads all of them. The error is one line: then everything stays as it is.
+    pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
+}
+
+impl Replacements {
+    fn follow(self, acceptor: Arc<http::Acceptors>, context: Weak<Context>) {
+        if self.paths.is_empty() {
+            return;
+        }
+        task::follow_files(self.paths, limits::CONFIGURATION_LOOK, move || {
+            let Some(context) = context.upgrade() else { return false };
+            let replaced = (self.read)().and_then(|Replacement { tls, tokens }| {
+                acceptor.replace(&tls).map_err(|error| error.to_string())?;
+                context.authentication.tokens.replace(tokens);
+                Ok(())
+            });
+            match replaced {
+                Ok(()) => tracing::info!("certificates, keys and tokens were read again"),
+                Err(why) => tracing::error!(why, "certificates, keys and tokens were not read again"),
+            }
+            true
+        });
+    }
 }
 
 /// What makes something of the bytes of a file.
@@ -178,6 +214,7 @@ impl Server {
             http::Listener::bind(config.address, &config.tls, door.clone(), max).await?
         };
         let address = listener.address().map_err(|error| error.to_string())?;
+        let acceptors = listener.acceptors();
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
@@ -205,6 +242,7 @@ impl Server {
             tracing::warn!(error = %status, "servers beside us are not told whom to believe");
         }
         follow_files(&context, config.authentication_file, config.authorization_file);
+        config.replacements.follow(acceptors, Arc::downgrade(&context));
         let audit = Arc::new(config.audit);
         audit.start();
         task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
@@ -220,6 +258,11 @@ impl Server {
         );
         door.serve_all(Arc::new(edge));
         Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+    }
+
+    /// Looks at certificates, keys, tokens and configuration files now; those that have changed are read again.
+    pub fn reload(&self) {
+        task::look_at_files();
     }
 
     /// Waits until the server cannot go on, and returns why.

@@ -15,6 +15,41 @@ where
     tokio::spawn(future)
 }
 
+/// Wakes everything that follows files.
+static RELOAD: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
+/// Has all files that are followed looked at now, and not only after their time.
+pub fn look_at_files() {
+    RELOAD.notify_waiters();
+}
+
+/// Waits until files are to be looked at again.
+async fn next_look(every: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(every) => {}
+        () = RELOAD.notified() => {}
+    }
+}
+
+/// Looks at files every now and then, and calls `changed` when the content of any of them is another one than at the last
+/// look, until that returns false.
+pub fn follow_files(paths: Vec<PathBuf>, every: Duration, mut changed: impl FnMut() -> bool + Send + 'static) {
+    let contents = move || -> Vec<Option<Vec<u8>>> { paths.iter().map(|path| std::fs::read(path).ok()).collect() };
+    let mut known = contents();
+    spawn("followed files", async move {
+        loop {
+            next_look(every).await;
+            let now = contents();
+            if now != known {
+                known = now;
+                if !changed() {
+                    return;
+                }
+            }
+        }
+    });
+}
+
 /// Looks at a file every now and then, and hands over what is in it when that has changed, until it is told to stop.
 /// A file that cannot be read is looked at again.
 pub fn follow_file(
@@ -25,7 +60,7 @@ pub fn follow_file(
 ) {
     spawn("configuration file", async move {
         loop {
-            tokio::time::sleep(every).await;
+            next_look(every).await;
             let go_on = match tokio::fs::read(&path).await {
                 Ok(content) if content == known => true,
                 Ok(content) => {

@@ -80,7 +80,7 @@ impl Authentication {
         let own = self.own_audiences(audiences);
         let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: Remarks::default() };
         if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
-            return Ok(of_own(user.clone()));
+            return Ok(of_own(user));
         }
         match self.accounts.authenticate(objects, token, audiences) {
             Some(Ok(identity)) => return Ok(identity),

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use arc_swap::ArcSwap;
 use machinery::Text;
 
 use crate::request::User;
 
 /// Users by their tokens; for this server and no other audience.
 #[derive(Debug, Default)]
-pub struct StaticTokens(HashMap<String, User>);
+pub struct StaticTokens(ArcSwap<HashMap<String, User>>);
 
 impl StaticTokens {
     /// Reads the lines `token,user,uid[,"group1,group2"]` of a token file.
@@ -31,11 +32,16 @@ impl StaticTokens {
             };
             tokens.insert(token.trim().to_owned(), user.authenticated());
         }
-        Ok(StaticTokens(tokens))
+        Ok(StaticTokens(ArcSwap::from_pointee(tokens)))
     }
 
-    pub fn user(&self, token: &str) -> Option<&User> {
-        self.0.get(token)
+    pub fn user(&self, token: &str) -> Option<User> {
+        self.0.load().get(token).cloned()
+    }
+
+    /// Takes over the tokens of another file.
+    pub fn replace(&self, others: StaticTokens) {
+        self.0.store(others.0.into_inner());
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 use super::body::Tracked;
 use super::connections::{Active, Connections, Expiry, Usage};
 use super::door::Door;
-use super::tls::{Acceptor, Tls};
+use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
 use crate::authentication::ClientCertificate;
 use crate::metrics::METRICS;
@@ -25,7 +25,7 @@ use crate::{clock, limits};
 /// A bound socket.
 pub struct Listener {
     socket: TcpListener,
-    acceptor: Acceptor,
+    acceptors: Arc<Acceptors>,
     door: Arc<Door>,
     connections: Arc<Connections>,
 }
@@ -38,11 +38,15 @@ impl Listener {
         door: Arc<Door>,
         connections_max: usize,
     ) -> Result<Listener, String> {
-        let acceptor = tls.acceptor().map_err(|error| error.to_string())?;
+        let acceptors = Arc::new(Acceptors::new(tls).map_err(|error| error.to_string())?);
         let socket =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let connections = Arc::new(Connections::new(connections_max));
-        Ok(Listener { socket, acceptor, door, connections })
+        Ok(Listener { socket, acceptors, door, connections })
+    }
+
+    pub fn acceptors(&self) -> Arc<Acceptors> {
+        self.acceptors.clone()
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -78,7 +82,7 @@ impl Listener {
             tracing::debug!(%address, "a connection is refused: there are too many");
             return;
         };
-        let (acceptor, door, stop) = (self.acceptor.clone(), self.door.clone(), stop.clone());
+        let (acceptor, door, stop) = (self.acceptors.current(), self.door.clone(), stop.clone());
         let place = self.door.open.enter();
         crate::task::spawn("connection", async move {
             let usage = &connection.usage;

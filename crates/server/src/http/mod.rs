@@ -30,4 +30,4 @@ pub use door::Door;
 pub use health::Health;
 pub use inflight::InFlightMax;
 pub use listener::Listener;
-pub use tls::{ProxyAuthority, Tls, TlsError};
+pub use tls::{Acceptors, ProxyAuthority, Tls, TlsError};

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -89,6 +90,24 @@ fn verifier(pem: &[u8], what: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsEr
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     builder.allow_unauthenticated().build().map_err(|error| wrong(&error))
+}
+
+/// The acceptor of the next connection, which can be replaced while those before go on.
+pub struct Acceptors(ArcSwap<Acceptor>);
+
+impl Acceptors {
+    pub fn new(tls: &Tls) -> Result<Acceptors, TlsError> {
+        Ok(Acceptors(ArcSwap::from_pointee(tls.acceptor()?)))
+    }
+
+    pub fn replace(&self, tls: &Tls) -> Result<(), TlsError> {
+        self.0.store(Arc::new(tls.acceptor()?));
+        Ok(())
+    }
+
+    pub fn current(&self) -> Arc<Acceptor> {
+        self.0.load_full()
+    }
 }
 
 /// Makes TLS connections and judges the certificates of their clients.

@@ -26,7 +26,10 @@ pub struct Entries {
 
 impl Entries {
     pub fn create(disk: &dyn Disk, name: &str, revision: Revision) -> std::io::Result<Entries> {
-        let mut file = disk.create(name)?;
+        Entries::begin(disk.create(name)?, revision)
+    }
+
+    pub fn begin(mut file: Box<dyn Appending>, revision: Revision) -> std::io::Result<Entries> {
         let header = Header::new(revision);
         file.append(&header.encode())?;
         Ok(Entries { file, header, frame: Frame::with_capacity(FRAME_BYTES), length: FILE_HEADER as u64 })

@@ -37,7 +37,8 @@ use state::Shared;
 use writer::Writer;
 
 pub use format::FORMAT_VERSION;
-pub use offline::{RESTORE_BUMP, Summary, backup, check, restore, snapshot};
+pub use format::create_directory;
+pub use offline::{RESTORE_BUMP, Summary, backup, backup_to, check, restore, snapshot};
 pub use options::{Durability, Options};
 
 /// Writes that may wait for the committer before callers have to.

@@ -2,10 +2,11 @@
 //!
 //! Files of a log only grow, or are replaced whole, so check and backup read them while a server writes.
 
+use std::io::Write;
 use std::path::Path;
 
 use super::checkpoint::Entries;
-use super::disk::{Directory, Disk as _};
+use super::disk::{Appending, Directory, Disk as _};
 use super::files::{checkpoint_name, segment_name};
 use super::frame::{self, Header};
 use super::recovery::{self, Found, each_entry};
@@ -83,18 +84,48 @@ pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
         return Err(OpenError::Backup(file.to_owned(), "the file is there already".to_owned()));
     }
     let found = read(directory)?;
-    let mut live = found.state.live();
-    live.sort_by_key(|entry| entry.revision);
     let temporary = format!("{name}.tmp");
     let write = || -> std::io::Result<()> {
-        let mut entries = Entries::create(&place, &temporary, found.state.head)?;
-        live.iter().try_for_each(|entry| entries.push(entry.revision, &entry.key, &entry.value))?;
-        entries.finish()?;
+        write_live(Entries::create(&place, &temporary, found.state.head)?, &found)?;
         place.rename(&temporary, &name)?;
         place.sync()
     };
     write().map_err(|error| OpenError::Backup(file.to_owned(), error.to_string()))?;
     Ok(Summary::of(&found))
+}
+
+/// Writes the same backup to a stream, such as the standard output. A reader recognizes one that is cut off.
+pub fn backup_to(directory: &Path, out: impl Write + Send + 'static) -> Result<Summary, OpenError> {
+    let found = read(directory)?;
+    let entries = Entries::begin(Box::new(Stream(out)), found.state.head);
+    let failed = |error: std::io::Error| OpenError::Backup("-".into(), error.to_string());
+    entries.and_then(|entries| write_live(entries, &found)).map_err(failed)?;
+    Ok(Summary::of(&found))
+}
+
+/// Writes all live keys by rising revision.
+fn write_live(mut entries: Entries, found: &Found) -> std::io::Result<()> {
+    let mut live = found.state.live();
+    live.sort_by_key(|entry| entry.revision);
+    live.iter().try_for_each(|entry| entries.push(entry.revision, &entry.key, &entry.value))?;
+    entries.finish().map(drop)
+}
+
+/// A stream in the place of a file.
+struct Stream<W>(W);
+
+impl<W: Write + Send> Appending for Stream<W> {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+
+    fn truncate(&mut self, _: u64) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// How far a restored store is ahead of its backup, unless something else is asked for: as etcd's documentation advises.

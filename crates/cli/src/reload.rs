@@ -1,0 +1,92 @@
+//! Files of flags that are read again when they change, or on SIGHUP: certificates, keys and tokens.
+
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
+
+use crate::certificates::Certificates;
+use crate::flags::Serve;
+
+/// The files, and what stands for those that no flag names.
+#[derive(Clone)]
+pub struct Files {
+    /// `--tls-cert-file` and `--tls-private-key-file`.
+    serving: Option<(PathBuf, PathBuf)>,
+    /// `--client-ca-file`.
+    client_ca: Option<PathBuf>,
+    /// `--requestheader-client-ca-file` and `--requestheader-allowed-names`.
+    proxy: Option<(PathBuf, Vec<String>)>,
+    /// `--token-auth-file`.
+    tokens: Option<PathBuf>,
+    /// The serving certificate and its key that the server made, PEM.
+    own: (Vec<u8>, Vec<u8>),
+    /// The certificate authority that the server made, PEM: it always signs clients as well.
+    own_ca: Vec<u8>,
+}
+
+impl Files {
+    pub fn of(flags: &Serve, own: &Certificates) -> Files {
+        let identity = &flags.identity;
+        let bytes = |text: &String| text.clone().into_bytes();
+        Files {
+            serving: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
+            client_ca: identity.client_ca_file.clone(),
+            proxy: identity.requestheader_client_ca_file.clone().map(|path| {
+                let names = identity.requestheader_allowed_names.clone();
+                (path, names)
+            }),
+            tokens: identity.token_auth_file.clone(),
+            own: (bytes(&own.serving.certificate), bytes(&own.serving.key)),
+            own_ca: bytes(&own.authority),
+        }
+    }
+
+    /// Reads the certificates and keys. The error is one line that names the file.
+    pub fn tls(&self) -> Result<Tls, String> {
+        let (certificate, key) = match &self.serving {
+            Some((certificate, key)) => (read_certificates(certificate)?, read(key)?),
+            None => self.own.clone(),
+        };
+        let mut client_ca = self.own_ca.clone();
+        if let Some(path) = &self.client_ca {
+            client_ca.extend(read_certificates(path)?);
+        }
+        let proxy = match &self.proxy {
+            Some((path, names)) => Some(ProxyAuthority { ca: read_certificates(path)?, names: names.clone() }),
+            None => None,
+        };
+        Ok(Tls { certificate, key, client_ca, proxy })
+    }
+
+    /// Reads the token file. The error is one line that names the flag.
+    pub fn tokens(&self) -> Result<StaticTokens, String> {
+        let Some(path) = &self.tokens else { return Ok(StaticTokens::default()) };
+        let text = String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()));
+        text.and_then(|text| StaticTokens::parse(&text)).map_err(|why| format!("--token-auth-file: {why}"))
+    }
+
+    /// How the server reads them again.
+    pub fn replacements(self) -> Replacements {
+        let serving = self.serving.iter().flat_map(|(certificate, key)| [certificate, key]);
+        let proxy = self.proxy.iter().map(|(path, _)| path);
+        let paths = serving.chain(&self.client_ca).chain(proxy).chain(&self.tokens).cloned().collect();
+        let read = move || Ok(Replacement { tls: self.tls()?, tokens: self.tokens()? });
+        Replacements { paths, read: Box::new(read) }
+    }
+}
+
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// A file of one or more certificates, PEM.
+fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
+    let pem = read(path)?;
+    match CertificateDer::pem_slice_iter(&pem).next() {
+        Some(Ok(_)) => Ok(pem),
+        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
+        None => Err(format!("{} holds no certificate", path.display())),
+    }
+}
