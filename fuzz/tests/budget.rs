@@ -6,7 +6,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-const INPUT_BYTES: usize = 200_000;
+const INPUT_BYTES: usize = 100_000;
 const STACK_BYTES: usize = 256 << 20;
 
 fn cost(subject: &Subject, input: &[u8]) -> Cost {

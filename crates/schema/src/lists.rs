@@ -3,11 +3,15 @@
 
 use std::collections::HashMap;
 
+use machinery::value::PATHS_BYTES_MAX;
 use machinery::{FieldError, Map, Value};
 
 use crate::path::Path;
 use crate::program::{ListKind, Node};
 use crate::validate::with_value;
+
+/// Bytes that an error has at least.
+const ERROR_BYTES_MIN: usize = 100;
 
 pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.below.lists {
@@ -40,13 +44,19 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut
 }
 
 /// One key per item, such that equal items and only they have equal keys: numbers of different kinds differ.
-fn identity(value: &Value) -> String {
+pub(crate) fn identity(value: &Value) -> String {
     match value {
         Value::Float(f) if *f == 0.0 => "f0".to_owned(),
         Value::Float(f) => format!("f{}", f.to_bits()),
         Value::Array(_) | Value::Object(_) => format!("c{}", value.to_json()),
         scalar => scalar.to_json(),
     }
+}
+
+/// Whether there are more errors than are reported: the paths of the last ones tell how long most are.
+fn is_full(errors: &[FieldError]) -> bool {
+    let bytes = errors.last().map_or(0, |error| error.field.len() + error.value.len()).max(ERROR_BYTES_MIN);
+    errors.len() > PATHS_BYTES_MAX / bytes
 }
 
 /// The indices of items that come a second time.
@@ -68,6 +78,9 @@ fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
         return;
     }
     for i in repeated(items.iter().map(identity)) {
+        if is_full(errors) {
+            return;
+        }
         let error = FieldError::duplicate(&Path::Index(path, i).field_path(), &items[i]);
         errors.push(with_value(error, &items[i]));
     }
@@ -99,6 +112,9 @@ fn map(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldErro
         key.values().next().map(identity).unwrap_or_default()
     });
     for i in repeated(keys) {
+        if is_full(errors) {
+            return;
+        }
         let key = Value::Object(key_of(&items[i], node));
         errors.push(FieldError::duplicate(&Path::Index(path, i).field_path(), &key));
     }

@@ -3,8 +3,11 @@
 //! Invariant: a place is correlated only through declared members and items of keyed lists; all else is compared whole,
 //! and an undeclared member makes its object unequal.
 
+use std::collections::HashMap;
+
 use machinery::Value;
 
+use crate::lists::identity;
 use crate::program::{ListKind, Node};
 
 /// The old value of the member `key`, if it can be correlated.
@@ -14,18 +17,36 @@ pub(crate) fn member<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: 
     old.get(key)
 }
 
-/// The old value of an item of a list, if it can be correlated: all key fields must be there and be scalars.
-pub(crate) fn item<'a>(item: &Value, old: Option<&'a Value>, node: &Node) -> Option<&'a Value> {
-    let Some(Value::Array(old)) = old else { return None };
-    if node.list != ListKind::Map || node.items.is_none() {
-        return None;
+/// The items of an old list by their keys; none if they cannot be correlated.
+pub(crate) struct OldItems<'a>(HashMap<String, &'a Value>);
+
+impl<'a> OldItems<'a> {
+    pub(crate) fn new(old: Option<&'a Value>, node: &Node) -> OldItems<'a> {
+        let mut by_key = HashMap::new();
+        if let Some(Value::Array(old)) = old
+            && node.list == ListKind::Map
+            && node.items.is_some()
+        {
+            for item in old {
+                if let Some(key) = key(item, node) {
+                    by_key.entry(key).or_insert(item);
+                }
+            }
+        }
+        OldItems(by_key)
     }
+
+    /// The old value of an item.
+    pub(crate) fn of(&self, item: &Value, node: &Node) -> Option<&'a Value> {
+        if self.0.is_empty() { None } else { self.0.get(&key(item, node)?).copied() }
+    }
+}
+
+/// The key of an item; all key fields must be there and be scalars.
+fn key(item: &Value, node: &Node) -> Option<String> {
     let scalar = |v: &&Value| !matches!(v, Value::Null | Value::Array(_) | Value::Object(_));
-    let keyed = node.list_keys.iter().all(|key| item.get(key).filter(scalar).is_some());
-    if !keyed {
-        return None;
-    }
-    old.iter().find(|o| node.list_keys.iter().all(|key| o.get(key) == item.get(key)))
+    let fields = node.list_keys.iter().map(|key| item.get(key).filter(scalar).map(identity));
+    fields.collect::<Option<Vec<String>>>().map(|fields| fields.join(","))
 }
 
 /// Whether nothing changed at a node: lists with keys are equal in any order.
@@ -39,7 +60,8 @@ pub(crate) fn unchanged(new: &Value, old: &Value, node: &Node) -> bool {
                 Some(inner) if node.list == ListKind::Map => inner,
                 _ => return new == old,
             };
-            new_items.iter().all(|i| item(i, Some(old), node).is_some_and(|o| unchanged(i, o, inner)))
+            let old_items = OldItems::new(Some(old), node);
+            new_items.iter().all(|item| old_items.of(item, node).is_some_and(|old| unchanged(item, old, inner)))
         }
         (Value::Object(new_map), Value::Object(old_map)) => {
             new_map.len() == old_map.len()

@@ -20,8 +20,8 @@ const SHOWN_MAX: usize = 120;
 const UNITS_MAX: usize = 3;
 /// How deep an input nests; behind that decoders give up.
 const DEPTHS: [usize; 5] = [0, 0, 1, 100, 3_000];
-/// Memory that any input may take.
-const BYTES_BASE: usize = 16 << 20;
+/// Memory that any input may take: errors are reported up to 8 MiB, and defaults added up to 3 MiB of JSON.
+const BYTES_BASE: usize = 96 << 20;
 /// Time that any input may take: less is not measured well.
 const TIME_BASE: Duration = Duration::from_millis(400);
 /// How much longer an input may run than one of half its size.

@@ -15,6 +15,10 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
 
+/// Items of a list and of its patch that are merged: each is compared with all others. Upstream compares them as well, and
+/// has no bound.
+const LIST_ITEMS_MAX: usize = 4_000;
+
 /// How the members of an object merge.
 #[derive(Clone, Debug, Default)]
 pub struct PatchMeta {
@@ -267,6 +271,12 @@ fn without_directives(value: Value) -> Option<Value> {
 
 /// Whether the items of the lists, which must all be of one type, are objects.
 fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
+    let count: usize = lists.iter().map(|list| list.len()).sum();
+    if count > LIST_ITEMS_MAX {
+        return Err(Failure::Other(format!(
+            "the allowed maximum of items of lists that are merged is {LIST_ITEMS_MAX}, got {count}"
+        )));
+    }
     let mut items = lists.iter().flat_map(|list| list.iter());
     let Some(first) = items.next() else {
         return Err(Failure::Other("no elements in any of the given slices".to_owned()));
@@ -442,5 +452,13 @@ mod tests {
         for (document, patch, want) in cases {
             assert_eq!(run(document, patch), want, "{document} {patch}");
         }
+    }
+
+    #[test]
+    fn long_lists_are_not_merged() {
+        let names = |count: usize| (0..count).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
+        let patched = |count: usize| run(r#"{"names":["a"]}"#, &format!(r#"{{"names":[{}]}}"#, names(count)));
+        assert!(patched(LIST_ITEMS_MAX - 1).starts_with(r#"{"names":["#));
+        assert!(patched(LIST_ITEMS_MAX).contains("got 4001"), "{}", patched(LIST_ITEMS_MAX));
     }
 }

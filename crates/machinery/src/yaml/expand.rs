@@ -28,6 +28,14 @@ const ALIASED_MIN: usize = 100;
 /// Mappings of up to this many members are searched one by one.
 const FEW_MEMBERS: usize = 16;
 
+/// What JSON says of a value that nests too deep: upstream converts the document, and then cannot decode the JSON.
+const TOO_DEEP: &str = "exceeded max depth";
+
+/// Whether a document is YAML, and nests deeper than JSON may.
+pub fn is_too_deep(error: &JsonError) -> bool {
+    error.message.starts_with("invalid character") && error.message.ends_with(TOO_DEEP)
+}
+
 /// Expands a document. Keys that come again are reported as `line 5: key "a" already set in map`.
 pub fn expand(document: &Document) -> Result<Decoded, JsonError> {
     let mut expander = Expander { nodes: &document.nodes, counted: 1, ..Expander::default() };
@@ -191,7 +199,7 @@ impl<'a> Expander<'a> {
     fn push(&mut self, frame: Frame<'a>, opening: char) -> Result<(), JsonError> {
         // an alias has a frame of its own
         if self.stack.len() - self.active.len().min(self.stack.len()) >= DEPTH_MAX {
-            return Err(fail(format!("invalid character '{opening}' exceeded max depth")));
+            return Err(fail(format!("invalid character '{opening}' {TOO_DEEP}")));
         }
         self.stack.push(frame);
         Ok(())

@@ -14,6 +14,6 @@ mod token;
 
 pub use decode::{decode, is_plain_json};
 pub use encode::encode;
-pub use expand::ALIASED_BYTES_MAX;
+pub use expand::{ALIASED_BYTES_MAX, is_too_deep};
 pub use resolve::reread;
 pub use scanner::DEPTH_MAX;

@@ -19,14 +19,14 @@ pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mu
         all_of(&checks.all_of, value, path, report);
     }
     if let Some(not) = &checks.not
-        && branch(not, value, path).is_valid()
+        && branch(not, value, path, report).is_valid()
     {
         report.junctor(path, "must not validate the schema (not)");
     }
 }
 
-fn branch(node: &Node, value: &Value, path: &Path<'_>) -> Report {
-    let mut report = Report::default();
+fn branch(node: &Node, value: &Value, path: &Path<'_>, around: &Report) -> Report {
+    let mut report = Report::within(around);
     node::check(node, value, None, path, &mut report);
     report
 }
@@ -34,7 +34,7 @@ fn branch(node: &Node, value: &Value, path: &Path<'_>) -> Report {
 fn any_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report) {
     let mut best: Option<Report> = None;
     for node in branches {
-        let result = branch(node, value, path);
+        let result = branch(node, value, path, report);
         if result.is_valid() {
             report.matches += result.matches;
             return;
@@ -54,7 +54,7 @@ fn one_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report
     let mut first = None;
     let mut valid = 0;
     for node in branches {
-        let result = branch(node, value, path);
+        let result = branch(node, value, path, report);
         if result.is_valid() {
             valid += 1;
             best = None;
@@ -80,7 +80,7 @@ fn one_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report
 fn all_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report) {
     let mut valid = 0;
     for node in branches {
-        let result = branch(node, value, path);
+        let result = branch(node, value, path, report);
         valid += usize::from(result.is_valid());
         report.merge(result);
     }

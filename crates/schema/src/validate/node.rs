@@ -10,13 +10,13 @@ use crate::ratchet;
 
 /// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
 pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
-    let before = report.failures.len();
+    let before = report.mark();
     checks(node, value, old, path, report);
-    if report.failures.len() > before
+    if report.has_failed_since(&before)
         && let Some(old) = old
         && ratchet::unchanged(value, old, node)
     {
-        report.failures.truncate(before);
+        report.restore(&before);
     }
 }
 
@@ -133,8 +133,9 @@ fn string(checks: &Checks, text: &str, path: &Path<'_>, report: &mut Report) {
 
 fn array(node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     if let Some(inner) = &node.items {
+        let old_items = ratchet::OldItems::new(old, node);
         for (i, item) in items.iter().enumerate() {
-            check(inner, item, ratchet::item(item, old, node), &Path::Index(path, i), report);
+            check(inner, item, old_items.of(item, node), &Path::Index(path, i), report);
         }
     }
     let Some(checks) = node.checks.as_deref() else { return };

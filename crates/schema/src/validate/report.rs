@@ -1,6 +1,10 @@
 //! Collected schema errors, as the reference engine words them.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use machinery::field::FieldErrorKind;
+use machinery::value::PATHS_BYTES_MAX;
 use machinery::value::quote;
 use machinery::value::shortest::float;
 use machinery::{FieldError, Value};
@@ -17,10 +21,25 @@ pub(crate) struct Failure {
 }
 
 /// The errors found so far, and how many checks matched: that decides which branch of a junctor is shown.
+///
+/// No error is there twice. Errors beyond [`PATHS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
 #[derive(Default)]
 pub(crate) struct Report {
-    pub(crate) failures: Vec<Failure>,
+    failures: Vec<Failure>,
+    /// Hashes of the errors that are kept.
+    known: HashSet<u64>,
+    /// Bytes of the errors that are kept here and around.
+    bytes: usize,
+    /// Errors found, also those that are not kept.
+    found: usize,
     pub(crate) matches: u64,
+}
+
+/// How far a report had come.
+pub(crate) struct Mark {
+    failures: usize,
+    bytes: usize,
+    found: usize,
 }
 
 /// A value as field errors print it: numbers by `%v`.
@@ -38,45 +57,80 @@ pub(crate) fn with_value(mut error: FieldError, value: &Value) -> FieldError {
 }
 
 impl Report {
+    /// A report for a part of what another one is about.
+    pub(crate) fn within(around: &Report) -> Report {
+        Report { bytes: around.bytes, ..Report::default() }
+    }
+
     pub(crate) fn is_valid(&self) -> bool {
-        self.failures.is_empty()
+        self.found == 0
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { failures: self.failures.len(), bytes: self.bytes, found: self.found }
+    }
+
+    pub(crate) fn has_failed_since(&self, mark: &Mark) -> bool {
+        self.found > mark.found
+    }
+
+    /// Drops the errors since then.
+    pub(crate) fn restore(&mut self, mark: &Mark) {
+        for failure in self.failures.drain(mark.failures..) {
+            self.known.remove(&failure.hash());
+        }
+        (self.bytes, self.found) = (mark.bytes, mark.found);
+    }
+
+    /// Adds an error, which is not even made if none is kept any more.
+    fn add(&mut self, path: &Path<'_>, failure: impl FnOnce(String) -> Failure) {
+        if self.bytes > PATHS_BYTES_MAX {
+            self.found += 1;
+        } else {
+            self.push(failure(path.text()));
+        }
     }
 
     fn push(&mut self, failure: Failure) {
-        let known = |f: &Failure| (f.kind, &f.name, &f.detail) == (failure.kind, &failure.name, &failure.detail);
-        if !self.failures.iter().any(known) {
+        let bytes = failure.name.as_ref().map_or(0, String::len) + failure.value.len() + failure.detail.len();
+        if self.bytes > PATHS_BYTES_MAX {
+            self.found += 1;
+        } else if self.known.insert(failure.hash()) {
+            self.found += 1;
+            self.bytes += bytes + size_of::<Failure>();
             self.failures.push(failure);
         }
     }
 
     pub(crate) fn merge(&mut self, other: Report) {
+        self.found += other.found - other.failures.len();
         other.failures.into_iter().for_each(|f| self.push(f));
         self.matches += other.matches;
     }
 
     /// A check of a value by its text: `<path> in body <problem>`.
     pub(crate) fn invalid(&mut self, path: &Path<'_>, value: String, problem: &str) {
-        let name = path.text();
-        let detail = format!("{name} in body {problem}");
-        self.push(Failure { kind: FieldErrorKind::Invalid, name: Some(name), value, detail });
+        self.invalid_with(path, value, |name| format!("{name} in body {problem}"));
     }
 
     /// `detail` makes from the path the whole text.
     pub(crate) fn invalid_with(&mut self, path: &Path<'_>, value: String, detail: impl FnOnce(&str) -> String) {
-        let name = path.text();
-        let detail = detail(&name);
-        self.push(Failure { kind: FieldErrorKind::Invalid, name: Some(name), value, detail });
+        self.add(path, |name| {
+            let detail = detail(&name);
+            Failure { kind: FieldErrorKind::Invalid, name: Some(name), value, detail }
+        });
     }
 
     pub(crate) fn wrong_type(&mut self, path: &Path<'_>, want: &str, got: &str) {
-        let name = path.text();
-        let detail = format!("{name} in body must be of type {want}: {}", quote(got));
-        self.push(Failure { kind: FieldErrorKind::TypeInvalid, name: Some(name), value: quote(got), detail });
+        self.add(path, |name| {
+            let detail = format!("{name} in body must be of type {want}: {}", quote(got));
+            Failure { kind: FieldErrorKind::TypeInvalid, name: Some(name), value: quote(got), detail }
+        });
     }
 
     pub(crate) fn required(&mut self, path: &Path<'_>) {
-        let (name, kind) = (Some(path.text()), FieldErrorKind::Required);
-        self.push(Failure { kind, name, value: String::new(), detail: String::new() });
+        let kind = FieldErrorKind::Required;
+        self.add(path, |name| Failure { kind, name: Some(name), value: String::new(), detail: String::new() });
     }
 
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max: i64) {
@@ -85,8 +139,8 @@ impl Report {
             0.. => format!("may not be more than {max} bytes"),
             _ => "value is too long".to_owned(),
         };
-        let (name, kind) = (Some(path.text()), FieldErrorKind::TooLong);
-        self.push(Failure { kind, name, value: String::new(), detail });
+        let kind = FieldErrorKind::TooLong;
+        self.add(path, |name| Failure { kind, name: Some(name), value: String::new(), detail });
     }
 
     pub(crate) fn too_many(&mut self, path: &Path<'_>, count: usize, max: i64) {
@@ -95,28 +149,29 @@ impl Report {
             0.. => format!("must have at most {max} items"),
             _ => "has too many items".to_owned(),
         };
-        let (name, kind) = (Some(path.text()), FieldErrorKind::TooMany);
-        self.push(Failure { kind, name, value: count.to_string(), detail });
+        let kind = FieldErrorKind::TooMany;
+        self.add(path, |name| Failure { kind, name: Some(name), value: count.to_string(), detail });
     }
 
     pub(crate) fn not_supported(&mut self, path: &Path<'_>, value: &Value, supported: &[Value]) {
-        let list: Vec<String> = supported
-            .iter()
-            .map(|v| match v {
-                Value::String(s) => quote(s),
-                other => quote(&other.to_json()),
-            })
-            .collect();
-        let detail = format!("supported values: {}", list.join(", "));
-        // The reference engine has no way to tell null from no value in this one place.
-        let (name, kind) = (Some(path.text()), FieldErrorKind::NotSupported);
-        self.push(Failure { kind, name, value: shown(value), detail });
+        let text = |allowed: &Value| match allowed {
+            Value::String(text) => quote(text),
+            other => quote(&other.to_json()),
+        };
+        self.add(path, |name| {
+            let list: Vec<String> = supported.iter().map(text).collect();
+            let detail = format!("supported values: {}", list.join(", "));
+            // The reference engine has no way to tell null from no value in this one place.
+            Failure { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
+        });
     }
 
     /// A failed junctor: it belongs to no field, the path is quoted in the text.
     pub(crate) fn junctor(&mut self, path: &Path<'_>, problem: &str) {
-        let detail = format!("{} {problem}", quote(&path.text()));
-        self.push(Failure { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail });
+        self.add(path, |name| {
+            let detail = format!("{} {problem}", quote(&name));
+            Failure { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
+        });
     }
 
     /// As field errors, below `prefix`.
@@ -126,6 +181,13 @@ impl Report {
 }
 
 impl Failure {
+    /// Of what tells two errors apart.
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.kind as u8, &self.name, &self.detail).hash(&mut hasher);
+        hasher.finish()
+    }
+
     fn into_error(self, prefix: &str) -> FieldError {
         let name = self.name.unwrap_or_default();
         let name = match name.as_str() {

@@ -1,3 +1,4 @@
+use machinery::json;
 use machinery::value::decode;
 
 use super::*;
@@ -69,4 +70,32 @@ fn deep_values_fit_a_stack() {
     };
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(run);
     thread.unwrap().join().unwrap();
+}
+
+/// Each error was compared with all before it, and each item of a keyed list with all old items.
+#[test]
+fn errors_of_long_lists_are_bounded() {
+    let keyed = json!({"type": "object", "required": ["k", "n"], "properties": {"k": {"type": "string"}, "n": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {
+        "texts": {"type": "array", "items": {"type": "string", "enum": ["a"]}},
+        "map": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": (keyed)}
+    }});
+    let schema = Schema::compile(&schema, &CompileOptions::default());
+    let errors = |new: &Value, old: Option<&Value>| {
+        let errors = schema.validate_after(Prior::Metadata(vec![]), new, old).errors;
+        (errors.len(), errors.iter().map(|error| error.field.len() + error.detail.len()).sum::<usize>())
+    };
+    let numbers = |count: usize| Value::Array(vec![Value::Int(1); count]);
+    assert_eq!(errors(&json!({"texts": (numbers(10_000))}), None).0, 20_000);
+    let (count, bytes) = errors(&json!({"texts": (numbers(400_000))}), None);
+    assert!(count > 50_000 && bytes < machinery::value::PATHS_BYTES_MAX, "{count} errors of {bytes} bytes");
+    let mut long = Value::object();
+    long.set_at(&["map", &"k".repeat(1_000_000)], numbers(100_000));
+    assert!(errors(&long, None).0 < 10);
+    let items: Value = (0..50_000).map(|i| json!({"k": (format!("{i}"))})).collect();
+    let (old, mut new) = (json!({"keyed": (items.clone())}), json!({"keyed": (items)}));
+    assert_eq!(errors(&new, Some(&old)).0, 0);
+    new.get_mut("keyed").and_then(Value::as_array_mut).unwrap().push(json!({"k": "new"}));
+    assert_eq!(errors(&new, Some(&old)).0, 1);
 }

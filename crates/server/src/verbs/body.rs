@@ -68,7 +68,9 @@ impl Document {
     pub fn type_error(&self, decoded: &Result<Decoded, JsonError>) -> Option<String> {
         match decoded {
             Ok(decoded) => type_error(&decoded.value),
-            Err(e) if self.format == Format::Json => Some(format!("couldn't get version/kind; json parse error: {e}")),
+            Err(e) if self.format == Format::Json || yaml::is_too_deep(e) => {
+                Some(format!("couldn't get version/kind; json parse error: {e}"))
+            }
             Err(e) => Some(e.to_string()),
         }
     }

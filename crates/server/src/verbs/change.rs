@@ -123,7 +123,10 @@ fn decode_yaml(document: &Document) -> Result<machinery::value::Decoded, String>
         machinery::yaml::reread(&mut decoded.value);
         return Ok(decoded);
     }
-    machinery::yaml::decode(bytes).map_err(|error| format!("error converting YAML to JSON: {error}"))
+    machinery::yaml::decode(bytes).map_err(|error| match machinery::yaml::is_too_deep(&error) {
+        true => format!("error unmarshaling JSON: while decoding JSON: {error}"),
+        false => format!("error converting YAML to JSON: {error}"),
+    })
 }
 
 impl Change {
