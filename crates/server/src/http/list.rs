@@ -12,6 +12,7 @@ use super::gzip::Gzip;
 use super::negotiate::{Accepted, Media, Shape};
 use super::respond::indent;
 use super::table;
+use super::window::chunk_bytes;
 use crate::limits;
 use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
@@ -216,7 +217,7 @@ impl ListBody {
         {
             return Ok(Some(piece));
         }
-        let wanted = if self.gzip.is_some() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES };
+        let wanted = if self.gzip.is_some() { limits::PIECE_BYTES_MAX } else { chunk_bytes() };
         let was_ended = self.ended;
         let ended = self.fill(wanted)?;
         self.chunks.close();
