@@ -17,6 +17,8 @@ use crate::limits;
 use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
 
+/// What is written of one item.
+type Tree = Box<dyn Fn(&Shown) -> Value + Send>;
 /// Writes one item.
 type Item = Box<dyn Fn(&Shown, &mut Chunks) + Send>;
 
@@ -139,7 +141,7 @@ fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The items of a table or of a list of metadata, as they stand in it.
-pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Box<dyn Fn(&Shown) -> Value + Send>, Status> {
+pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
     Ok(match accepted.shape {
         Shape::Table => {
             let table = table::Table::new(request, &accepted)?;
