@@ -19,6 +19,7 @@ import cel_cases
 import connection_cases
 import front_door
 import startup_cases
+import stop_cases
 import store_cases
 from pintle import KEY_SET, TOKEN, Pintle, eventually, insecure
 
@@ -399,7 +400,7 @@ def run(args, report):
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
              account_tokens, account_flags, roles_are_reconciled, registrations_are_restored_at_start, controllers, quotas,
              bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES,
-             *connection_cases.CASES, *startup_cases.CASES]
+             *connection_cases.CASES, *startup_cases.CASES, *stop_cases.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

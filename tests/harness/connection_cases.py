@@ -104,4 +104,38 @@ def goaway(args):
             connection.close()
 
 
-CASES = [idle_connections, limit_is_raised, silence_ends, goaway]
+def memory(server):
+    """MiB that the server holds."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+
+def unread_streams(args):
+    """Lists and initial events that nobody reads take no memory of their own, and others are served."""
+    objects, size, streams = 200, 100_000, 300
+    watch = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    with Pintle(args.binary) as server:
+        for i in range(objects):
+            server.ok("POST", MAPS, config_map(f"map-{i}", size))
+        for query in ("", watch):
+            before = memory(server)
+            connections = []
+            for _ in range(streams // 100):
+                connection = Http2(*place(server), window=1 << 24)
+                connection.update_window(0, 1 << 30)
+                for _ in range(100):
+                    connection.get(MAPS + query, TOKEN)
+                connections.append(connection)
+            # each begins with its settings; the responses stay unread
+            for _ in range(20):
+                server.ok("GET", MAPS + "/map-1", timeout=10)
+            added = memory(server) - before
+            assert added < 64, f"{added:.0f} MiB for {streams} responses of {objects * size >> 20} MiB{query}"
+            # whoever reads gets everything
+            listed = server.ok("GET", MAPS)
+            assert len(listed["items"]) == objects
+            for connection in connections:
+                connection.close()
+
+
+CASES = [unread_streams, idle_connections, limit_is_raised, silence_ends, goaway]

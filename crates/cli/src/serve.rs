@@ -99,13 +99,18 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         server.stop().await;
         ended
     });
+    end_threads(runtime, key);
+    ended
+}
+
+/// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
+/// aborts when one is being seeded.
+fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
     // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
     runtime.shutdown_timeout(THREADS_END);
-    // the end of the process takes the state of the random generators away, which no thread survives that uses one
     if let Some(key) = key {
         let _ = key.join();
     }
-    ended
 }
 
 /// The runtime of the server: a worker thread per core, with stacks for deeply nested values.

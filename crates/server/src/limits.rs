@@ -13,7 +13,7 @@ pub const MATCH_CONDITIONS_MAX: usize = 64;
 /// Objects of a list that are read from its snapshot at a time.
 pub const LIST_BATCH: usize = 64;
 /// Objects that are looked at before a list lets other requests run.
-pub const LIST_SCAN: usize = 256;
+pub const LIST_SCAN: usize = 1_024;
 /// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
 pub const LIST_KEPT: usize = 1_024;
 /// Positions of paginated lists of which it is remembered how many objects are left.
@@ -24,6 +24,10 @@ pub const LIST_ROOTS: usize = 4;
 /// writes into buffers of 4 KiB, and HTTP/2 windows of up to 4 MiB.
 pub const CHUNK_BYTES: usize = 16 * 1024;
 pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// The same while all responses together have less than this many bytes that wait: then clients read as fast as they are
+/// served.
+pub const UNSENT_TOTAL_FAST: usize = 16 << 20;
+pub const UNSENT_BYTES_FAST: usize = 512 * 1024;
 /// Parts of stored objects from this size on are sent as they are; smaller ones are copied together.
 pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 /// Bytes of one piece of a response, however large the object is.

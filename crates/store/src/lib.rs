@@ -6,7 +6,9 @@
 pub mod contract;
 mod embedded;
 
-pub use contract::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+pub use contract::{
+    Batch, BoxFuture, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write,
+};
 pub use embedded::{
     Durability, Embedded, FORMAT_VERSION, OpenError, Options, RESTORE_BUMP, Summary, backup, backup_to, check,
     create_directory, restore, snapshot,

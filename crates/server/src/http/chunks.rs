@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::window::chunk_bytes;
 use crate::limits;
 use crate::objects::Sink;
 
@@ -14,6 +15,8 @@ pub struct Chunks {
     /// Bytes in `ready`.
     length: usize,
     open: Vec<u8>,
+    /// How many bytes `open` is to have at most.
+    chunk: usize,
 }
 
 impl Chunks {
@@ -59,10 +62,11 @@ impl Chunks {
 impl Sink for Chunks {
     fn copy(&mut self, bytes: &[u8]) {
         if self.open.capacity() == 0 {
-            self.open.reserve_exact(limits::CHUNK_BYTES + limits::SHARED_BYTES_MIN);
+            self.chunk = chunk_bytes();
+            self.open.reserve_exact(self.chunk);
         }
         self.open.extend_from_slice(bytes);
-        if self.open.len() >= limits::CHUNK_BYTES {
+        if self.open.len() + limits::SHARED_BYTES_MIN >= self.chunk {
             self.close();
         }
     }

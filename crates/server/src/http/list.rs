@@ -12,10 +12,13 @@ use super::gzip::Gzip;
 use super::negotiate::{Accepted, Media, Shape};
 use super::respond::indent;
 use super::table;
+use super::window::chunk_bytes;
 use crate::limits;
 use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
 
+/// What is written of one item.
+type Tree = Box<dyn Fn(&Shown) -> Value + Send>;
 /// Writes one item.
 type Item = Box<dyn Fn(&Shown, &mut Chunks) + Send>;
 
@@ -137,11 +140,8 @@ fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((text[..at].to_vec(), text[at + placeholder.len()..].to_vec()))
 }
 
-/// Makes an item of a list from an object.
-pub type ItemOf = Box<dyn Fn(&Shown) -> Value + Send>;
-
 /// The items of a table or of a list of metadata, as they stand in it.
-pub fn tree_of(request: &Request, accepted: Accepted) -> Result<ItemOf, Status> {
+pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
     Ok(match accepted.shape {
         Shape::Table => {
             let table = table::Table::new(request, &accepted)?;
@@ -219,7 +219,7 @@ impl ListBody {
         {
             return Ok(Some(piece));
         }
-        let wanted = if self.gzip.is_some() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES };
+        let wanted = if self.gzip.is_some() { limits::PIECE_BYTES_MAX } else { chunk_bytes() };
         let was_ended = self.ended;
         let ended = self.fill(wanted)?;
         self.chunks.close();
@@ -238,5 +238,84 @@ impl Pieces for ListBody {
             let piece = self.next_piece().map_err(|status| Broken(status.message.clone()))?;
             Ok(piece.map(|piece| (piece, self as Box<dyn Pieces>)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn frame(items: Value) -> Value {
+        let metadata = json!({"continue": "", "resourceVersion": "7"});
+        [
+            ("apiVersion", Value::from("g/v1")),
+            ("items", items),
+            ("kind", Value::from("ThingList")),
+            ("metadata", metadata),
+        ]
+        .into()
+    }
+
+    /// What is sent of items.
+    fn sent(encoding: &Encoding, items: &[Value]) -> Vec<u8> {
+        let mut chunks = Chunks::default();
+        chunks.copy(&encoding.head);
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                chunks.copy(encoding.separator);
+            }
+            (encoding.item)(&Shown::Tree(item.clone()), &mut chunks);
+        }
+        chunks.copy(&encoding.tail);
+        chunks.into_bytes().to_vec()
+    }
+
+    #[test]
+    fn items_make_the_same_bytes_as_the_whole_list() {
+        let all = [
+            json!({"apiVersion": "g/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"text": "pintle:items", "n": [1, 2.5]}}),
+            json!({"metadata": {"name": "b", "annotations": {"x": "one\ntwo: \"three\"", "y": "- pintle:items\n"}}, "e": {}, "l": []}),
+            json!({"list": [[1], {"a": [{"b": null}]}], "long": ("word ".repeat(100))}),
+        ];
+        let accepted = |media| Accepted { media, shape: Shape::Whole, ..Accepted::JSON };
+        for count in 1..=all.len() {
+            let items = &all[..count];
+            let (whole, empty) = (frame(Value::Array(items.to_vec())), frame(placeholder()));
+            let text = |media, pretty| Encoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
+            assert_eq!(sent(&Encoding::json(&empty, false).unwrap(), items), line(&whole));
+            assert_eq!(sent(&text(Media::Json, false), items), line(&whole));
+            assert_eq!(sent(&text(Media::Json, true), items), super::super::respond::pretty(&whole).into_bytes());
+            assert_eq!(sent(&text(Media::Yaml, false), items), yaml::encode(&whole).into_bytes());
+            let cbor = Encoding::cbor(&empty, count, Shown::to_value).unwrap();
+            assert_eq!(sent(&cbor, items), cbor::encode(&whole));
+        }
+        let many: Vec<Value> = (0..300).map(Value::Int).collect();
+        let cbor = Encoding::cbor(&frame(placeholder()), many.len(), Shown::to_value).unwrap();
+        assert_eq!(sent(&cbor, &many), cbor::encode(&frame(Value::Array(many))));
+    }
+
+    #[test]
+    fn the_envelope_of_a_protobuf_list_tells_its_length() {
+        let map = |name: &str| json!({"metadata": {"name": (name.to_owned())}, "data": {"a": ("x".repeat(300))}});
+        let (items, metadata) = ([map("a"), map("b")], json!({"resourceVersion": "7"}));
+        let bytes: usize = items
+            .iter()
+            .map(|item| {
+                let mut chunks = Chunks::default();
+                protobuf_item("v1", "ConfigMapList")(&Shown::Tree(item.clone()), &mut chunks);
+                chunks.len()
+            })
+            .sum();
+        let encoding = Encoding::protobuf("v1", "ConfigMapList", &metadata, bytes as u64).unwrap();
+        let list: Value = [
+            ("apiVersion", Value::from("v1")),
+            ("kind", Value::from("ConfigMapList")),
+            ("metadata", metadata),
+            ("items", Value::Array(items.to_vec())),
+        ]
+        .into();
+        assert_eq!(Some(sent(&encoding, &items)), protobuf::encode(&list));
     }
 }

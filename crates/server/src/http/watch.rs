@@ -9,7 +9,7 @@ use super::chunks::Chunks;
 use super::measure::Running;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
-use crate::limits;
+use super::window::chunk_bytes;
 use crate::objects::Sink as _;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
@@ -50,8 +50,9 @@ impl Stream {
 
     /// Writes events until there is something to send.
     fn write_some(&mut self) {
+        let wanted = chunk_bytes();
         let mut chunks = std::mem::take(&mut self.chunks);
-        while chunks.len() < limits::CHUNK_BYTES
+        while chunks.len() < wanted
             && let Some(event) = self.pending.pop_front()
         {
             let before = chunks.len();

@@ -1,5 +1,6 @@
 //! How much of a response may wait in its connection, and for how long.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -21,6 +22,18 @@ struct State {
     /// When bytes were sent last, or handed over after all had been sent.
     progress: Instant,
     waiting: Option<Waker>,
+}
+
+/// What all windows together have not sent yet.
+static UNSENT: AtomicUsize = AtomicUsize::new(0);
+
+fn is_fast() -> bool {
+    UNSENT.load(Ordering::Relaxed) < limits::UNSENT_TOTAL_FAST
+}
+
+/// Bytes of a response that are to be made at a time: few when many clients don't read.
+pub fn chunk_bytes() -> usize {
+    if is_fast() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES }
 }
 
 tokio::task_local! {
@@ -54,7 +67,8 @@ impl Window {
     /// Whether more may be handed over; the task is woken when that changes.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
-        if state.unsent < limits::UNSENT_BYTES_MAX {
+        let max = if is_fast() { limits::UNSENT_BYTES_FAST } else { limits::UNSENT_BYTES_MAX };
+        if state.unsent < max {
             return Poll::Ready(());
         }
         state.waiting = Some(context.waker().clone());
@@ -72,6 +86,7 @@ impl Window {
             self.begun.notify_one();
         }
         state.unsent += bytes.len();
+        UNSENT.fetch_add(bytes.len(), Ordering::Relaxed);
         drop(state);
         Bytes::from_owner(Unsent { bytes, window: self.clone() })
     }
@@ -108,6 +123,7 @@ impl Drop for Unsent {
     fn drop(&mut self) {
         let mut state = self.window.lock();
         state.unsent -= self.bytes.len();
+        UNSENT.fetch_sub(self.bytes.len(), Ordering::Relaxed);
         state.progress = clock::instant();
         let waiting = state.waiting.take();
         drop(state);
@@ -143,7 +159,7 @@ mod tests {
     async fn no_more_is_handed_over_than_fits() {
         let window = Window::new();
         let room = || std::future::poll_fn(|context| Poll::Ready(window.poll_room(context).is_ready()));
-        let piece = Bytes::from(vec![0; limits::UNSENT_BYTES_MAX]);
+        let piece = Bytes::from(vec![0; limits::UNSENT_BYTES_FAST]);
         assert!(room().await);
         let first = window.hand_over(piece.slice(1..));
         assert!(room().await, "one byte fits");

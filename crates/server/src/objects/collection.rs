@@ -57,6 +57,8 @@ struct Inner {
     past: VecDeque<(Revision, Root)>,
     /// How many objects a list at a revision has left in a scope behind a path, for its next page.
     left: VecDeque<((Revision, Scope, Text), usize)>,
+    /// How many objects were in a scope at a revision, all of which can be shown in a version.
+    surveyed: VecDeque<((Revision, Scope, u64), usize)>,
 }
 
 /// The live objects of one resource.
@@ -126,6 +128,19 @@ impl Collection {
         let inner = self.lock();
         let is_it = |(at, of, behind): &(Revision, Scope, Text)| *at == revision && of == scope && behind == path;
         inner.left.iter().find(|(key, _)| is_it(key)).map(|(_, left)| *left)
+    }
+
+    /// How many objects were in `scope` at `revision`, if it is known that all of them can be shown in a version.
+    pub fn surveyed(&self, revision: Revision, scope: &Scope, version: u64) -> Option<usize> {
+        let inner = self.lock();
+        let is_it = |(at, of, shown): &(Revision, Scope, u64)| *at == revision && of == scope && *shown == version;
+        inner.surveyed.iter().find(|(key, _)| is_it(key)).map(|(_, count)| *count)
+    }
+
+    pub fn remember_survey(&self, revision: Revision, scope: Scope, version: u64, count: usize) {
+        let mut inner = self.lock();
+        inner.surveyed.truncate(limits::LIST_ROOTS - 1);
+        inner.surveyed.push_front(((revision, scope, version), count));
     }
 
     pub fn remember_left(&self, revision: Revision, scope: Scope, path: Text, left: usize) {

@@ -474,3 +474,97 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
         all
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use machinery::json;
+    use store::{BoxFuture, Embedded};
+
+    use super::*;
+
+    /// A store whose followers fail a few times before they tell anything.
+    struct Flaky {
+        store: Embedded,
+        failures: Arc<AtomicUsize>,
+    }
+
+    struct FlakyChanges {
+        changes: Box<dyn Changes>,
+        failures: Arc<AtomicUsize>,
+    }
+
+    impl Changes for FlakyChanges {
+        fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>> {
+            let left = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            match left {
+                Ok(_) => Box::pin(async { Err(StoreError::Unavailable("too many open files".to_owned())) }),
+                Err(_) => self.changes.next(),
+            }
+        }
+    }
+
+    impl Store for Flaky {
+        fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+            self.store.commit(write)
+        }
+
+        fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.store.snapshot()
+        }
+
+        fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.store.history(revisions)
+        }
+
+        fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+            Box::pin(async move {
+                let changes = self.store.follow(after).await?;
+                Ok(Box::new(FlakyChanges { changes, failures: self.failures.clone() }) as Box<dyn Changes>)
+            })
+        }
+
+        fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+            self.store.head()
+        }
+
+        fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+            self.store.compact(before)
+        }
+    }
+
+    async fn put(objects: &Objects, name: &str) -> Revision {
+        let object = json!({"metadata": {"name": (name.to_owned())}});
+        let key = Key::new(&"g".into(), &"things".into(), "", name);
+        objects.put(&key, Body::encode(&object), Meta::of(&object), None, 0).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_feed_goes_on_after_errors() {
+        let failures = Arc::new(AtomicUsize::new(2));
+        let store = Flaky { store: Embedded::in_memory(), failures: failures.clone() };
+        let objects = Objects::open(Storage::own(Arc::new(store)), Box::new(|_, _, _| {})).await.unwrap();
+        while objects.faults.now().is_ok() {
+            tokio::task::yield_now().await;
+        }
+        // ends when the change has come back
+        put(&objects, "a").await;
+        assert_eq!((failures.load(Ordering::Relaxed), objects.faults.now()), (0, Ok(())));
+        assert_eq!(objects.collection(&"g".into(), &"things".into()).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_panicking_observer_does_not_end_the_feed() {
+        let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
+        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let objects = Objects::open(storage, observer).await.unwrap();
+        put(&objects, "good").await;
+        assert_eq!(objects.faults.now(), Ok(()));
+        put(&objects, "bad").await;
+        put(&objects, "later").await;
+        assert_eq!(objects.collection(&"g".into(), &"things".into()).len(), 3);
+        let why = objects.faults.lasted(std::time::Duration::ZERO, false).unwrap();
+        assert!(why.contains("g/things bad"), "{why}");
+    }
+}

@@ -18,6 +18,8 @@ use crate::objects::{Root, Scope, Stored};
 pub struct Scan {
     root: Root,
     scope: Scope,
+    /// Whether it began with the first object of the scope, and has not moved.
+    at_start: bool,
     /// The next object is the first one from here on.
     from: Bound<Text>,
 }
@@ -31,32 +33,47 @@ impl Scan {
             (Scope::Namespace(namespace), None) => Bound::Included(format!("{namespace}/").into()),
             (Scope::All, None) => Bound::Unbounded,
         };
-        Scan { root, scope, from }
+        Scan { root, at_start: after.is_none(), scope, from }
     }
 
-    /// The next objects, at most `count`; none at the end.
-    pub fn next(&mut self, count: usize) -> Vec<Arc<Stored>> {
-        let mut found = Vec::with_capacity(count.min(limits::LIST_BATCH));
-        let mut last = None;
+    /// Visits the next objects, at most `count`, until `visit` returns false. Returns how many were visited.
+    pub fn each<E>(
+        &mut self,
+        count: usize,
+        mut visit: impl FnMut(&Arc<Stored>) -> Result<bool, E>,
+    ) -> Result<usize, E> {
+        let (mut visited, mut last) = (0, None);
         for (path, stored) in self.rest().take(count) {
-            found.push(stored.clone());
-            last = Some(path.clone());
+            visited += 1;
+            last = Some(path);
+            if !visit(stored)? {
+                break;
+            }
         }
-        if let Some(last) = last {
+        if let Some(last) = last.cloned() {
             self.from = Bound::Excluded(last);
+            self.at_start = false;
         }
-        found
+        Ok(visited)
+    }
+
+    /// The objects that are left, all at once.
+    pub fn all(&self) -> Vec<Arc<Stored>> {
+        self.rest().map(|(_, stored)| stored.clone()).collect()
+    }
+
+    pub fn is_at_start(&self) -> bool {
+        self.at_start
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.rest().next().is_none()
     }
 
     fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
         let scope = &self.scope;
         let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), Bound::Unbounded);
         self.root.range::<_, Text>(range).take_while(|(path, _)| scope.contains(path))
-    }
-
-    /// Goes on behind a path.
-    pub fn go_to(&mut self, after: Text) {
-        self.from = Bound::Excluded(after);
     }
 
     /// How many objects are left.
@@ -141,15 +158,15 @@ impl Items {
             Source::Kept(items) => found.extend(items.drain(..items.len().min(limits::LIST_BATCH))),
             Source::Snapshot { scan, selection } => {
                 while found.is_empty() && self.left > 0 {
-                    let batch = scan.next(limits::LIST_BATCH);
-                    if batch.is_empty() {
+                    let visited = scan.each(limits::LIST_BATCH, |stored| {
+                        if selection.matches(request, stored)? {
+                            found.push(stored.clone());
+                        }
+                        Ok::<_, Status>(found.len() < self.left)
+                    })?;
+                    if visited == 0 {
                         // the snapshot does not change: it holds what was counted
                         self.left = 0;
-                    }
-                    for stored in batch {
-                        if found.len() < self.left && selection.matches(request, &stored)? {
-                            found.push(stored);
-                        }
                     }
                 }
             }

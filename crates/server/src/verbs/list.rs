@@ -123,10 +123,10 @@ impl Selection {
         let scan = Scan::new(root, self.scope.clone(), after.as_deref());
         if self.needs_content && request.resource.is_prepared() {
             // a webhook converts them, in one call
-            let candidates = scan.clone().next(usize::MAX);
+            let candidates = scan.all();
             request.resource.prepare(&candidates.iter().collect::<Vec<_>>(), &request.version).await?;
         }
-        let survey = self.survey(request, scan.clone(), limit).await?;
+        let survey = self.survey(request, scan.clone(), limit, revision).await?;
         if request.resource.is_prepared() {
             request.resource.prepare(&survey.kept.iter().collect::<Vec<_>>(), &request.version).await?;
         }
@@ -141,7 +141,7 @@ impl Selection {
             },
         };
         if let Some((last, rest)) = survey.more {
-            if options.label_selector.is_empty() && options.field_selector.is_empty() {
+            if self.is_unselected() {
                 page.remaining = Some(self.remaining(request, revision, (&scan, after), (&last, rest), survey.fetched));
             }
             let revision = i64::try_from(revision).unwrap_or(i64::MAX);
@@ -151,44 +151,58 @@ impl Selection {
     }
 
     /// Selects objects up to `limit`, 0 for all of them. Every error that a response could run into is found here.
-    async fn survey(&self, request: &Request, mut scan: Scan, limit: usize) -> Result<Survey, Status> {
-        let prepared = request.resource.is_prepared();
+    async fn survey(
+        &self,
+        request: &Request,
+        mut scan: Scan,
+        limit: usize,
+        revision: Revision,
+    ) -> Result<Survey, Status> {
+        let (resource, version) = (&request.resource, &request.version);
+        let prepared = resource.is_prepared();
         let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let whole = limit == 0 && !prepared && self.is_unselected() && scan.is_at_start();
+        let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
+        if let Some(count) = known {
+            return Ok(Survey { selected: count, fetched: count, ..found });
+        }
         let mut pace = Pace::default();
         loop {
-            let batch = scan.next(limits::LIST_SCAN);
-            let count = batch.len();
-            for (i, stored) in batch.into_iter().enumerate() {
+            let mut last = None;
+            let visited = scan.each(limits::LIST_SCAN, |stored| {
                 found.fetched += 1;
-                if !self.matches(request, &stored)? {
-                    continue;
+                if !self.matches(request, stored)? {
+                    return Ok(true);
                 }
                 if !prepared {
-                    request.resource.rendition(&stored, &request.version)?;
+                    resource.rendition(stored, version)?;
                 }
-                let path = || request.resource.key(&stored.meta.namespace, &stored.meta.name).path;
                 found.selected += 1;
-                let is_last = found.selected == limit;
-                if is_last && (i + 1 < count || !scan.clone().next(1).is_empty()) {
-                    // whether what is left is selected is found out by the next page
-                    let mut rest = scan.clone();
-                    rest.go_to(path());
-                    found.more = Some((path(), rest));
-                }
                 if prepared || found.selected <= limits::LIST_KEPT {
-                    found.kept.push(stored);
+                    found.kept.push(stored.clone());
                 } else {
                     found.kept.clear();
                 }
-                if is_last {
-                    return Ok(found);
-                }
+                last = (found.selected == limit).then(|| resource.key(&stored.meta.namespace, &stored.meta.name).path);
+                Ok::<_, Status>(last.is_none())
+            })?;
+            if let Some(last) = last {
+                // whether what is left is selected is found out by the next page
+                found.more = (!scan.is_at_end()).then_some((last, scan));
+                return Ok(found);
             }
-            if count < limits::LIST_SCAN {
+            if visited < limits::LIST_SCAN {
+                if whole && found.selected > limits::LIST_KEPT {
+                    resource.collection.remember_survey(revision, self.scope.clone(), version.id, found.selected);
+                }
                 return Ok(found);
             }
             pace.next().await;
         }
+    }
+
+    fn is_unselected(&self) -> bool {
+        self.options.label_selector.is_empty() && self.options.field_selector.is_empty()
     }
 
     /// How many objects are left behind the object `last`, at the end of a page that began behind `after`.

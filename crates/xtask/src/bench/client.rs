@@ -14,6 +14,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::access::Access;
 
@@ -102,12 +103,17 @@ impl Client {
         })
     }
 
-    /// Opens a connection.
-    pub async fn connect(self: &Arc<Client>) -> Result<Connection, String> {
+    /// Opens a TLS connection.
+    pub async fn stream(&self) -> Result<TlsStream<TcpStream>, String> {
         let refused = |error: std::io::Error| format!("cannot connect to {}: {error}", self.authority);
         let stream = TcpStream::connect(self.address).await.map_err(refused)?;
         stream.set_nodelay(true).map_err(refused)?;
-        let stream = TokioIo::new(self.tls.connect(self.name.clone(), stream).await.map_err(refused)?);
+        self.tls.connect(self.name.clone(), stream).await.map_err(refused)
+    }
+
+    /// Opens a connection.
+    pub async fn connect(self: &Arc<Client>) -> Result<Connection, String> {
+        let stream = TokioIo::new(self.stream().await?);
         let broken = |error: hyper::Error| format!("{} does not speak HTTP: {error}", self.authority);
         let sender = if self.http2 {
             let (sender, driver) = http2::Builder::new(TokioExecutor::new())
@@ -138,7 +144,7 @@ impl Client {
         Ok(all)
     }
 
-    fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, String> {
+    pub fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, String> {
         let uri = if self.http2 { format!("https://{}{}", self.authority, call.path) } else { call.path };
         let mut builder = Request::builder().method(call.method).uri(uri).header("user-agent", "bench/1");
         builder = builder.header("accept", "application/json");

@@ -130,6 +130,14 @@ pub struct Flags {
     #[arg(long, requires = "etcd")]
     pub upstream: bool,
 
+    /// Send hostile requests instead, and measure what other clients notice of them.
+    #[arg(long, conflicts_with_all = ["only", "against", "etcd"])]
+    pub hostile: bool,
+
+    /// Another binary, an older one for example, that the hostile requests are sent to as well.
+    #[arg(long, value_name = "PATH", requires = "hostile")]
+    pub beside: Option<PathBuf>,
+
     /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

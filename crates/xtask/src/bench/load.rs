@@ -21,6 +21,10 @@ impl Samples {
         Samples { times, wall }
     }
 
+    pub fn into_times(self) -> Vec<Duration> {
+        self.times
+    }
+
     pub fn len(&self) -> usize {
         self.times.len()
     }

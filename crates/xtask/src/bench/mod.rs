@@ -9,6 +9,7 @@ mod client;
 mod etcd;
 mod fixtures;
 mod flags;
+mod hostile;
 mod load;
 mod machine;
 mod measures;
@@ -56,8 +57,14 @@ pub fn run(flags: &Flags) -> Result<(), String> {
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         // whichever ends first, the servers are stopped as their handles are dropped
+        let measured = async {
+            match flags.hostile {
+                true => attack_and_report(flags, &root, &binary).await,
+                false => measure_and_report(flags, &root, &binary).await,
+            }
+        };
         tokio::select! {
-            result = measure_and_report(flags, &root, &binary) => result,
+            result = measured => result,
             _ = terminate.recv() => Err("stopped by a signal".to_owned()),
             _ = interrupt.recv() => Err("interrupted".to_owned()),
         }
@@ -115,6 +122,21 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     let place = flags.out.clone().or_else(|| complete.then(|| report::place(root)));
     if let Some(path) = place {
         report::write(&path, &report::document(root, &text, sync, flags))?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+async fn attack_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<(), String> {
+    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
+    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
+    let sync = machine::sync_time(directory.path())?;
+    let mut binaries = vec![("this", binary.to_owned())];
+    binaries.extend(flags.beside.clone().map(|path| ("other", path)));
+    let text = hostile::run(directory.path(), &binaries).await?;
+    println!("{text}");
+    if let Some(path) = &flags.out {
+        report::write(path, &report::document(root, &text, sync, flags))?;
         eprintln!("written to {}", path.display());
     }
     Ok(())

@@ -122,8 +122,17 @@ impl Drop for Server {
 
 /// Bytes of memory that a process holds.
 pub fn memory(id: u32) -> Option<u64> {
+    of_status(id, "VmRSS:")
+}
+
+/// Bytes of memory that a process has held at most.
+pub fn memory_peak(id: u32) -> Option<u64> {
+    of_status(id, "VmHWM:")
+}
+
+fn of_status(id: u32, key: &str) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 

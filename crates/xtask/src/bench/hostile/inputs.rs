@@ -1,0 +1,186 @@
+//! The scenarios, by the numbers of the faults that they once showed.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::super::client::{Call, Client};
+use super::super::load;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const APPLY: &str = "application/apply-patch+yaml";
+/// Objects that are listed, and their bytes: 100 MB.
+const OBJECTS: usize = 1_000;
+const OBJECT_BYTES: usize = 100_000;
+
+/// What a hostile client does.
+#[derive(Clone)]
+pub enum Attack {
+    Requests(fn() -> Vec<Call>),
+    /// Connections with a hundred streams each that ask for the path and read nothing.
+    Streams {
+        connections: usize,
+        path: &'static str,
+        objects: usize,
+    },
+    /// Connections on which nothing is sent.
+    Silent(usize),
+}
+
+pub struct Scenario {
+    pub name: &'static str,
+    pub setup: fn() -> Vec<Call>,
+    /// A server may refuse the definition that the scenario needs.
+    pub setup_may_fail: bool,
+    pub attack: Attack,
+}
+
+/// A definition of `things` with this schema of its `spec`.
+fn definition(spec: &str) -> Call {
+    let schema = format!(r#"{{"type":"object","properties":{{"spec":{spec}}}}}"#);
+    let version = format!(r#"{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}"#);
+    let names = r#"{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"}"#;
+    Call::post(
+        DEFINITIONS,
+        format!(
+            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"things.hostile.example.com"}},"spec":{{"group":"hostile.example.com","scope":"Namespaced","names":{names},"versions":[{version}]}}}}"#
+        ),
+    )
+}
+
+fn free() -> Vec<Call> {
+    vec![definition(r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#)]
+}
+
+fn thing(name: &str, spec: &str) -> Call {
+    let object = r#""apiVersion":"hostile.example.com/v1","kind":"Thing""#;
+    Call::post(THINGS, format!(r#"{{{object},"metadata":{{"name":"{name}"}},"spec":{spec}}}"#))
+}
+
+fn apply(name: &str, yaml: String) -> Call {
+    Call::patch(format!("{THINGS}/{name}?fieldManager=bench"), APPLY, yaml)
+}
+
+fn joined(count: usize, each: impl Fn(usize) -> String) -> String {
+    (0..count).map(each).collect::<Vec<_>>().join(",")
+}
+
+fn unknown_fields() -> Vec<Call> {
+    let fields = joined(200_000, |i| format!(r#""k{i}":1"#));
+    (0..2).map(|i| thing(&format!("unknown-{i}"), &format!("{{{fields}}}"))).collect()
+}
+
+fn large_yaml() -> Vec<Call> {
+    let mut yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\ndata:\n".to_owned();
+    (0..30_000).for_each(|i| writeln!(yaml, "  key-{i}: \"the value of {i}\"").unwrap_or_default());
+    let mut merged =
+        "apiVersion: hostile.example.com/v1\nkind: Thing\nmetadata: {name: merged}\nspec:\n  b: &b {a: 1}\n  c:\n"
+            .to_owned();
+    (0..20_000).for_each(|_| merged.push_str("    <<: *b\n"));
+    vec![Call::patch(format!("{MAPS}/large?fieldManager=bench"), APPLY, yaml), apply("merged", merged)]
+}
+
+fn aliases() -> Vec<Call> {
+    let text = "x".repeat(1_000_000);
+    let list = joined(200_000, |_| "*b".to_owned());
+    let head = "apiVersion: hostile.example.com/v1\nkind: Thing\nmetadata: {name: aliases}\nspec:\n";
+    vec![apply("aliases", format!("{head}  b: &b \"{text}\"\n  l: [{list}]\n"))]
+}
+
+fn large_default() -> Vec<Call> {
+    let text = "x".repeat(100_000);
+    let item = format!(r#"{{"type":"object","properties":{{"text":{{"type":"string","default":"{text}"}}}}}}"#);
+    let list = format!(r#"{{"type":"array","items":{item}}}"#);
+    vec![definition(&format!(r#"{{"type":"object","properties":{{"list":{list}}}}}"#))]
+}
+
+fn many_defaults() -> Vec<Call> {
+    vec![thing("defaults", &format!(r#"{{"list":[{}]}}"#, joined(5_000, |_| "{}".to_owned())))]
+}
+
+fn duplicate_key() -> Vec<Call> {
+    let keys = joined(250_000, |i| format!(r#""{i}":1"#));
+    let deep = format!(r#"{}{{{keys},"0":2}}{}"#, r#"{"a":"#.repeat(5_000), "}".repeat(5_000));
+    vec![thing("duplicate", &deep)]
+}
+
+fn large_pattern() -> Vec<Call> {
+    let pattern = r"(\\pL{1000})".repeat(3_000);
+    vec![definition(&format!(
+        r#"{{"type":"object","properties":{{"text":{{"type":"string","pattern":"{pattern}"}}}}}}"#
+    ))]
+}
+
+fn matched() -> Vec<Call> {
+    vec![thing("matched", &format!(r#"{{"text":"{}"}}"#, "a".repeat(1_000_000)))]
+}
+
+fn texts() -> Vec<Call> {
+    vec![definition(r#"{"type":"object","properties":{"list":{"type":"array","items":{"type":"string"}}}}"#)]
+}
+
+fn wrong_types() -> Vec<Call> {
+    vec![thing("wrong", &format!(r#"{{"list":[{}]}}"#, joined(40_000, |i| i.to_string())))]
+}
+
+fn rule(rule: &str) -> Vec<Call> {
+    let validations = format!(r#""x-kubernetes-validations":[{{"rule":"{rule}"}}]"#);
+    let list = r#""list":{"type":"array","maxItems":2000,"items":{"type":"string","maxLength":500}}"#;
+    vec![definition(&format!(
+        r#"{{"type":"object","properties":{{{list}}},"x-kubernetes-preserve-unknown-fields":true,{validations}}}"#
+    ))]
+}
+
+fn long_texts() -> Vec<Call> {
+    let text = "a".repeat(500);
+    (0..2)
+        .map(|i| thing(&format!("rule-{i}"), &format!(r#"{{"list":[{}]}}"#, joined(2_000, |_| format!("\"{text}\"")))))
+        .collect()
+}
+
+fn nothing() -> Vec<Call> {
+    vec![thing("rule", r#"{"list":[]}"#)]
+}
+
+/// Makes the objects that an attack lists.
+pub async fn fill(client: &Arc<Client>, attack: &Attack) -> Result<(), String> {
+    let Attack::Streams { objects, .. } = attack else { return Ok(()) };
+    let text = Arc::new("x".repeat(OBJECT_BYTES));
+    let make = move |i: usize| thing(&format!("object-{i}"), &format!(r#"{{"text":"{text}"}}"#));
+    load::drive(client, 4, *objects, make).await.map(drop)
+}
+
+pub fn scenarios() -> Vec<Scenario> {
+    const INITIAL: &str = "/apis/hostile.example.com/v1/things?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    const LIST: &str = "/apis/hostile.example.com/v1/things";
+    let requests = |name, setup, calls| Scenario { name, setup, setup_may_fail: true, attack: Attack::Requests(calls) };
+    let streams = |name, connections, path| {
+        let attack = Attack::Streams { connections, path, objects: OBJECTS };
+        Scenario { name, setup: free, setup_may_fail: false, attack }
+    };
+    vec![
+        requests("1 unknown fields", texts, unknown_fields),
+        requests("2 large YAML", free, large_yaml),
+        requests("3 YAML aliases", free, aliases),
+        requests("4 large defaults", large_default, many_defaults),
+        requests("5 a duplicate key, deep", free, duplicate_key),
+        requests("6 a large pattern", large_pattern, matched),
+        requests("7 wrong types in a list", texts, wrong_types),
+        requests("8 rules that copy", || rule("self.list.all(t, t.replace('a', 'bbbbbbbb').size() > 0)"), long_texts),
+        requests(
+            "9 NaN in a rule",
+            || rule("lists.range(64).map(i, i % 3 == 0 ? 0.0/0.0 : double(i)).sort().size() > 0"),
+            nothing,
+        ),
+        streams("10 100 unread lists", 1, LIST),
+        streams("10 100 unread watches", 1, INITIAL),
+        streams("10 1,000 unread lists", 10, LIST),
+        Scenario {
+            name: "11 2,000 silent connections",
+            setup: Vec::new,
+            setup_may_fail: false,
+            attack: Attack::Silent(2_000),
+        },
+    ]
+}

@@ -1,0 +1,172 @@
+//! `cargo xtask bench --hostile`: inputs that once cost far more than their size, one after the other, each on a server of
+//! its own, and what other clients notice of them.
+
+mod inputs;
+mod streams;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::client::{Call, Client};
+use super::load::Samples;
+use super::process::{Launch, Server, memory, memory_peak};
+use inputs::{Attack, Scenario};
+
+/// How long the hostile clients are served, unless they are answered before.
+const ATTACK: Duration = Duration::from_secs(20);
+/// How long other requests are measured without them.
+const QUIET: Duration = Duration::from_secs(3);
+/// What passes between two other requests.
+const PAUSE: Duration = Duration::from_millis(5);
+/// A request that takes longer counts as this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A server that takes more memory is stopped.
+const MEMORY_MAX: u64 = 6 << 30;
+
+/// What was seen of one scenario.
+struct Seen {
+    memory_before: u64,
+    memory_peak: u64,
+    quiet: Samples,
+    beside: Samples,
+    outcome: String,
+}
+
+/// Runs every scenario against every binary, and returns a table.
+pub async fn run(directory: &Path, binaries: &[(&str, PathBuf)]) -> Result<String, String> {
+    let mut out = String::from(
+        "| scenario | binary | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for scenario in inputs::scenarios() {
+        for (name, binary) in binaries {
+            eprintln!("{} ({name}) …", scenario.name);
+            let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
+            let launch = Launch { binary: binary.clone(), directory: place.path().to_owned(), etcd: None };
+            let seen = one(&launch, &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
+            let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+            let cells = [
+                scenario.name.to_owned(),
+                (*name).to_owned(),
+                mebibytes(seen.memory_before),
+                mebibytes(seen.memory_peak),
+                millis(seen.quiet.quantile(0.99)),
+                millis(seen.beside.quantile(0.99)),
+                millis(seen.beside.quantile(1.0)),
+                seen.outcome,
+            ];
+            out.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+    }
+    Ok(out)
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
+    let server = launch.start("hostile")?;
+    let client = Arc::new(Client::new(&server.access()?, false)?);
+    let mut connection = client.connect().await?;
+    for call in (scenario.setup)() {
+        let what = format!("{} {}", call.method, call.path);
+        match connection.send(call).await?.ok(&what) {
+            Ok(_) => {}
+            // a server may refuse what the scenario needs, which ends it
+            Err(why) if scenario.setup_may_fail => return refused(&server, &client, &why).await,
+            Err(why) => return Err(why),
+        }
+    }
+    inputs::fill(&client, &scenario.attack).await?;
+    let quiet = others(&client, QUIET, || false).await;
+    let before = memory(server.id()).unwrap_or_default();
+    let began = Instant::now();
+    let mut hostile = JoinSet::new();
+    let (attack, access) = (scenario.attack.clone(), server.access()?);
+    hostile.spawn(async move { attack_with(attack, access).await });
+    let mut outcome = None;
+    let mut peak = before;
+    let mut times = vec![];
+    while began.elapsed() < ATTACK && outcome.is_none() && peak < MEMORY_MAX {
+        let some = others(&client, Duration::from_millis(200), || memory(server.id()).is_none_or(|m| m > MEMORY_MAX));
+        times.extend(some.await.into_times());
+        peak = peak.max(memory_peak(server.id()).unwrap_or_default());
+        outcome = hostile.try_join_next().map(|result| result.unwrap_or_else(|error| error.to_string()));
+    }
+    let unanswered = || match peak >= MEMORY_MAX {
+        true => format!("the server was stopped at {} MiB", peak >> 20),
+        false => format!("not answered in {} s", ATTACK.as_secs()),
+    };
+    Ok(Seen {
+        memory_before: before,
+        memory_peak: peak,
+        quiet,
+        beside: Samples::new(times, ATTACK),
+        outcome: outcome.unwrap_or_else(unanswered),
+    })
+}
+
+async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
+    let quiet = others(client, QUIET, || false).await;
+    let peak = memory_peak(server.id()).unwrap_or_default();
+    let beside = others(client, QUIET, || false).await;
+    let outcome = format!("refused: {}", why.chars().take(80).collect::<String>().replace('|', "/"));
+    Ok(Seen { memory_before: peak, memory_peak: peak, quiet, beside, outcome })
+}
+
+/// Requests of a client that wants nothing special, each on a new connection if the last one has failed.
+async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) -> Samples {
+    let began = Instant::now();
+    let mut times = vec![];
+    let mut connection = None;
+    while began.elapsed() < time && !end() {
+        let started = Instant::now();
+        let asked = async {
+            let mut open = match connection.take() {
+                Some(open) => open,
+                None => client.connect().await?,
+            };
+            open.send(Call::get("/api/v1/namespaces/default")).await?;
+            Ok::<_, String>(open)
+        };
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(open)) => {
+                connection = Some(open);
+                times.push(started.elapsed());
+            }
+            _ => times.push(PATIENCE),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Samples::new(times, began.elapsed())
+}
+
+async fn attack_with(attack: Attack, access: super::access::Access) -> String {
+    let result = match attack {
+        Attack::Requests(make) => requests(make(), &access).await,
+        Attack::Streams { connections, path, .. } => streams::never_read(&access, connections, path, ATTACK).await,
+        Attack::Silent(count) => streams::silent(&access, count, ATTACK).await,
+    };
+    result.unwrap_or_else(|error| error)
+}
+
+/// Sends all requests at once, each on its own connection, and says how long they took and how they were answered.
+async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<String, String> {
+    let client = Arc::new(Client::new(access, false)?);
+    let began = Instant::now();
+    let mut running = JoinSet::new();
+    for call in calls {
+        let client = client.clone();
+        running.spawn(async move { Ok::<_, String>(client.connect().await?.send(call).await?.status) });
+    }
+    let mut codes = vec![];
+    while let Some(answered) = running.join_next().await {
+        codes.push(answered.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
+    }
+    codes.sort();
+    codes.dedup();
+    Ok(format!("{} after {}", codes.join(", "), millis(began.elapsed())))
+}

@@ -1,0 +1,62 @@
+//! Clients that open connections and streams and then do nothing with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::super::access::Access;
+use super::super::client::{Call, Client};
+
+/// Streams of one connection, as many as kube-apiserver allows.
+pub const STREAMS: usize = 100;
+
+/// Opens connections with a hundred streams each, with windows that never close, and reads nothing of the responses.
+pub async fn never_read(access: &Access, connections: usize, path: &str, time: Duration) -> Result<String, String> {
+    let client = Arc::new(Client::new(access, true)?);
+    let mut held = vec![];
+    for _ in 0..connections {
+        let stream = TokioIo::new(client.stream().await?);
+        let (mut sender, mut driver) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(1 << 24)
+            .initial_connection_window_size(1 << 30)
+            .handshake::<_, Full<Bytes>>(stream)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut responses = vec![];
+        for _ in 0..STREAMS {
+            let request = client.request(Call::get(path))?;
+            let sent = async {
+                sender.ready().await.map_err(|error| error.to_string())?;
+                Ok::<_, String>(sender.send_request(request))
+            };
+            let sent = tokio::select! {
+                sent = sent => sent?,
+                _ = &mut driver => return Err("the server closed a connection".to_owned()),
+            };
+            responses.push(Box::pin(sent));
+        }
+        // the requests go out; from then on nobody drives the connection, so that nothing is read
+        let _ = tokio::time::timeout(Duration::from_millis(50), &mut driver).await;
+        held.push((sender, driver, responses));
+    }
+    tokio::time::sleep(time.saturating_sub(Duration::from_secs(2))).await;
+    Ok(format!("{} streams were open", held.len() * STREAMS))
+}
+
+/// Opens TLS connections and sends nothing.
+pub async fn silent(access: &Access, count: usize, time: Duration) -> Result<String, String> {
+    let client = Arc::new(Client::new(access, false)?);
+    let mut held = vec![];
+    for _ in 0..count {
+        match tokio::time::timeout(Duration::from_secs(2), client.stream()).await {
+            Ok(Ok(stream)) => held.push(stream),
+            _ => break,
+        }
+    }
+    tokio::time::sleep(time / 2).await;
+    Ok(format!("{} of {count} connections were accepted", held.len()))
+}
