@@ -185,6 +185,10 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         let shown = match patch {
             Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
             // made again for the message: errors are rare, copies of whole objects are not cheap
+            Patch::Merge(merged) if !request.resource.is_custom() => {
+                let object = patched_only(request, patch, old).unwrap_or_default();
+                machinery::protobuf::merged_text(&object, &merged.value)
+            }
             _ => match written(patch, old) {
                 Some(written) => written.text(),
                 None => patched_only(request, patch, old).unwrap_or_default().to_json(),
