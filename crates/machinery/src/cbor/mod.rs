@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_json_cannot_say_is_refused() {
-        let deep = "81".repeat(DEPTH_MAX + 1) + "00";
-        let long = format!("9904 01{}", "00".repeat(LENGTH_MAX + 1)).replace(' ', "");
+        let deep = "81".repeat(Bounds::REQUEST.depth + 1) + "00";
+        let long = format!("9904 01{}", "00".repeat(Bounds::REQUEST.length + 1)).replace(' ', "");
         for given in [
             "",
             "1b8000000000000000",

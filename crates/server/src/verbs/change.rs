@@ -1,6 +1,6 @@
 //! What a write does to the current object: replace it, patch it, apply to it.
 
-use machinery::patch::{Raw, Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::body::{Document, Format, Strict, no_text, type_error};
@@ -190,7 +190,10 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
                 machinery::protobuf::merged_text(&object, &merged.value)
             }
             _ => match written(patch, old) {
-                Some(written) => written.text(),
+                Some(written) => written.text(match request.resource.is_custom() {
+                    true => RawKind::Custom,
+                    false => RawKind::BuiltIn,
+                }),
                 None => patched_only(request, patch, old).unwrap_or_default().to_json(),
             },
         };
@@ -219,6 +222,9 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         }
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
+    }
+    if let Some(shipped) = request.shipped().filter(|_| strategic) {
+        schema::shape::convert_numbers(&mut object, shipped.structure());
     }
     let normalised = match is_scale {
         true => super::scale::normalise(&mut object, &mut strict),

@@ -109,7 +109,8 @@ fn pod_security_errors(namespace: &Value) -> Vec<FieldError> {
         let level = format!("pod-security.kubernetes.io/{mode}");
         let version = format!("{level}-version");
         let is_level = |text: &str| matches!(text, "privileged" | "baseline" | "restricted");
-        let rules: [(&str, fn(&str) -> bool, &str); 2] = [
+        type IsValid = fn(&str) -> bool;
+        let rules: [(&str, IsValid, &str); 2] = [
             (&level, is_level, "must be one of privileged, baseline, restricted"),
             (&version, is_pod_security_version, "must be \"latest\" or \"v1.x\""),
         ];
