@@ -173,6 +173,20 @@ fn brought(patch: &Patch, old: &Value) -> Vec<String> {
     }
 }
 
+/// The patched object as errors show it. It is made again for them: errors are rare, copies of whole objects are not cheap.
+fn shown(request: &Request, patch: &Patch, old: &Value) -> String {
+    let custom = request.resource.is_custom();
+    let object = || patched_only(request, patch, old).unwrap_or_default();
+    match patch {
+        Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
+        Patch::Merge(merged) if !custom => machinery::protobuf::merged_text(&object(), &merged.value),
+        _ => match written(patch, old) {
+            Some(written) => written.text(if custom { RawKind::Custom } else { RawKind::BuiltIn }),
+            None => object().to_json(),
+        },
+    }
+}
+
 fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let mut strict = Strict::default();
     let told = match patch {
@@ -182,22 +196,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     };
     let mut object = patched_only(request, patch, old)?;
     let invalid = |why: String| {
-        let shown = match patch {
-            Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
-            // made again for the message: errors are rare, copies of whole objects are not cheap
-            Patch::Merge(merged) if !request.resource.is_custom() => {
-                let object = patched_only(request, patch, old).unwrap_or_default();
-                machinery::protobuf::merged_text(&object, &merged.value)
-            }
-            _ => match written(patch, old) {
-                Some(written) => written.text(match request.resource.is_custom() {
-                    true => RawKind::Custom,
-                    false => RawKind::BuiltIn,
-                }),
-                None => patched_only(request, patch, old).unwrap_or_default().to_json(),
-            },
-        };
-        let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
+        let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown(request, patch, old), why);
         Status::invalid("", "", "", &[error])
     };
     let strategic = matches!(patch, Patch::Strategic(_));
