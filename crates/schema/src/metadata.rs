@@ -15,6 +15,9 @@ const SUBRESOURCE_BYTES_MAX: usize = 256;
 /// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown members go, and their
 /// paths (`metadata.x`) are told; null becomes `{}`. Members of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
+    if let Some(metadata) = object.get_mut("metadata") {
+        shape::convert_whole_numbers(metadata, &OBJECT_META);
+    }
     let Some(metadata) = object.get("metadata") else { return Ok(vec![]) };
     let mut read = shape::read(metadata, &OBJECT_META);
     if let Some(error) = read.error {

@@ -52,7 +52,11 @@ fn cannot(value: &Value, what: &str) -> String {
 }
 
 fn told(bytes: &[u8]) -> Result<Patch, String> {
-    let decoded = decode_strict(bytes).map_err(|e| e.message)?;
+    // a number that is no float64 can only stand in a value
+    let of_value = |why: &str| {
+        why.replace("into Go value of type float64", "into Go struct field jsonPatchOp.value of type float64")
+    };
+    let decoded = decode_strict(bytes).map_err(|e| of_value(&e.message))?;
     let items = match decoded.value {
         Value::Null => vec![],
         Value::Array(items) => items,

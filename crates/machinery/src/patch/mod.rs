@@ -10,7 +10,7 @@ pub mod merge_patch;
 mod raw;
 pub mod strategic_merge;
 
-pub use raw::Raw;
+pub use raw::{Kind as RawKind, Raw};
 
 use crate::value::{Value, decode_strict};
 

@@ -11,6 +11,32 @@ pub struct Raw {
     document: Value,
     /// The written values by their operations.
     written: Vec<(usize, String)>,
+    /// The paths of the operations, as an object.
+    touched: Value,
+}
+
+/// Of what kind a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Custom,
+    BuiltIn,
+}
+
+/// Steps of a path that are followed; no built-in type nests deeper.
+const STEPS_MAX: usize = 64;
+
+/// The paths of the operations, as an object in which they lead to null.
+fn touched(patch: &Patch) -> Value {
+    let mut out = Value::object();
+    for path in patch.operations.iter().filter_map(|operation| operation.path.as_deref()) {
+        let steps: Vec<String> =
+            path.split('/').skip(1).take(STEPS_MAX).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        if !steps.is_empty() && out.at(&steps).is_none() {
+            out.set_at(&steps, Value::Null);
+        }
+    }
+    out
 }
 
 /// JSON without white space between tokens.
@@ -51,12 +77,16 @@ impl Raw {
             }
         }
         let document = json_patch::apply(document, &marked).ok()?;
-        Some(Raw { document, written })
+        Some(Raw { document, written, touched: touched(patch) })
     }
 
-    /// The document as it is written.
-    pub fn text(&self) -> String {
-        let mut text = self.document.to_json();
+    /// The document as it is written: a built-in one with the fields that the patch has not touched in the order of
+    /// their type.
+    pub fn text(&self, kind: Kind) -> String {
+        let mut text = match kind {
+            Kind::Custom => self.document.to_json(),
+            Kind::BuiltIn => crate::protobuf::merged_text(&self.document, &self.touched),
+        };
         for (operation, written) in &self.written {
             text = text.replace(&Value::from(mark(*operation)).to_json(), written);
         }
@@ -119,7 +149,7 @@ mod tests {
             let patch = json_patch::decode_patch(source.as_bytes(), Unknown::Told).unwrap();
             let raw = Raw::of(document.clone(), &patch, source.as_bytes()).unwrap();
             assert_eq!(
-                (raw.text().as_str(), raw.duplicates(&patch)),
+                (raw.text(Kind::Custom).as_str(), raw.duplicates(&patch)),
                 (text, duplicates.iter().map(|d| (*d).to_owned()).collect())
             );
         }

@@ -14,7 +14,7 @@ use crate::value::{Map, Text, Value, decode as decode_json};
 const DEPTH_MAX: usize = 512;
 
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
-fn message_name(api_version: &str, kind: &str) -> String {
+pub(super) fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
     let package = group.split('.').next().unwrap_or_default();
     match kind {

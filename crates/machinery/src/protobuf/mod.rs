@@ -3,9 +3,11 @@
 //! As in the reference server's generated code, scalars that are no pointers are written even when they are zero.
 
 mod codec;
+mod order;
 mod table;
 
 pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
+pub use order::merged_text;
 
 use crate::status::{Cause, Details, Status};
 

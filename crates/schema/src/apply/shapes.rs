@@ -25,7 +25,7 @@ impl Shapes {
             Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
             Shape::Bool => self.compiler.scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
-            Shape::Time | Shape::MicroTime => self.compiler.scalar(Scalar::Untyped),
+            Shape::Time | Shape::MicroTime | Shape::Quantity => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
                 let kind = match merge {
                     Merge::Plain | Merge::Atomic => ListKind::Atomic,
@@ -45,12 +45,7 @@ impl Shapes {
                 self.compiler.add(Atom { map: Some(map), ..Atom::default() })
             }
             Shape::Struct(inner) => self.structure(inner, merge == Merge::Atomic, None),
-            Shape::Quantity
-            | Shape::Any
-            | Shape::IntOrString
-            | Shape::OrBool(_)
-            | Shape::OrList(_)
-            | Shape::OrTexts(_) => DEDUCED,
+            Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }
 
@@ -85,6 +80,7 @@ fn zero(field: &shape::Field) -> Option<Value> {
     match field.shape {
         Shape::Text(_) if field.key_default.is_some() => field.key_default.map(Value::from),
         Shape::Text(_) if field.print == Print::Always => Some(Value::from("")),
+        Shape::Int32 | Shape::Int64 if field.print == Print::Always => Some(Value::Int(0)),
         _ => None,
     }
 }

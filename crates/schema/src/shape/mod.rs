@@ -18,7 +18,10 @@ pub use common::{
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
-pub use read::{Read, TypeError, first_conversion_error, first_error, read, read_request, read_stored, sees_duplicate};
+pub use read::{
+    Read, TypeError, convert_numbers, convert_whole_numbers, first_conversion_error, first_error, read, read_request,
+    read_stored, sees_duplicate,
+};
 pub use time::{days_in, normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};

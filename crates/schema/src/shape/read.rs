@@ -79,6 +79,62 @@ fn place(path: &str, order: &KeyOrder) -> u32 {
     }
 }
 
+/// Converts the numbers of a tree as Go's converter from trees to structs does: whole floats to integers, and integers
+/// to their lowest 32 bits where the field has no more. What decodes itself stays.
+pub fn convert_numbers(value: &mut Value, shape: &'static Struct) {
+    convert_in(value, shape, Beyond::Least);
+}
+
+/// Converts the whole floats of a tree as writing it as JSON and reading that does: those that are no 64-bit integer stay.
+pub fn convert_whole_numbers(value: &mut Value, shape: &'static Struct) {
+    convert_in(value, shape, Beyond::Kept);
+}
+
+/// What a whole float becomes that is no 64-bit integer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    /// The least integer, as the instruction does that Go uses.
+    Least,
+    Kept,
+}
+
+fn convert_in(value: &mut Value, shape: &'static Struct, beyond: Beyond) {
+    let Some(map) = value.as_object_mut() else { return };
+    for (name, value) in map.iter_mut() {
+        if let Some(field) = find(shape, name).and_then(|i| shape.fields.get(i)) {
+            convert_number(value, &field.shape, beyond);
+        }
+    }
+}
+
+fn convert_number(value: &mut Value, shape: &'static Shape, beyond: Beyond) {
+    match (shape, value) {
+        (Shape::Int32 | Shape::Int64, value) => {
+            if let Value::Float(float) = *value
+                && float.fract() == 0.0
+            {
+                let fits = (i64::MIN as f64..i64::MAX as f64).contains(&float);
+                match (fits, beyond) {
+                    (true, _) => *value = Value::Int(float as i64),
+                    (false, Beyond::Least) => *value = Value::Int(i64::MIN),
+                    (false, Beyond::Kept) => {}
+                }
+            }
+            if let (Shape::Int32, Value::Int(number), Beyond::Least) = (shape, &mut *value, beyond) {
+                *number = i64::from(*number as i32);
+            }
+        }
+        (Shape::Struct(inner), value) => convert_in(value, inner, beyond),
+        (Shape::List(_, item), Value::Array(items)) => {
+            items.iter_mut().for_each(|value| convert_number(value, item, beyond))
+        }
+        (Shape::Map(_, item), Value::Object(map)) => {
+            map.iter_mut().for_each(|(_, value)| convert_number(value, item, beyond))
+        }
+        _ => {}
+    }
+}
+
 /// Reads `value` as `shape`.
 pub fn read(value: &Value, shape: &'static Struct) -> Read {
     Reader::new(Some(Paths::default()), Empty::AsPrinted).read(value, shape)
@@ -327,7 +383,15 @@ impl Reader {
         match shape {
             Shape::Any => Some(value.clone()),
             Shape::IntOrString if value.as_str().is_some() => Some(value.clone()),
-            Shape::IntOrString => self.scalar(value, &Shape::Int32),
+            Shape::IntOrString => {
+                let read = self.scalar(value, &Shape::Int32);
+                if let (None, Some(error)) = (&read, self.errors.last_mut()) {
+                    // it decodes itself
+                    let what = error.message.split(" into ").next().unwrap_or_default();
+                    (error.converted, error.ends) = (format!("{what} into Go value of type int32"), true);
+                }
+                read
+            }
             Shape::Struct(inner) => self.structure(value, inner),
             Shape::List(go, item) => self.list(value, go, item),
             Shape::Map(go, item) => self.map(value, go, item),

@@ -1,6 +1,6 @@
 //! What a write does to the current object: replace it, patch it, apply to it.
 
-use machinery::patch::{Raw, Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::body::{Document, Format, Strict, no_text, type_error};
@@ -172,6 +172,20 @@ fn brought(patch: &Patch, old: &Value) -> Vec<String> {
     }
 }
 
+/// The patched object as errors show it. It is made again for them: errors are rare, copies of whole objects are not cheap.
+fn shown(request: &Request, patch: &Patch, old: &Value) -> String {
+    let custom = request.resource.is_custom();
+    let object = || patched_only(request, patch, old).unwrap_or_default();
+    match patch {
+        Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
+        Patch::Merge(merged) if !custom => machinery::protobuf::merged_text(&object(), &merged.value),
+        _ => match written(patch, old) {
+            Some(written) => written.text(if custom { RawKind::Custom } else { RawKind::BuiltIn }),
+            None => object().to_json(),
+        },
+    }
+}
+
 fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let mut strict = Strict::default();
     let told = match patch {
@@ -181,15 +195,7 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     };
     let mut object = patched_only(request, patch, old)?;
     let invalid = |why: String| {
-        let shown = match patch {
-            Patch::Strategic(patch) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
-            // made again for the message: errors are rare, copies of whole objects are not cheap
-            _ => match written(patch, old) {
-                Some(written) => written.text(),
-                None => patched_only(request, patch, old).unwrap_or_default().to_json(),
-            },
-        };
-        let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown, why);
+        let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown(request, patch, old), why);
         Status::invalid("", "", "", &[error])
     };
     let strategic = matches!(patch, Patch::Strategic(_));
@@ -214,6 +220,9 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
         }
         object.set_at(&["kind"], Value::String(request.resource.kind.clone()));
         object.set_at(&["apiVersion"], Value::String(request.api_version()));
+    }
+    if let Some(shipped) = request.shipped().filter(|_| strategic) {
+        schema::shape::convert_numbers(&mut object, shipped.structure());
     }
     let normalised = match is_scale {
         true => super::scale::normalise(&mut object, &mut strict),

@@ -84,6 +84,7 @@ fn name_errors(request: &Request, metadata: &Value, errors: &mut Vec<FieldError>
             vec!["must not contain dots".to_owned()]
         }
         Some(NameRule::Label) => names::dns1123_label(name),
+        Some(NameRule::OldLabel) => names::dns1035_label(name),
         Some(NameRule::Path) => names::path_segment(name),
         _ => names::dns1123_subdomain(name),
     };

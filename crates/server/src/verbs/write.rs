@@ -298,7 +298,7 @@ async fn absent(
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
-    coerce_applied(request, &mut object)?;
+    coerce_applied(request, &mut object, configuration)?;
     default_applied(request, &mut object)?;
     meta::check_name(&object, request.name())?;
     meta::wipe_system_fields(request, &mut object)?;
@@ -340,15 +340,21 @@ fn coerce_custom(request: &Request, object: &mut Value, malformed: Malformed) ->
 }
 
 /// Gives an applied object its types; a built-in one gets its defaults with them.
-fn coerce_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+fn coerce_applied(request: &Request, object: &mut Value, configuration: &Value) -> Result<(), Status> {
     if request.resource.is_custom() {
         return coerce_custom(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
     }
-    let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
-    let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
+    let text = |key: &str| configuration.str_at(&["metadata", key]);
+    let (namespace, name) = (text("namespace"), text("name"));
+    let (resource, version) = (&request.resource, &request.version.name);
+    let kind = format!("{}/{version}, Kind={}", resource.group, resource.kind);
     let place = format!("{namespace}/{name}; {kind}");
+    if let Some(shipped) = request.shipped() {
+        schema::shape::convert_numbers(object, shipped.structure());
+    }
     normalise_changed(request, object, Malformed::Refuse).map_err(|why| {
-        let unable = format!("unable to convert unstructured object to {kind}: {}", converter_words(&why));
+        let why = request.conversion_error(object).unwrap_or(why);
+        let unable = format!("unable to convert unstructured object to {kind}: {why}");
         Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
     })
 }
@@ -360,17 +366,6 @@ fn default_applied(request: &Request, object: &mut Value) -> Result<(), Status> 
         defaulted.map_err(|why| Status::untyped(500, why.to_string()))?;
     }
     Ok(())
-}
-
-/// What decoding says, in the words of the converter from trees to Go's types.
-fn converter_words(why: &str) -> String {
-    if why.starts_with("json: cannot unmarshal number") && why.ends_with("int64") {
-        return "cannot convert float64 to int64".to_owned();
-    }
-    match why.starts_with("illegal base64") {
-        true => format!("error decoding from json: {why}"),
-        false => why.to_owned(),
-    }
 }
 
 /// One round of the loop. `None` if the object changed meanwhile and the change can be tried again.
@@ -457,7 +452,7 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
         let mut differs = false;
         if !is_live {
             let sent = request.resource.is_custom().then(|| object.clone());
-            coerce_applied(request, &mut object)?;
+            coerce_applied(request, &mut object, configuration)?;
             differs = sent.is_some_and(|sent| timestamps::differs_uncoerced(&sent, &object, old));
             default_applied(request, &mut object)?;
         }

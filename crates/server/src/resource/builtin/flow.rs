@@ -1,10 +1,10 @@
 //! FlowSchema and PriorityLevelConfiguration (KEP-1040; api-machinery 20.1).
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{items, list, one_of, text};
+use super::checks::{invalid_each, items, list, one_of, text};
 use super::{BASE, Form, Shipped, StatusMetadata, columns};
 
 /// The group of both.
@@ -285,18 +285,12 @@ fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
             .push(FieldError::required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"));
     }
     for (path, rule) in items(rules, "resourceRules", path) {
-        for name in ["verbs", "apiGroups", "resources"].iter().filter(|name| list(rule, name).is_empty()) {
-            errors.push(required(&path, name, "value"));
-        }
-        if list(rule, "namespaces").is_empty() && rule.get("clusterScope") != Some(&Value::Bool(true)) {
-            let why = "resource rules that are not cluster scoped must supply at least one namespace";
-            errors.push(FieldError::required(&path.child("namespaces"), why));
-        }
+        resource_rule_errors(rule, &path, errors);
     }
     for (path, rule) in items(rules, "nonResourceRules", path) {
-        for name in ["verbs", "nonResourceURLs"].iter().filter(|name| list(rule, name).is_empty()) {
-            errors.push(required(&path, name, "value"));
-        }
+        verb_errors(rule, &path, errors);
+        let urls = ["nonResourceURLs must contain at least one value", "non-resource URLs"];
+        wildcard_errors(rule, "nonResourceURLs", &path, urls, errors);
     }
 }
 
@@ -319,9 +313,67 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
         let why = format!("{own} is required when subject kind is '{kind}'");
         return errors.push(FieldError::required(&path, why));
     };
-    let needed: &[&str] = if own == "serviceAccount" { &["name", "namespace"] } else { &["name"] };
-    for name in needed.iter().filter(|name| text(value, name).is_empty()) {
-        errors.push(FieldError::required(&path.child(name), ""));
+    let (name, namespace) = (text(value, "name"), text(value, "namespace"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    } else if own == "serviceAccount" && name != "*" {
+        invalid_each(&path.child("name"), name, names::dns1123_subdomain(name), errors);
+    }
+    if own == "serviceAccount" && namespace.is_empty() {
+        errors.push(FieldError::required(&path.child("namespace"), "must specify namespace for service account"));
+    } else if own == "serviceAccount" {
+        invalid_each(&path.child("namespace"), namespace, names::dns1123_label(namespace), errors);
+    }
+}
+
+const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+
+/// The errors of a list of which `*` must be the only item. `missing` is told if it is empty, `others` names its items.
+/// Answers whether the items are to be looked at one by one.
+fn wildcard_errors(
+    rule: &Value,
+    name: &str,
+    path: &FieldPath,
+    [missing, others]: [&str; 2],
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let (all, path) = (list(rule, name), path.child(name));
+    let any = all.iter().any(|item| item.as_str() == Some("*"));
+    if all.is_empty() {
+        errors.push(FieldError::required(&path, missing));
+    } else if any && all.len() > 1 {
+        let why = format!("if '*' is present, must not specify other {others}");
+        errors.push(FieldError::invalid(&path, &Value::Array(all.to_vec()), why));
+    }
+    !all.is_empty() && !any
+}
+
+fn verb_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let each = wildcard_errors(rule, "verbs", path, ["verbs must contain at least one value", "verbs"], errors);
+    let verbs = list(rule, "verbs");
+    if each && !verbs.iter().all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb))) {
+        errors.push(FieldError::not_supported(&path.child("verbs"), &Value::Array(verbs.to_vec()), &VERBS));
+    }
+}
+
+fn resource_rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    verb_errors(rule, path, errors);
+    let groups = ["resource rules must supply at least one api group", "api groups"];
+    wildcard_errors(rule, "apiGroups", path, groups, errors);
+    let resources = ["resource rules must supply at least one resource", "resources"];
+    wildcard_errors(rule, "resources", path, resources, errors);
+    if list(rule, "namespaces").is_empty() && rule.get("clusterScope") == Some(&Value::Bool(true)) {
+        return;
+    }
+    let missing = "resource rules that are not cluster scoped must supply at least one namespace";
+    if !wildcard_errors(rule, "namespaces", path, [missing, "namespaces"], errors) {
+        return;
+    }
+    for (path, namespace) in items(rule, "namespaces", path) {
+        for message in names::dns1123_label(namespace.as_str().unwrap_or_default()) {
+            let why = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
+            errors.push(FieldError::invalid(&path, namespace, why));
+        }
     }
 }
 
@@ -402,7 +454,7 @@ fn limited_errors(limited: &Value, path: &FieldPath, errors: &mut Vec<FieldError
                 negative(errors, queuing, &path, name, 1, "must be positive");
             }
             let (hand, queues) = (number(queuing, "handSize"), number(queuing, "queues"));
-            if hand > queues && queues > 0 {
+            if hand > queues && hand > 0 {
                 let why = format!("should not be greater than queues ({queues})");
                 errors.push(FieldError::invalid(&path.child("handSize"), &Value::Int(hand), why));
             }

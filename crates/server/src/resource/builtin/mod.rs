@@ -90,6 +90,8 @@ pub enum NameRule {
     Subdomain,
     /// DNS-1123 label.
     Label,
+    /// DNS-1035 label.
+    OldLabel,
     /// Whatever may be a segment of a path.
     Path,
 }

@@ -103,7 +103,7 @@ pub const SERVICE: Shipped = Shipped {
     short_names: &["svc"],
     categories: &["all"],
     status: true,
-    name_rule: NameRule::Label,
+    name_rule: NameRule::OldLabel,
     create_on_update: true,
     returns_deleted: true,
     columns: columns::SERVICE,
