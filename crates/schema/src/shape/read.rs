@@ -388,7 +388,7 @@ impl Reader {
                 if let (None, Some(error)) = (&read, self.errors.last_mut()) {
                     // it decodes itself
                     let what = error.message.split(" into ").next().unwrap_or_default();
-                    (error.converted, error.ends) = (format!("{what} into Go value of type int32"), true);
+                    (error.converted, error.ends) = (format!("{what} into Go value of type int32").into(), true);
                 }
                 read
             }
