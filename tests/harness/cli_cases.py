@@ -16,6 +16,7 @@ from urllib.parse import urlparse
 
 import bad_input
 import cel_cases
+import connection_cases
 import front_door
 import store_cases
 from pintle import KEY_SET, TOKEN, Pintle, eventually, insecure
@@ -396,7 +397,8 @@ def run(args, report):
     cases = [survives_a_restart, one_process_per_directory, refuses_newer_formats, names_damage,
              port_in_use, unwritable_directory, wrong_flags, help_is_grouped, kubeconfig_is_private, drains, who_may,
              account_tokens, account_flags, roles_are_reconciled, registrations_are_restored_at_start, controllers, quotas,
-             bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES]
+             bench_against_another, *bad_input.CASES, *store_cases.CASES, *cel_cases.CASES, *front_door.CASES,
+             *connection_cases.CASES]
     for case in cases:
         if args.filter in case.__name__:
             report.case(case.__name__, lambda: case(args))

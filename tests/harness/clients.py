@@ -17,6 +17,7 @@ import threading
 import time
 
 from pintle import Pintle
+from report import Skipped, require
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "tests" / "clients"
@@ -27,6 +28,7 @@ ASKED = {"restart": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
 def go(source, out):
+    require("go")
     subprocess.run(["go", "build", "-o", str(out / "client"), "."], cwd=source, check=True)
     return [str(out / "client")]
 
@@ -44,6 +46,7 @@ def python(source, out):
 
 def node(source, out):
     """A copy of the program beside exactly the modules that package-lock.json names."""
+    require("node", "npm")
     have = out / "node_modules" / ".package-lock.json"
     locked = source / "package-lock.json"
     fresh = have.exists() and (out / locked.name).exists() and (out / locked.name).read_text() == locked.read_text()
@@ -61,6 +64,7 @@ def rust(source, out):
 
 def java(source, out):
     """What pom.xml names, copied beside the classes; compiled without any further plugin of Maven."""
+    require("mvn", "javac")
     wanted, have, lib = source / "pom.xml", out / "pom.xml", out / "lib"
     if not have.exists() or have.read_text() != wanted.read_text():
         shutil.rmtree(lib, ignore_errors=True)
@@ -85,16 +89,21 @@ def run(args, report):
     wanted = [name for name in [*PROGRAMS, *AGAIN] if args.filter in name]
     with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
         for name, outcome in zip(wanted, pool.map(lambda name: attempt(args.binary, name), wanted)):
-            count(name, outcome, report)
+            if isinstance(outcome, Skipped):
+                report.skip(name, outcome)
+            else:
+                count(name, outcome, report)
 
 
 def attempt(binary, name):
-    """Builds and runs a program; answers its lines, its exit status and what took how many seconds."""
+    """Builds and runs a program. Returns its lines, its exit status and the time it took, or `Skipped`."""
     source, flags, words = AGAIN.get(name, (name, [], {}))
     out, began = TARGET / source, time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     try:
         command = PROGRAMS[source](CLIENTS / source, out)
+    except Skipped as reason:
+        return reason
     except (subprocess.CalledProcessError, OSError) as error:
         return [f"it was not built: {error}"], 1, "no time"
     built = time.monotonic()

@@ -1,5 +1,6 @@
 """Pintle on etcd: the transcripts again, what lies in etcd, several servers, members and servers that die, bad input."""
 import base64
+import concurrent.futures
 import json
 import pathlib
 import random
@@ -118,6 +119,63 @@ def two_servers(args):
         assert [r["name"] for r in two.ok("GET", "/apis/harbor.example.com/v1")["resources"]] == ["boats"]
         two.ok("POST", BOATS, boat("one"))
         assert one.ok("GET", BOATS + "/one")["spec"] == {"sails": 2}
+
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name, **spec):
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+def services_have_addresses_of_their_own(args):
+    """Two servers that create Services at once give no address and no node port twice."""
+    with Etcd() as etcd, server_on(args, etcd) as one, server_on(args, etcd) as two:
+        def create(number):
+            server = (one, two)[number % 2]
+            return server.ok("POST", SERVICES, service(f"s-{number}", type="NodePort"))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(create, range(40)))
+        addresses = {item["spec"]["clusterIP"] for item in made}
+        ports = {item["spec"]["ports"][0]["nodePort"] for item in made}
+        assert len(addresses) == len(ports) == 40, made
+        keys = etcd.keys("/registry/ipaddresses/")
+        assert {key.rsplit("/", 1)[1] for key in keys} == addresses, keys
+        assert all(value.startswith(b"k8s\0") for value in keys.values()), keys
+        assert etcd.get("/registry/ranges/servicenodeports").startswith(b"k8s\0")
+        taken = made[0]["spec"]
+        for field in ({"clusterIP": taken["clusterIP"]}, {"type": "NodePort", "ports": [{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]}):
+            status, answer, _ = two.request("POST", SERVICES, service("other", **field))
+            assert status == 422 and "is already allocated" in answer["message"], answer
+        one.ok("DELETE", f"{SERVICES}/s-0")
+        two.ok("POST", SERVICES, service("other", clusterIP=taken["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]))
+        # what was lost is reserved again at the next start
+        etcd.delete(f"/registry/ipaddresses/{taken['clusterIP']}")
+        etcd.delete("/registry/ranges/servicenodeports")
+        one.restart()
+        eventually(lambda: etcd.get(f"/registry/ipaddresses/{taken['clusterIP']}") is not None)
+        eventually(lambda: etcd.get("/registry/ranges/servicenodeports") is not None)
+        status, answer, _ = one.request("POST", SERVICES, service("more", clusterIP=taken["clusterIP"]))
+        assert status == 422, answer
+
+
+def custom_resources_are_cbor_behind_their_switch(args):
+    """With CBORServingAndStorage custom resources are stored as CBOR, which is read without it, too."""
+    key = "/registry/harbor.example.com/boats/default/one"
+    with Etcd() as etcd:
+        with server_on(args, etcd, "--feature-gates=CBORServingAndStorage=true") as server:
+            server.ok("POST", DEFINITIONS, DEFINITION)
+            made = server.ok("POST", BOATS, boat("one"))
+            assert etcd.get(key).startswith(b"\xd9\xd9\xf7"), etcd.get(key)
+            definition = etcd.get("/registry/apiextensions.k8s.io/customresourcedefinitions/boats.harbor.example.com")
+            assert definition.startswith(b"{"), definition
+            server.restart()
+            assert server.ok("GET", BOATS + "/one") == made
+        with server_on(args, etcd) as server:
+            assert server.ok("GET", BOATS + "/one") == made
+            server.ok("PATCH", BOATS + "/one", {})
+            assert etcd.get(key).startswith(b"{"), "a write of anything writes it in the form of today"
+            assert server.ok("GET", BOATS + "/one")["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
 
 
 def controllers_move(args):
@@ -736,7 +794,7 @@ def encrypted_values(args):
             assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")
 
 
-CASES = [etcd_without_room, controllers_have_one_holder, controllers_without_a_lease, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, controllers_move, migrations_lie_as_upstream_keeps_them, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
+CASES = [etcd_without_room, controllers_have_one_holder, controllers_without_a_lease, member_hangs, encrypted_values, servers_start_at_once, registrations_of_others_stay, each_server_tells_uses_of_tokens, encrypted_connections, another_cluster, events_have_leases, carried_over, changes_lost, layout, two_servers, services_have_addresses_of_their_own, custom_resources_are_cbor_behind_their_switch, controllers_move, migrations_lie_as_upstream_keeps_them, outages, waits_for_etcd, keys_of_others, users_of_etcd, compacted_under_the_server]
 
 # etcd 3.4 as today's Go builds it takes no writes after a restart, whoever asks
 RESTARTING = [changes_lost, outages, waits_for_etcd, users_of_etcd]

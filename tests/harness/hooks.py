@@ -28,7 +28,7 @@ class Hooks:
     """`with Hooks(server) as hooks:` answers on 127.0.0.1 with the serving certificate of `server`.
 
     `hooks.on(path, answer)` registers a function from the review's request to its response, or from its spec to its status
-    where a review has these; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
+    where a review has these, or to None to close the connection; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
     as they are; `hooks.query` is that of the last path. Where `hooks.receive` is set it takes everything that is sent, and nothing is answered; where `hooks.headers`
     is set it takes the headers.
     """
@@ -60,6 +60,9 @@ class Hooks:
                     return
                 hooks.asked.append((path, review.get("request", review.get("spec"))))
                 status, body = hooks.answer(path, review)
+                if body is None:
+                    self.close_connection = True
+                    return
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -85,7 +88,7 @@ class Hooks:
         if path not in self.answers:
             return 404, b"no such hook"
         given = self.answers[path](review.get("request", review.get("spec")))
-        if isinstance(given, bytes):
+        if given is None or isinstance(given, bytes):
             return 200, given
         answer = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
         if "request" in review:

@@ -33,7 +33,7 @@ import soak_cases
 import trace_cases
 import transcripts
 import webhook_cases
-from report import Report
+from report import Report, Skipped
 
 SECTIONS = {"transcripts": transcripts.run, "cli": cli_cases.run, "webhooks": webhook_cases.run, "crash": crash_cases.run,
             "identity": identity_cases.run, "audit": audit_cases.run, "mutations": mutation_cases.run, "flow": flow_cases.run, "traces": trace_cases.run, "control": control_cases.run, "aggregation": aggregation_cases.run,
@@ -59,7 +59,10 @@ def main():
             print(f"\n== {name}", flush=True)
             if not args.slow:
                 faulthandler.dump_traceback_later(SECTION_SECONDS, exit=True)
-            run(args, report)
+            try:
+                run(args, report)
+            except Skipped as reason:
+                report.skip(f"the section {name}", reason)
     faulthandler.cancel_dump_traceback_later()
     return report.close()
 

@@ -78,7 +78,7 @@ def backup_beside_a_server(args):
         status, said = pintle(args, "store", "backup", backup, "--data-dir", server.dir)
         assert status == 1 and "the file is there already" in said, said
         status, said = pintle(args, "store", "restore", backup, "--data-dir", server.dir)
-        assert status == 1 and "is in use by pintle with process id" in said, said
+        assert status == 1 and "is locked by another process; its file LOCK names pintle with process id" in said, said
     status, said = pintle(args, "store", "restore", backup, "--data-dir", place / "data")
     assert status == 0, said
     with Pintle(args.binary, storage="embedded", data_dir=place / "data") as server:

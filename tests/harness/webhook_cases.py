@@ -140,6 +140,22 @@ def failing(server, hooks):
     refused(server, "failed", 500, calling("absent", "failed to call webhook: the server could not find the requested resource"))
 
 
+def called_once(server, hooks):
+    """A webhook that takes a request and closes the connection is not called again, however many connections are idle."""
+    together, sixteen = threading.Barrier(16, timeout=30), range(16)
+    client = hooks.on("/once", lambda _: together.wait() is not None and {"allowed": True})
+    configure(server, "Validating", hook("once", client))
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda number: create(server, f"together-{number}"), sixteen))
+    assert {status for status, _, _ in answers} == {201}, answers
+    assert len(hooks.requests("/once")) == 16
+    hooks.on("/once", lambda _: None)
+    why = f'failed to call webhook: Post "{client["url"]}?timeout=5s": EOF'
+    for number in sixteen:
+        refused(server, f"closed-{number}", 500, calling("once", why))
+        assert len(hooks.requests("/once")) == 17 + number
+
+
 def counting(server, hooks):
     """Every webhook has its own calls, refusals, failures that are passed over, and times."""
     def counted(metric, name, **labels):
@@ -501,7 +517,7 @@ def converting_by_service(server, hooks):
         assert len(hooks.requests("/convert")) == asked
 
 
-CASES = [validating, mutating, patched, failing, counting, choosing, asking, asking_about_scales, by_service, converting, converting_lists, converting_badly,
+CASES = [validating, mutating, patched, failing, called_once, counting, choosing, asking, asking_about_scales, by_service, converting, converting_lists, converting_badly,
          converting_late_or_never, converting_for_many, converting_by_service]
 
 

@@ -34,20 +34,35 @@ pub(crate) enum Slot<'a> {
 pub(crate) struct Frame<'a> {
     pub slots: Vec<Slot<'a>>,
     pub cost: u64,
-    pub cost_max: u64,
+    cost_max: u64,
+    /// The cost at which the interrupt is asked next.
+    ask_at: u64,
 }
 
+/// Cost between two questions to the interrupt: about a millisecond.
+const ASK_COST: u64 = 1 << 14;
+
 impl<'a> Frame<'a> {
+    pub fn new(slots: Vec<Slot<'a>>, cost_max: u64) -> Frame<'a> {
+        Frame { slots, cost: 0, cost_max, ask_at: ASK_COST }
+    }
+
     /// The value of a node without variables.
     pub fn constant(node: &'a Node) -> Result<Val<'a>> {
-        work::begin();
-        Frame { slots: vec![], cost: 0, cost_max: u64::MAX }.eval(node)
+        work::begin(u64::MAX);
+        Frame::new(vec![], u64::MAX).eval(node)
     }
 
     #[inline]
     fn charge(&mut self, cost: u64) -> Result<()> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.cost_max { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cost > self.ask_at || self.cost > self.cost_max { self.check_bounds() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_bounds(&mut self) -> Result<()> {
+        self.ask_at = self.cost.saturating_add(ASK_COST);
+        if self.cost > self.cost_max || work::is_interrupted() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
     /// Charges what may have stepped through values.
@@ -351,6 +366,9 @@ impl<'a> Frame<'a> {
             None => dispatch(call, args),
         };
         let cost = call.cost.of_call(args, result.as_ref().ok());
+        if let Ok(made) = &result {
+            work::make(made.owned_bytes());
+        }
         self.charge_steps(cost)?;
         result
     }

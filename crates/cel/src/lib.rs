@@ -38,6 +38,7 @@ pub use library::{Libraries, Library};
 pub use macros::Known;
 pub use node::Program;
 pub use program::{Activation, Outcome, Supply};
+pub use work::interruptible;
 
 /// The example of the README.
 #[cfg(doctest)]

@@ -47,14 +47,19 @@ impl Program {
 
     /// Evaluates with variables that keep what they were found to be, for the next program.
     pub fn eval_in<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64) -> Outcome<'a> {
-        crate::work::begin();
+        self.eval_within(activation, cost_max, u64::MAX)
+    }
+
+    /// The same with a bound of the work, in units of [`crate::work`].
+    pub(crate) fn eval_within<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64, units: u64) -> Outcome<'a> {
+        crate::work::begin(units);
         let mut slots = std::mem::take(&mut activation.0);
         // most programs see all variables there are
         let rest = (slots.len() > self.variables).then(|| slots.split_off(self.variables));
         if slots.len() < self.slots {
             slots.resize_with(self.slots, || Slot::Empty);
         }
-        let mut frame = Frame { slots, cost: 0, cost_max };
+        let mut frame = Frame::new(slots, cost_max);
         let result = frame.eval(&self.root);
         let cost = frame.cost;
         frame.slots.truncate(self.variables);

@@ -310,6 +310,16 @@ impl<'a> Val<'a> {
         Some(Val::Map(Map::Owned(Rc::new(entries.collect::<Option<_>>()?))))
     }
 
+    /// The bytes that a function made for its result, apart from those of values that it had before.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        match self {
+            Val::String(Str::Shared(text)) => text.len(),
+            Val::Bytes(bytes) => bytes.len(),
+            Val::List(List::Owned(items) | List::Typed { items, .. }) => items.len() * size_of::<Val<'_>>(),
+            _ => 0,
+        }
+    }
+
     /// Whether lists and maps that an expression made nest deeper than that, or can't be looked through.
     pub(crate) fn nests_deeper(&self, levels: u32) -> bool {
         if crate::work::step(1).is_none() {
@@ -437,6 +447,7 @@ impl<'a> List<'a> {
 
     /// All items.
     pub(crate) fn to_vec(&self) -> Result<Vec<Val<'a>>> {
+        crate::work::step(self.len()).ok_or_else(Error::cancelled)?;
         match self {
             List::Typed { items, .. } | List::Owned(items) => Ok(items.to_vec()),
             List::Json { .. } => self.iter().collect(),

@@ -45,7 +45,8 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
 
 /// Makes the signing key in a thread of its own: an RSA key takes longer than all of the start, and nobody needs it
 /// before the first token. RSA, as RS256 is what every verifier of OpenID Connect knows.
-pub fn make_signing_key(accounts: Accounts, path: PathBuf) {
+/// The process must not end before the thread has.
+pub fn make_signing_key(accounts: Accounts, path: PathBuf) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let made = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
             .map_err(|error| format!("the key of ServiceAccount tokens cannot be made: {error}"))
@@ -56,5 +57,5 @@ pub fn make_signing_key(accounts: Accounts, path: PathBuf) {
         if let Err(why) = used {
             tracing::error!(why, "no tokens can be issued to ServiceAccounts");
         }
-    });
+    })
 }

@@ -24,6 +24,8 @@ pub struct Server<'a> {
     pub directory: &'a Path,
     /// How long events are kept; zero for ever.
     pub event_ttl: Duration,
+    /// How it writes custom resources.
+    pub form: server::CustomForm,
 }
 
 /// The store that flags describe. Nothing is asked of it yet.
@@ -55,7 +57,8 @@ fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, Strin
 /// The same with the layout of the API server.
 pub fn storage(flags: &Etcd, server: Option<&Server>) -> Result<server::Storage, String> {
     let prefix = store_etcd::normalise(&flags.etcd_prefix);
-    Ok(server::upstream_storage(Arc::new(open(flags, server)?), &prefix))
+    let form = server.map(|server| server.form).unwrap_or_default();
+    Ok(server::upstream_storage(Arc::new(open(flags, server)?), &prefix, form))
 }
 
 fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>, String> {

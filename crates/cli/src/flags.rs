@@ -76,10 +76,17 @@ pub enum Store {
         /// The file to make.
         file: PathBuf,
     },
-    /// Fill a new data directory from a backup; its server makes new certificates.
+    /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch are told to list
+    /// again.
     Restore {
         #[command(flatten)]
         place: Place,
+
+        /// How far the revisions of the new store are ahead of the backup. It has to be more than the number of writes
+        /// since the backup was made, and more than the last time if the same backup is restored again: resourceVersions
+        /// that clients have seen must not be given out twice.
+        #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP)]
+        bump_revision: u64,
 
         /// The backup.
         file: PathBuf,
@@ -334,6 +341,15 @@ pub struct Serve {
     /// May be given several times.
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,
+
+    /// Where the cluster IPs of Services come from: a network in CIDR notation, or one of each IP family, comma separated
+    /// [default: 10.0.0.0/24]. Services of webhooks and APIServices are called at their cluster IPs only if it is given.
+    #[arg(long, value_name = "CIDR,...", help_heading = "Services")]
+    pub service_cluster_ip_range: Option<String>,
+
+    /// Where the node ports of Services come from [default: 30000-32767].
+    #[arg(long, value_name = "FIRST-LAST", help_heading = "Services")]
+    pub service_node_port_range: Option<String>,
 
     /// Controllers that run, comma separated: * for all that are on by default, NAME for one more, -NAME for one less.
     #[arg(

@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server::{Address, Config, Controllers, FeatureGates, ProxyAuthority, RuntimeConfig, Server, Tls};
+use server::{
+    Address, Config, Controllers, CustomForm, FeatureGates, ProxyAuthority, RuntimeConfig, Server, ServiceRanges, Tls,
+};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
 use crate::{accounts, etcd, kubeconfig, logs};
 
+/// The limit of open files that is assumed when the system does not tell it: the soft limit that Linux starts with.
+const FALLBACK_DESCRIPTORS: u64 = 1024;
 const KUBECONFIG: &str = "admin.kubeconfig";
 /// How long threads may go on after the last answer.
 const THREADS_END: Duration = Duration::from_secs(5);
@@ -32,12 +36,13 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags)?)?;
+    let storage = flags.encryption.apply(open_storage(flags, feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
+        descriptors: raise_descriptor_limit(),
         tls: tls(flags, &certificates)?,
         authentication,
         authentication_file,
@@ -46,6 +51,10 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         disabled_admission_plugins: flags.disable_admission_plugins.clone(),
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
+        service_ranges: ServiceRanges::parse(
+            flags.service_cluster_ip_range.as_deref(),
+            flags.service_node_port_range.as_deref(),
+        )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
         runtime,
@@ -61,11 +70,8 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_stack_size(server::WORKER_STACK_BYTES)
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = threads()?;
+    let mut key = None;
     let ended = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let server = tokio::select! {
@@ -78,16 +84,38 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
-        if let Some(path) = key_to_make {
-            accounts::make_signing_key(accounts, path);
-        }
-        signals.wait().await;
+        key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
+        let ended = tokio::select! {
+            () = signals.wait() => Ok(()),
+            why = server.failed() => Err(why),
+        };
         server.stop().await;
-        Ok(())
+        ended
     });
     // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
     runtime.shutdown_timeout(THREADS_END);
+    // the end of the process takes the state of the random generators away, which no thread survives that uses one
+    if let Some(key) = key {
+        let _ = key.join();
+    }
     ended
+}
+
+/// The runtime of the server: a worker thread per core, with stacks for deeply nested values.
+fn threads() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(server::WORKER_STACK_BYTES)
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))
+}
+
+/// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the limit that holds now.
+fn raise_descriptor_limit() -> u64 {
+    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+        rlimit::Resource::NOFILE.get_soft().unwrap_or(FALLBACK_DESCRIPTORS)
+    })
 }
 
 struct Signals {
@@ -138,9 +166,10 @@ fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String>
     Ok(controllers)
 }
 
-fn open_storage(flags: &Serve) -> Result<server::Storage, String> {
+fn open_storage(flags: &Serve, gates: FeatureGates) -> Result<server::Storage, String> {
     let etcd = || {
-        let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl };
+        let form = if gates.cbor { CustomForm::Cbor } else { CustomForm::Json };
+        let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };
     match flags.storage {

@@ -19,8 +19,8 @@ pub fn run(task: &Store) -> Result<(), String> {
             let summary = store::backup(&place.data_dir, file).map_err(|error| error.to_string())?;
             format!("{} holds {}", file.display(), content(&summary))
         }
-        Store::Restore { place, file } => {
-            let summary = store::restore(file, &place.data_dir).map_err(|error| error.to_string())?;
+        Store::Restore { place, file, bump_revision } => {
+            let summary = store::restore(file, &place.data_dir, *bump_revision).map_err(|error| error.to_string())?;
             format!("{} holds {}", place.data_dir.display(), content(&summary))
         }
     };

@@ -221,7 +221,7 @@ impl Status {
 
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message = match (resource, name) {
-            ("", _) => format!("forbidden: {why}"),
+            ("", _) if group.is_empty() => format!("forbidden: {why}"),
             (_, "") => format!("{} is forbidden: {why}", group_resource(group, resource)),
             _ => format!("{} {} is forbidden: {why}", group_resource(group, resource), quote(name)),
         };

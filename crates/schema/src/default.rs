@@ -25,13 +25,17 @@ impl std::fmt::Display for DefaultsTooLarge {
 impl std::error::Error for DefaultsTooLarge {}
 
 impl Schema {
-    /// Sets every missing property that has a default, and replaces nulls where null is not allowed.
+    /// Sets every missing property that has a default, and replaces nulls where null is not allowed. Fields that
+    /// `ObjectMeta` doesn't have are not set in the metadata of embedded resources.
     pub fn default(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
         if !self.program.structural {
             return Ok(());
         }
         let mut defaulter = Defaulter { left: Some(DEFAULTED_BYTES_MAX) };
         defaulter.node(object, &self.program.root);
+        if self.program.defaults_metadata {
+            crate::coerce::coerce_node(object, &self.program.root, crate::Malformed::Drop);
+        }
         defaulter.left.map(drop).ok_or(DefaultsTooLarge)
     }
 }
@@ -124,5 +128,50 @@ mod tests {
         assert_eq!(defaulted(&object), DEFAULTED_BYTES_MAX / 103_003);
         let mut null = json!({"l": (Value::Array(vec![Value::Null; 5_000]))});
         assert_eq!(schema.default(&mut null), Ok(()));
+    }
+
+    /// Upstream's TestCustomResourceDefaultingOfMetaFields.
+    #[test]
+    fn embedded_metadata_gets_no_unknown_fields() {
+        let text = |default: &str| json!({"type": "string", "default": default});
+        let types = || json!({"apiVersion": (text("foos/v1")), "kind": (text("Foo"))});
+        let whole =
+            || json!({"apiVersion": "foos/v1", "kind": "Foo", "metadata": {"name": "Bar", "unknown": "unknown"}});
+        let fields = json!({"type": "object", "properties": {"name": (text("Bar")), "unknown": (text("unknown"))}});
+        let metadata = json!({"type": "object", "default": {"name": "Bar", "unknown": "unknown"}});
+        let other = || json!({"foo": {"type": "string"}});
+        let resource = |preserve: bool, properties: Value, default: Option<Value>| {
+            let mut schema =
+                json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": properties});
+            if preserve {
+                schema.set_at(&["x-kubernetes-preserve-unknown-fields"], Value::Bool(true));
+            }
+            if let Some(default) = default {
+                schema.set_at(&["default"], default);
+            }
+            schema
+        };
+        let with = |metadata: &Value| {
+            let mut properties = types();
+            properties.set_at(&["metadata"], metadata.clone());
+            properties
+        };
+        for preserve in [false, true] {
+            let spanning = json!({"type": "object", "default": {"embedded": (whole())},
+                "properties": {"embedded": (resource(preserve, other(), None))}});
+            let schema = json!({"type": "object", "properties": {
+                "fields": (resource(preserve, with(&fields), None)),
+                "full": (resource(preserve, with(&metadata), None)),
+                "object": (resource(preserve, other(), Some(whole()))),
+                "spanning": spanning
+            }});
+            let schema = Schema::compile(&schema, &Default::default());
+            let mut object = json!({"fields": {"metadata": {}}, "full": {}});
+            schema.default(&mut object).expect("few defaults");
+            let want = json!({"apiVersion": "foos/v1", "kind": "Foo", "metadata": {"name": "Bar"}});
+            for path in [&["fields"][..], &["full"], &["object"], &["spanning", "embedded"]] {
+                assert_eq!(object.at(path), Some(&want), "{path:?}");
+            }
+        }
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Program {
     pub(crate) options: CompileOptions,
     /// There is a schema, and it is structural: only then is anything but plain validation done with it.
     pub(crate) structural: bool,
+    /// Some default lies in the metadata of an embedded resource.
+    pub(crate) defaults_metadata: bool,
     pub(crate) rules: Option<crate::validate::rules::Rules>,
 }
 
@@ -192,7 +194,8 @@ impl Schema {
             prune_defaults(&mut root, true);
         }
         let rules = structural.then(|| crate::validate::rules::Rules::compile(openapi)).flatten();
-        Schema { program: Arc::new(Program { root, options: options.clone(), structural, rules }) }
+        let defaults_metadata = structural && defaults_metadata(&root);
+        Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
     }
 
     /// Whether the member at a path of properties has a default.
@@ -344,6 +347,13 @@ fn below(node: &Node) -> Below {
 fn format(name: &str, formats: Formats) -> Option<(Text, Format)> {
     let free = (formats == Formats::All && !name.is_empty()).then_some(Format::FREE);
     Format::named(name).or(free).map(|format| (Text::from(name), format))
+}
+
+/// Whether a default lies in the metadata of a resource that is embedded at `node` or below it.
+fn defaults_metadata(node: &Node) -> bool {
+    let of_metadata = || node.field("metadata").is_some_and(|metadata| metadata.below.defaults);
+    let children = || node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
+    node.below.embedded && node.below.defaults && (node.embedded && of_metadata() || children().any(defaults_metadata))
 }
 
 /// Defaults are served pruned, even if old definitions store them with unknown fields.

@@ -6,11 +6,13 @@
 
 mod admission;
 mod aggregation;
+mod allocation;
 mod audit;
 pub mod authentication;
 mod authorization;
 mod clock;
 mod controllers;
+mod deadline;
 mod digest;
 mod discovery;
 mod flow;
@@ -42,6 +44,8 @@ pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use admission::Admission;
 pub use admission::check_plugins;
 use aggregation::Aggregation;
+pub use allocation::Ranges as ServiceRanges;
+use allocation::{Allocation, Suspects};
 pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
 pub use authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
@@ -56,8 +60,8 @@ use metrics::{METRICS, Reload};
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
 pub use request::FeatureGates;
+pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use resource::{Registry, builtin};
-pub use resource::{RuntimeConfig, upstream_storage};
 pub use trace::Configuration as TracingConfiguration;
 use verbs::Context;
 pub use webhook::{Address, Identity, Outside, Remote};
@@ -68,6 +72,8 @@ pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
 /// How a server is to be run.
 pub struct Config {
     pub address: SocketAddr,
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
+    pub descriptors: u64,
     pub tls: Tls,
     pub authentication: Authentication,
     /// Where its issuers come from, and what that says of requests without credentials.
@@ -82,6 +88,8 @@ pub struct Config {
     pub proxy_identity: Option<Identity>,
     /// Where services are that webhooks and APIServices name, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// Where the addresses and node ports of Services come from.
+    pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
     /// The older generations that are served.
@@ -145,6 +153,8 @@ impl<T: 'static> Followed<T> {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
+    /// Why the server cannot go on.
+    fault: watch::Sender<Option<String>>,
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
@@ -163,13 +173,17 @@ impl Server {
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
-        let listener = http::Listener::bind(config.address, &config.tls, door.clone()).await?;
+        let listener = {
+            let max = limits::connections_max(config.descriptors);
+            http::Listener::bind(config.address, &config.tls, door.clone(), max).await?
+        };
         let address = listener.address().map_err(|error| error.to_string())?;
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
         let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
-        let client = Arc::new(webhook_client(config.service_addresses, found.clone()));
+        let routed = config.service_ranges.are_routed();
+        let client = Arc::new(webhook_client(config.service_addresses, routed, found.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
         let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
         let max = config.inflight_max;
@@ -180,8 +194,12 @@ impl Server {
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
             aggregation: aggregation.clone(),
+            allocation: Allocation::new(config.service_ranges),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        health.watch(context.objects.faults.clone());
+        let fault = watch::Sender::new(None);
+        task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
         if let Err(status) = verbs::publish_trust(&context, &trust).await {
             tracing::warn!(error = %status, "servers beside us are not told whom to believe");
@@ -201,7 +219,14 @@ impl Server {
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
-        Ok(Server { address, stop, health, audit, delay: config.shutdown_delay, serving, candidate })
+        Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+    }
+
+    /// Waits until the server cannot go on, and returns why.
+    pub async fn failed(&self) -> String {
+        let mut fault = self.fault.subscribe();
+        let why = fault.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
+        why.unwrap_or_default()
     }
 
     /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
@@ -216,6 +241,26 @@ impl Server {
         if let Some(candidate) = self.candidate {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
+    }
+}
+
+/// Reports a fault that has lasted for too long, of the store or of what follows it.
+async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
+    let mut ended = None;
+    while let Some(objects) = objects.upgrade() {
+        let store = objects.store();
+        // etcd may be away for as long as it likes
+        let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
+        if let Some(ended_by) = store.ended() {
+            let since = *ended.get_or_insert_with(clock::instant);
+            why = why.or((since.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
+        }
+        if why.is_some() {
+            fault.send_replace(why);
+            return;
+        }
+        drop(objects);
+        tokio::time::sleep(limits::FAULT_LOOK).await;
     }
 }
 
@@ -268,13 +313,22 @@ fn follow_files(
     }
 }
 
-/// Calls webhooks, and finds their services among the objects once those are open.
-fn webhook_client(mapped: HashMap<String, Address>, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
+/// Calls webhooks, and finds their services among the objects once those are open. Cluster IPs that are not `routed` are
+/// no addresses.
+fn webhook_client(
+    mapped: HashMap<String, Address>,
+    routed: bool,
+    objects: Arc<OnceLock<Weak<Objects>>>,
+) -> webhook::Client {
     let lookup = move |namespace: &str, name: &str| {
         let objects = objects.get()?.upgrade()?;
         let services = objects.collection(&"".into(), &"services".into());
         let found = services.get(&format!("{namespace}/{name}"))?;
-        Some(found.body.to_value(found.revision))
+        let mut service = found.body.to_value(found.revision);
+        if !routed {
+            service.remove_at(&["spec", "clusterIP"]);
+        }
+        Some(service)
     };
     webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
@@ -313,6 +367,7 @@ struct Gatekeepers {
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
+    allocation: Allocation,
 }
 
 /// Loads the store and serves what it defines, and what a new one has from the start.
@@ -343,8 +398,8 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, .. } = gatekeepers;
-    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation);
+    let Gatekeepers { authentication, aggregation, allocation, .. } = gatekeepers;
+    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context).await {
         let store = context.objects.store();
@@ -355,5 +410,10 @@ async fn prepare(
         tokio::time::sleep(limits::LEASE_RETRY).await;
     }
     verbs::settle_all(&context).await;
+    if !context.objects.store().is_shared() {
+        // nobody is writing a Service yet
+        let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
+        repaired.map_err(|status| status.message.clone())?;
+    }
     Ok(context)
 }

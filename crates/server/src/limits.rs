@@ -1,5 +1,7 @@
 //! Every bound in one place (layer 0). Where kube-apiserver has the same bound, its value stands here.
 
+use std::time::Duration;
+
 /// Bytes of a request body (api-machinery 1.4).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Bytes of a body that is too large which are read before it is refused.
@@ -8,8 +10,28 @@ pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// Match conditions of a webhook.
 pub const MATCH_CONDITIONS_MAX: usize = 64;
+/// Objects of a list that are read from its snapshot at a time.
+pub const LIST_BATCH: usize = 64;
+/// Objects that are looked at before a list lets other requests run.
+pub const LIST_SCAN: usize = 256;
+/// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
+pub const LIST_KEPT: usize = 1_024;
+/// Positions of paginated lists of which it is remembered how many objects are left.
+pub const LIST_POSITIONS: usize = 256;
+/// Past states of a resource that are kept for the next pages of lists.
+pub const LIST_ROOTS: usize = 4;
+/// Bytes of a response body that are made at a time, and that may wait in a connection before more is made. kube-apiserver
+/// writes into buffers of 4 KiB, and HTTP/2 windows of up to 4 MiB.
+pub const CHUNK_BYTES: usize = 16 * 1024;
+pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// Parts of stored objects from this size on are sent as they are; smaller ones are copied together.
+pub const SHARED_BYTES_MIN: usize = 8 * 1024;
+/// Bytes of one piece of a response, however large the object is.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+/// How long a client may read nothing of a response that is there for it; kube-apiserver's `--request-timeout`.
+pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
 /// What passes between looks at a configuration file that may have changed.
-pub const CONFIGURATION_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
 /// Seconds that a conversion may take (corrections crd 13).
@@ -34,6 +56,10 @@ pub const EVENTS_PER_BATCH: usize = 256;
 pub const WAKERS_SWEEP: usize = 1_024;
 /// Attempts of a write whose object changes under it.
 pub const WRITE_RETRIES: usize = 64;
+/// Addresses of a network that are looked at for a free one; kube-apiserver looks at all of them.
+pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
+/// What passes between repairs of what is reserved for Services, as in kube-apiserver.
+pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Answers from this size on are compressed (api-machinery 3.3).
@@ -55,40 +81,61 @@ pub const WARNING_RUNES_EACH: usize = 256;
 pub const WARNINGS_MAX: usize = 80;
 /// Seconds that the client of a WebSocket has to answer our end of it.
 pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
-/// Streams of one HTTP/2 connection; kube-apiserver says 100, we have no reason to queue more than needed.
-pub const HTTP2_STREAMS_MAX: u32 = 1_000;
+/// Concurrent streams of one HTTP/2 connection; kube-apiserver's.
+pub const HTTP2_STREAMS_MAX: u32 = 100;
+/// Time that a client has for the TLS handshake; kube-apiserver: 32 s.
+pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time between the handshake and the end of the first request's header; kube-apiserver's `ReadHeaderTimeout`.
+pub const FIRST_REQUEST: Duration = Duration::from_secs(32);
+/// Time after which a connection without requests is closed; kube-apiserver's `IdleTimeout`.
+pub const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+/// Time that an idle client has to close its connection after it was asked to.
+pub const DRAIN: Duration = Duration::from_secs(5);
+/// Connections that may be open at once, where the limit of descriptors allows more; kube-apiserver has no bound. An idle
+/// TLS connection takes about 40 KB.
+pub const CONNECTIONS_MAX: usize = 32_768;
+/// When there are too many connections, one in so many is closed, as far as they are idle.
+pub const EVICTED_SHARE: usize = 16;
+/// One in so many descriptors is kept for everything but clients' connections: the store, webhooks, etcd and logs.
+pub const DESCRIPTORS_RESERVED_SHARE: u64 = 4;
+
+/// How many clients' connections may be open at once in a process that may have so many descriptors (`RLIMIT_NOFILE`).
+pub fn connections_max(descriptors: u64) -> usize {
+    let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
+    usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
+}
 /// Changes of the store that stay readable: watches resume and lists page within them.
 pub const HISTORY_REVISIONS: u64 = 50_000;
 /// What passes between the deletion of a namespace and that of its content.
-pub const NAMESPACE_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
 /// How long a definition stays behind instances that it had to wait for; upstream looks for them every 5 s.
-pub const DEFINITION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
 /// What passes before an object goes whose owner was never seen here; kube-controller-manager looks at once, but its
 /// caches lag behind.
-pub const ABSENT_OWNER_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+pub const ABSENT_OWNER_GRACE: Duration = Duration::from_secs(10);
 /// What passes before the garbage collector lets go of an object that has no dependents.
-pub const NO_DEPENDENTS_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const NO_DEPENDENTS_GRACE: Duration = Duration::from_secs(1);
 /// Tokens of ServiceAccounts whose signature is remembered.
 pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// What passes between the change of a ClusterRole and the writes that follow from it.
-pub const AGGREGATION_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+pub const AGGREGATION_GRACE: Duration = Duration::from_secs(2);
 /// What passes between the last of several changes of definitions and the look at the APIServices that follow from them.
-pub const REGISTRATION_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const REGISTRATION_GRACE: Duration = Duration::from_secs(1);
 /// How long they may wait where definitions change all the time.
-pub const REGISTRATION_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+pub const REGISTRATION_DELAY_MAX: Duration = Duration::from_secs(10);
 /// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
-pub const TOKEN_TRACKING_PAUSE: std::time::Duration = std::time::Duration::from_secs(1_800);
+pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
 /// What passes between looks whether servers beside us are available, at most, and how long one takes; upstream's.
-pub const REMOTE_AVAILABILITY: std::time::Duration = std::time::Duration::from_secs(30);
-pub const REMOTE_CHECK: std::time::Duration = std::time::Duration::from_secs(5);
+pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
+pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
 /// What passes between questions for their resources.
-pub const REMOTE_DISCOVERY: std::time::Duration = std::time::Duration::from_secs(60);
-/// Seconds until an object that could not be put into its namespace is tried again.
-pub const KEEPER_RETRY_SECONDS: u64 = 5;
+pub const REMOTE_DISCOVERY: Duration = Duration::from_secs(60);
+/// How long a controller waits after a failure before it tries again.
+pub const CONTROLLER_RETRY: Duration = Duration::from_secs(5);
 /// What passes between a change and the look at the usage of quotas.
-pub const QUOTA_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const QUOTA_GRACE: Duration = Duration::from_secs(1);
 /// What passes between looks at the usage of all quotas, as upstream has it.
-pub const QUOTA_RESYNC: std::time::Duration = std::time::Duration::from_secs(300);
+pub const QUOTA_RESYNC: Duration = Duration::from_secs(300);
 /// Objects that the garbage collector works on at once.
 pub const GARBAGE_PARALLEL: usize = 64;
 /// Objects of a migration that are written at once: they share the disk.
@@ -98,12 +145,12 @@ pub const BOOTSTRAP_PARALLEL: usize = 8;
 /// Seconds between attempts of a controller that fails: doubled up to this many.
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 /// How long a call to a server outside may take: webhooks of authentication, authorization and audit, keys of issuers.
-pub const REMOTE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+pub const REMOTE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a call to a server outside is made, with a pause between that grows by half each time; upstream's.
 pub const REMOTE_TRIES: u32 = 5;
-pub const REMOTE_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+pub const REMOTE_PAUSE: Duration = Duration::from_millis(500);
 /// How long a request may wait for a seat, unless a quarter of its time is less.
-pub const FLOW_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Events of the audit log that may wait to be written.
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
@@ -113,24 +160,35 @@ pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 /// Users whose way to act as others is remembered; upstream's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
-pub const ISSUER_KEYS_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Answers of webhooks of authentication and authorization that are remembered, each.
 pub const REMEMBERED_ANSWERS_MAX: usize = 4096;
 /// Spans of traces that may wait to be sent, that one call sends, and what passes between calls; upstream's.
 pub const TRACE_QUEUE_SPANS: usize = 2_048;
 pub const TRACE_BATCH_SPANS: usize = 512;
-pub const TRACE_PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
-pub const TRACE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+pub const TRACE_PAUSE: Duration = Duration::from_secs(5);
+pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Runes of a text in a span.
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
+/// What passes before changes of the store are read again after an error; doubled up to the second.
+pub const FEED_RETRY: Duration = Duration::from_millis(100);
+pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
+/// How long a server that no longer follows its store, or whose store has ended, goes on before its process ends. Until then
+/// it fails its health checks.
+pub const FAULT_GRACE: Duration = Duration::from_secs(30);
+/// What passes between looks for such faults.
+pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
 /// The lease of the controllers: how long it lasts, how long its holder tries to renew it, and what passes between tries;
 /// kube-controller-manager's.
-pub const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
-pub const LEASE_RENEW: std::time::Duration = std::time::Duration::from_secs(10);
-pub const LEASE_RETRY: std::time::Duration = std::time::Duration::from_secs(2);
+pub const LEASE: Duration = Duration::from_secs(15);
+pub const LEASE_RENEW: Duration = Duration::from_secs(10);
+pub const LEASE_RETRY: Duration = Duration::from_secs(2);
 /// How long a read waits for changes that others have made.
-pub const CATCH_UP: std::time::Duration = std::time::Duration::from_secs(10);
+pub const CATCH_UP: Duration = Duration::from_secs(10);
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
+/// Bytes of a body that are decoded, changed and validated within an async worker: about a millisecond. Larger
+/// bodies hand the worker's other tasks to another thread first.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;

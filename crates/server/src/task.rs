@@ -75,6 +75,19 @@ pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> 
     TRACE.scope(at, work)
 }
 
+/// How long [`give_way`] waits for another thread to take over.
+const HAND_OVER: Duration = Duration::from_micros(50);
+
+/// Hands the other tasks of this worker to another thread, if there is one, in the middle of a computation that takes
+/// long. The computation goes on here. Call it again from time to time: another thread may not have been free.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn give_way() {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER));
+    }
+}
+
 /// Runs what may take long and waits for nobody, so that other requests of this worker go on elsewhere.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {

@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn objects_go_to_another_layout_and_back() {
         let first = exported(&filled().await).await;
-        let other = upstream_storage(Arc::new(Embedded::in_memory()), "/registry");
+        let other = upstream_storage(Arc::new(Embedded::in_memory()), "/registry", Default::default());
         assert_eq!(import(&first, &other, &mut |_| {}).await.unwrap().objects, 2);
         let keys: Vec<_> = other.store.snapshot().await.unwrap().entries.into_iter().map(|entry| entry.key).collect();
         assert_eq!(keys, ["/registry/configmaps/n/a", "/registry/example.com/boats/b"]);

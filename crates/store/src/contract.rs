@@ -131,6 +131,11 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// Why the store will not work again before it is opened anew, if it will not.
+    fn ended(&self) -> Option<String> {
+        None
+    }
+
     /// Why writes are refused at the moment, if they are; reads and followers go on.
     fn health(&self) -> Result<(), StoreError> {
         Ok(())

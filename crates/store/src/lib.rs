@@ -8,5 +8,5 @@ mod embedded;
 
 pub use contract::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 pub use embedded::{
-    Durability, Embedded, FORMAT_VERSION, OpenError, Options, Summary, backup, check, restore, snapshot,
+    Durability, Embedded, FORMAT_VERSION, OpenError, Options, RESTORE_BUMP, Summary, backup, check, restore, snapshot,
 };

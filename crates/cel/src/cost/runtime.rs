@@ -153,9 +153,9 @@ impl CallCost {
                 };
                 tenth(size(1) + 1).saturating_mul(factor(pattern, REGEX_FACTOR))
             }
-            CallCost::Sets(by) => 1 + size(0).saturating_mul(size(1)).saturating_mul(by),
-            CallCost::ListResult => result.map_or(1, Val::cost_size) + 11,
-            CallCost::Flatten => flattened(args) + 11,
+            CallCost::Sets(by) => size(0).saturating_mul(size(1)).saturating_mul(by).saturating_add(1),
+            CallCost::ListResult => result.map_or(1, Val::cost_size).saturating_add(11),
+            CallCost::Flatten => flattened(args).saturating_add(11),
             CallCost::Distinct => args.first().map_or(1, |list| compared(list)),
             CallCost::Sort => args.first().map_or(1, |list| compared(list)),
             CallCost::SortBy => args.get(1).map_or(1, |keys| compared(keys)),
@@ -177,7 +177,7 @@ fn compared(list: &Val<'_>) -> u64 {
     };
     let by = if texts { 2.0 + STRING_FACTOR } else { 2.0 };
     let squared = size.saturating_mul(size);
-    (squared as f64 * by) as u64 + 11
+    ((squared as f64 * by) as u64).saturating_add(11)
 }
 
 /// One for each scalar, a tenth of the bytes for each string.

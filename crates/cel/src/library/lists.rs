@@ -102,8 +102,14 @@ fn sorted<'a>(mut keyed: Vec<(Val<'a>, Val<'a>)>) -> Result<Val<'a>> {
             return Err(Error::new("list elements must be comparable"));
         }
     }
-    keyed.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
+    keyed.sort_by(|a, b| total_order(&a.0, &b.0));
     Ok(Val::list(keyed.into_iter().map(|(_, item)| item).collect()))
+}
+
+/// The order of keys of one type. NaN, which has no order, comes last: a sort needs a total one.
+fn total_order(a: &Val<'_>, b: &Val<'_>) -> Ordering {
+    let is_nan = |value: &Val<'_>| matches!(value, Val::Double(d) if d.is_nan());
+    compare(a, b).unwrap_or_else(|_| is_nan(a).cmp(&is_nan(b)))
 }
 
 pub fn sort<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {

@@ -38,6 +38,7 @@ pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
     let mut items = a.to_vec()?;
+    crate::work::step(b.len()).ok_or_else(Error::cancelled)?;
     match a.kind() {
         Some(ListKind::Set) => {
             let mut known: std::collections::BTreeSet<String> =
@@ -50,11 +51,12 @@ fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
             }
         }
         Some(ListKind::Map(keys)) => {
+            let place = |(i, item): (usize, &Val<'a>)| Ok((crate::value::item_key(item, keys)?, i));
             let mut places: std::collections::BTreeMap<String, usize> =
-                items.iter().enumerate().map(|(i, item)| (crate::value::item_key(item, keys), i)).collect();
+                items.iter().enumerate().map(place).collect::<Result<_>>()?;
             for item in b.iter() {
                 let item = item?;
-                let key = crate::value::item_key(&item, keys);
+                let key = crate::value::item_key(&item, keys)?;
                 match places.get(&key) {
                     Some(place) => items[*place] = item,
                     None => {
@@ -181,6 +183,11 @@ pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
         [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => {
+            if let Val::String(text) = value
+                && !text.is_ascii()
+            {
+                crate::work::search(text.len());
+            }
             Ok(Val::Int(value.cost_size() as i64))
         }
         _ => Err(Error::new("no such overload: size")),

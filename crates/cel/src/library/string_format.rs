@@ -248,7 +248,8 @@ fn bytes(value: &Val<'_>) -> usize {
 
 /// `%s` of a value.
 fn text(value: &Val<'_>) -> Option<String> {
-    work::step(1 + bytes(value))?;
+    work::step(1)?;
+    work::make(bytes(value))?;
     Some(match value {
         Val::Null => "null".to_owned(),
         Val::Double(d) => double_text(*d),
@@ -279,7 +280,8 @@ fn text(value: &Val<'_>) -> Option<String> {
 
 /// A value inside a list or map.
 fn nested(value: &Val<'_>) -> Option<String> {
-    work::step(1 + bytes(value))?;
+    work::step(1)?;
+    work::make(bytes(value))?;
     Some(match value {
         Val::String(s) => quote(s),
         Val::Bytes(bytes) => format!("b{}", quote(std::str::from_utf8(bytes).ok()?)),

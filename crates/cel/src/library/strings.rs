@@ -2,6 +2,7 @@
 
 use crate::regex::Regex;
 use crate::value::{Error, Result, Str, Val};
+use crate::work;
 
 /// A function of the receiver and, if it is a string as well, the first argument.
 fn two<'v, 'a>(args: &'v [Val<'a>]) -> Result<(&'v Str<'a>, &'v Str<'a>)> {
@@ -23,9 +24,14 @@ pub fn ends_with<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     two(args).map(|(a, b)| Val::Bool(a.ends_with(&**b)))
 }
 
+/// Compiles a pattern that is known only now.
+fn compiled(pattern: &str) -> Result<Regex> {
+    Regex::compile(pattern).map_err(|e| Error::new(e.text))
+}
+
 pub fn matches<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (text, pattern) = two(args)?;
-    let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
+    let regex = compiled(pattern)?;
     Ok(Val::Bool(regex.is_match(text)))
 }
 
@@ -39,6 +45,7 @@ fn byte_at(text: &str, index: i64) -> Option<usize> {
     if text.is_ascii() {
         return (index <= text.len()).then_some(index);
     }
+    work::search(text.len());
     text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(index)
 }
 
@@ -93,8 +100,9 @@ pub fn upper_ascii<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if let [Val::String(text)] = args { Ok(Val::string(text.to_ascii_uppercase())) } else { Err(Error::overload()) }
 }
 
-/// A sensible bound for what one call may make: expressions could otherwise grow strings without end.
-const TEXT_BYTES_MAX: usize = 64 << 20;
+/// What one call may make, so that strings do not grow without end. All calls of an evaluation share another bound, see
+/// [`work`].
+const TEXT_BYTES_MAX: usize = 16 << 20;
 
 pub fn replace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::String(text), Val::String(old), Val::String(new), rest @ ..] = args else {
@@ -224,7 +232,7 @@ fn illegal(error: &crate::regex::RegexError) -> Error {
 
 pub fn find<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (text, pattern) = two(args)?;
-    let regex = Regex::new(pattern).map_err(|e| illegal(&e))?;
+    let regex = Regex::compile(pattern).map_err(|e| illegal(&e))?;
     Ok(found(&regex, text))
 }
 
@@ -234,7 +242,7 @@ pub(crate) fn found<'a>(regex: &Regex, text: &str) -> Val<'a> {
 
 pub fn find_all<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (text, pattern) = two(args)?;
-    let regex = Regex::new(pattern).map_err(|e| illegal(&e))?;
+    let regex = Regex::compile(pattern).map_err(|e| illegal(&e))?;
     let limit = if let Some(Val::Int(n)) = args.get(2) { *n } else { -1 };
     Ok(found_all(&regex, text, limit))
 }
@@ -255,7 +263,7 @@ fn single_group(regex: &Regex) -> Result<()> {
 
 pub fn extract<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (text, pattern) = two(args)?;
-    let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
+    let regex = compiled(pattern)?;
     single_group(&regex)?;
     Ok(match regex.captures(text) {
         None => Val::Optional(None),
@@ -268,7 +276,7 @@ pub fn extract<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 pub fn extract_all<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (text, pattern) = two(args)?;
-    let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
+    let regex = compiled(pattern)?;
     single_group(&regex)?;
     let last = regex.groups_len() - 1;
     let groups = regex.captures_iter(text).filter_map(|groups| groups.get(last).copied().flatten().map(Val::string));
@@ -284,7 +292,7 @@ pub fn regex_replace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         [Val::Int(n)] if *n >= 0 => *n as usize,
         _ => usize::MAX,
     };
-    let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
+    let regex = compiled(pattern)?;
     let mut out = String::new();
     let mut rest: &str = text;
     for groups in regex.captures_iter(text).take(limit) {

@@ -65,7 +65,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
         let unit = UNITS.iter().find(|(name, _)| *name == &after[..end])?.1;
         let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()?.into() };
         let mut scale = unit;
-        let mut part = whole.checked_mul(unit)?;
+        let part = whole.checked_mul(unit)?;
         let mut value: f64 = 0.0;
         let mut by = 1.0;
         for digit in fraction.bytes().take(18) {
@@ -73,8 +73,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
             by *= 10.0;
         }
         scale = (value * (scale as f64 / by)) as i128;
-        part += scale;
-        total = total.checked_add(part)?;
+        total = total.checked_add(part.checked_add(scale)?)?;
         rest = &after[end..];
         parts += 1;
         if total > 1 << 63 {
@@ -111,7 +110,8 @@ pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, Stri
             "w" | "week" | "weeks" | "wk" => 604_800_000_000_000,
             _ => return Err(failure()),
         };
-        total += digits.parse::<i64>().map_err(|_| failure())? as i128 * unit;
+        let part = i128::from(digits.parse::<i64>().map_err(|_| failure())?) * unit;
+        total = total.checked_add(part).ok_or_else(failure)?;
         any = true;
         rest = &unit_text[end..];
     }
@@ -359,5 +359,18 @@ pub fn milliseconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
             Ok(Val::Int(i64::from(t.nanoseconds / 1_000_000)))
         }
         _ => Err(Error::overload()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_any_length_have_an_end() {
+        let large = "9223372036854775807w ".repeat(30_000);
+        assert!(parse_format_duration(&large).is_err());
+        assert_eq!(parse_duration(&"9223372036854775807ns".repeat(30_000)), None);
+        assert_eq!(parse_format_duration("1 day 2 hours"), Ok(93_600_000_000_000));
     }
 }

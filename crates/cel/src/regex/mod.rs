@@ -15,6 +15,9 @@ use std::sync::{Arc, OnceLock};
 /// The automaton of a pattern may take this many bytes; what would be larger is matched step by step.
 const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
+/// What it takes to compile a byte of an automaton, where making a byte of text takes 1.
+const COMPILED_FACTOR: usize = 2;
+
 /// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegexError {
@@ -89,6 +92,16 @@ impl Regex {
         Ok(Regex { pattern: pattern.into(), engine: Arc::default() })
     }
 
+    /// Reads and compiles a pattern in an evaluation, which takes that from the evaluation's work.
+    pub(crate) fn compile(pattern: &str) -> Result<Regex, RegexError> {
+        let regex = Regex::new(pattern)?;
+        crate::work::make(match regex.engine() {
+            Engine::Automaton(automaton) => automaton.memory_usage() * COMPILED_FACTOR,
+            Engine::Steps(program) => AUTOMATON_BYTES_MAX * COMPILED_FACTOR + program.steps_len(),
+        });
+        Ok(regex)
+    }
+
     fn engine(&self) -> &Engine {
         self.engine.get_or_init(|| Engine::new(&self.pattern))
     }
@@ -129,6 +142,9 @@ impl Regex {
         let (mut from, mut last) = (0, None);
         std::iter::from_fn(move || {
             loop {
+                if from > 0 && crate::work::is_interrupted() {
+                    return None;
+                }
                 let places = (from <= text.len()).then(|| self.engine().places(text, from)).flatten()?;
                 let (start, end) = (places.first().copied().flatten()?, places.get(1).copied().flatten()?);
                 let next = text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
@@ -283,6 +299,35 @@ mod tests {
         assert!(matches!(regex.engine(), Engine::Steps(_)));
         assert!(regex.is_match(&"é".repeat(1500)) && !regex.is_match(&"é".repeat(999)));
         assert!(!regex.is_match(&"é".repeat(2000)) && regex.is_match(&format!("{}7", "x".repeat(1000))));
+    }
+
+    #[test]
+    fn classes_of_a_large_pattern_are_kept_once() {
+        let regex = Regex::new(&"(\\pL{1000})".repeat(3000)).unwrap();
+        let Engine::Steps(program) = regex.engine() else { panic!("it is too large for an automaton") };
+        assert_eq!(program.steps_len(), 3 + 3000 * 1002);
+        assert_eq!(program.classes_len(), 1);
+        assert!(!regex.is_match("é"));
+    }
+
+    #[test]
+    fn a_match_that_takes_too_long_is_given_up() {
+        // every character begins a thread that goes through a million steps
+        let regex = Regex::new(&("[ab]{0,1000}".repeat(500) + "c")).unwrap();
+        let text = "ab".repeat(1 << 19);
+        crate::work::begin(u64::MAX);
+        assert!(!regex.is_match(&text));
+        assert!(crate::work::is_used_up());
+    }
+
+    #[test]
+    fn a_match_ends_when_it_is_interrupted() {
+        let regex = Regex::new(&format!("^{}$", "\\pL{0,1000}".repeat(500))).unwrap();
+        assert!(matches!(regex.engine(), Engine::Steps(_)));
+        let text = "é".repeat(100_000);
+        crate::work::begin(u64::MAX);
+        assert!(!crate::interruptible(|| true, || regex.is_match(&text)));
+        assert!(crate::work::is_used_up());
     }
 
     #[test]

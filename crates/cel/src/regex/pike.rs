@@ -2,28 +2,54 @@
 //! Go, and hundreds of thousands there.
 //!
 //! Threads run side by side through the text in the order of their priority (Pike's machine): time is steps times
-//! characters, and nothing is ever tried twice.
+//! characters, and nothing is ever tried twice. A program has millions of steps at most (`parse::SIZE_MAX`) of a few
+//! bytes each, since equal classes are kept once. A match is given up after [`VISITS_MAX`] steps.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
+use crate::work;
+
+/// Steps that one match may visit, which takes about two seconds. Go has no such bound; its matches are as slow.
+const VISITS_MAX: usize = 1 << 26;
+/// Visits between two questions to the interrupt.
+const ASK_VISITS: usize = 1 << 17;
+
 /// One step of a program.
+#[derive(Clone, Copy)]
 enum Step {
-    /// A character in one of these ranges, sorted.
-    Class(Arc<[(char, char)]>),
+    /// A character in one of the ranges of a class.
+    Class(u32),
     Look(Look),
     /// Both, the first preferred.
-    Split(usize, usize),
-    Jump(usize),
+    Split(u32, u32),
+    Jump(u32),
     /// Remembers the place.
-    Save(usize),
+    Save(u32),
     Match,
 }
+
+/// Sorted ranges of characters.
+type Ranges = Box<[(char, char)]>;
 
 /// A compiled pattern.
 pub(super) struct Program {
     steps: Vec<Step>,
+    classes: Vec<Ranges>,
+    groups: usize,
+    /// The sets of a match that has ended, for the next one.
+    idle: Mutex<Option<Visited>>,
+}
+
+/// Makes a program.
+#[derive(Default)]
+struct Compiler {
+    steps: Vec<Step>,
+    classes: Vec<Ranges>,
+    numbers: HashMap<Ranges, u32>,
     groups: usize,
 }
 
@@ -32,19 +58,43 @@ pub(super) type Places = Vec<Option<usize>>;
 
 impl Program {
     pub(super) fn new(hir: &Hir) -> Program {
-        let mut program = Program { steps: vec![Step::Save(0)], groups: 1 };
-        program.compile(hir);
-        program.steps.push(Step::Save(1));
-        program.steps.push(Step::Match);
-        program
+        let mut compiler = Compiler { steps: vec![Step::Save(0)], groups: 1, ..Compiler::default() };
+        compiler.compile(hir);
+        compiler.steps.push(Step::Save(1));
+        compiler.steps.push(Step::Match);
+        let Compiler { steps, classes, groups, .. } = compiler;
+        Program { steps, classes, groups, idle: Mutex::default() }
     }
 
     pub(super) fn groups_len(&self) -> usize {
         self.groups
     }
 
+    #[cfg(test)]
+    pub(super) fn classes_len(&self) -> usize {
+        self.classes.len()
+    }
+
+    pub(super) fn steps_len(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+impl Compiler {
+    /// The number of the next step.
+    fn here(&self) -> u32 {
+        // a pattern has fewer than `parse::SIZE_MAX` steps
+        u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
+    }
+
     fn class(&mut self, ranges: impl Iterator<Item = (char, char)>) {
-        self.steps.push(Step::Class(ranges.collect()));
+        let ranges: Ranges = ranges.collect();
+        let known = &mut self.classes;
+        let number = *self.numbers.entry(ranges).or_insert_with_key(|ranges| {
+            known.push(ranges.clone());
+            known.len() as u32 - 1
+        });
+        self.steps.push(Step::Class(number));
     }
 
     fn compile(&mut self, hir: &Hir) {
@@ -61,11 +111,10 @@ impl Program {
             HirKind::Look(look) => self.steps.push(Step::Look(*look)),
             HirKind::Repetition(repetition) => self.repeat(repetition),
             HirKind::Capture(capture) => {
-                let group = capture.index as usize;
-                self.groups = self.groups.max(group + 1);
-                self.steps.push(Step::Save(2 * group));
+                self.groups = self.groups.max(capture.index as usize + 1);
+                self.steps.push(Step::Save(2 * capture.index));
                 self.compile(&capture.sub);
-                self.steps.push(Step::Save(2 * group + 1));
+                self.steps.push(Step::Save(2 * capture.index + 1));
             }
             HirKind::Concat(parts) => parts.iter().for_each(|part| self.compile(part)),
             HirKind::Alternation(parts) => self.alternate(parts),
@@ -77,66 +126,162 @@ impl Program {
         for (i, part) in parts.iter().enumerate() {
             let split = self.steps.len();
             if i + 1 < parts.len() {
-                self.steps.push(Step::Split(split + 1, 0));
+                self.steps.push(Step::Split(self.here() + 1, 0));
             }
             self.compile(part);
             if i + 1 < parts.len() {
                 ends.push(self.steps.len());
                 self.steps.push(Step::Jump(0));
-                self.steps[split] = Step::Split(split + 1, self.steps.len());
+                self.steps[split] = Step::Split(split as u32 + 1, self.here());
             }
         }
-        let end = self.steps.len();
+        let end = self.here();
         ends.into_iter().for_each(|at| self.steps[at] = Step::Jump(end));
     }
 
     fn repeat(&mut self, repetition: &Repetition) {
-        let copies = if repetition.max.is_none() { repetition.min.saturating_sub(1) } else { repetition.min };
-        for _ in 0..copies {
-            self.compile(&repetition.sub);
+        let Repetition { min, max, greedy, sub, .. } = repetition;
+        match max {
+            None => self.repeat_without_end(*min, *greedy, sub),
+            Some(0) => {}
+            Some(max) => self.repeat_up_to(*min, *max, *greedy, sub),
         }
-        let Some(max) = repetition.max else {
-            // once more, and again; `x*` is `(x+)?`, so that an empty `x` is preferred where Go prefers it
-            let skip = self.steps.len();
-            if repetition.min == 0 {
-                self.steps.push(Step::Jump(0));
-            }
-            let start = self.steps.len();
-            self.compile(&repetition.sub);
-            let end = self.steps.len() + 1;
-            self.steps.push(fork(start, end, repetition.greedy));
-            if repetition.min == 0 {
-                self.steps[skip] = fork(start, end, repetition.greedy);
-            }
-            return;
-        };
-        let mut splits = vec![];
-        for _ in repetition.min..max {
-            splits.push(self.steps.len());
-            self.steps.push(Step::Jump(0));
-            self.compile(&repetition.sub);
-        }
-        let end = self.steps.len();
-        splits.into_iter().for_each(|at| self.steps[at] = fork(at + 1, end, repetition.greedy));
     }
 
-    /// The leftmost match that begins at `from` or later. Without `places` only whether there is one.
+    fn repeat_without_end(&mut self, min: u32, greedy: bool, sub: &Hir) {
+        // once more, and again; `x*` is `(x+)?`, so that an empty `x` is preferred where Go prefers it
+        let skip = self.steps.len();
+        if min == 0 {
+            self.steps.push(Step::Jump(0));
+        }
+        let mut start = self.here();
+        self.compile(sub);
+        let body = start..self.here();
+        for _ in 1..min {
+            start = self.here();
+            self.copy(body.clone());
+        }
+        let end = self.here() + 1;
+        self.steps.push(fork(start, end, greedy));
+        if min == 0 {
+            self.steps[skip] = fork(body.start, end, greedy);
+        }
+    }
+
+    fn repeat_up_to(&mut self, min: u32, max: u32, greedy: bool, sub: &Hir) {
+        let mut splits = vec![];
+        let mut body = None;
+        for copy in 0..max {
+            if copy >= min {
+                splits.push(self.steps.len());
+                self.steps.push(Step::Jump(0));
+            }
+            match &body {
+                Some(body) => self.copy(Range::clone(body)),
+                None => {
+                    let start = self.here();
+                    self.compile(sub);
+                    body = Some(start..self.here());
+                }
+            }
+        }
+        let end = self.here();
+        splits.into_iter().for_each(|at| self.steps[at] = fork(at as u32 + 1, end, greedy));
+    }
+
+    /// Appends a copy of steps that lead nowhere but to each other and to the one behind them.
+    fn copy(&mut self, body: Range<u32>) {
+        let by = self.here() - body.start;
+        for at in body {
+            self.steps.push(match self.steps[at as usize] {
+                Step::Split(first, second) => Step::Split(first + by, second + by),
+                Step::Jump(to) => Step::Jump(to + by),
+                other => other,
+            });
+        }
+    }
+}
+
+impl Program {
+    /// The leftmost match that begins at `from` or later. Without `places` only whether there is one. None also where
+    /// the match would take too long.
     pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
-        let slots = if places { 2 * self.groups } else { 0 };
-        let mut machine = Machine { program: self, text, seen: vec![usize::MAX; self.steps.len()], stack: vec![] };
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let visited = idle.unwrap_or_else(|| Visited::new(self.steps.len()));
+        let mut machine = Machine { program: self, text, visited, visits: 0, asked: 0, stack: vec![] };
+        let found = machine.run(from, places);
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine.visited);
+        found
+    }
+}
+
+fn fork(body: u32, end: u32, greedy: bool) -> Step {
+    if greedy { Step::Split(body, end) } else { Step::Split(end, body) }
+}
+
+fn contains(ranges: &[(char, char)], c: char) -> bool {
+    let i = ranges.partition_point(|(_, end)| *end < c);
+    ranges.get(i).is_some_and(|(start, _)| *start <= c)
+}
+
+/// A set of steps that is emptied at once, whatever its capacity.
+struct Visited {
+    /// By step, its place among the members, if it is one.
+    places: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Visited {
+    fn new(steps: usize) -> Visited {
+        Visited { places: vec![0; steps], members: vec![] }
+    }
+
+    /// Adds a step. False if it was a member.
+    fn insert(&mut self, step: u32) -> bool {
+        let place = &mut self.places[step as usize];
+        if self.members.get(*place as usize) == Some(&step) {
+            return false;
+        }
+        *place = self.members.len() as u32;
+        self.members.push(step);
+        true
+    }
+}
+
+struct Thread {
+    step: u32,
+    places: Places,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    text: &'a str,
+    /// The steps that were added for the character that is next.
+    visited: Visited,
+    visits: usize,
+    /// The visits of which the interrupt has been told.
+    asked: usize,
+    stack: Vec<Thread>,
+}
+
+impl Machine<'_> {
+    fn run(&mut self, from: usize, places: bool) -> Option<Places> {
+        let slots = if places { 2 * self.program.groups } else { 0 };
         let (mut now, mut next): (Vec<Thread>, Vec<Thread>) = (vec![], vec![]);
         let mut found: Option<Places> = None;
         let mut at = from;
+        self.visited.members.clear();
         loop {
             if found.is_none() {
-                machine.add(&mut now, 0, at, vec![None; slots]);
+                self.add(&mut now, 0, at, vec![None; slots]);
             }
-            let c = text.get(at..).and_then(|rest| rest.chars().next());
+            let c = self.text.get(at..).and_then(|rest| rest.chars().next());
             let after = at + c.map_or(0, char::len_utf8);
+            self.visited.members.clear();
             for thread in now.drain(..) {
-                match &self.steps[thread.step] {
-                    Step::Class(ranges) if c.is_some_and(|c| contains(ranges, c)) => {
-                        machine.add(&mut next, thread.step + 1, after, thread.places);
+                match self.program.steps[thread.step as usize] {
+                    Step::Class(class) if c.is_some_and(|c| contains(&self.program.classes[class as usize], c)) => {
+                        self.add(&mut next, thread.step + 1, after, thread.places);
                     }
                     Step::Match => {
                         found = Some(thread.places);
@@ -149,55 +294,45 @@ impl Program {
             if c.is_none() || (next.is_empty() && found.is_some()) || (found.is_some() && !places) {
                 return found;
             }
+            if self.is_too_long() {
+                work::exhaust();
+                return None;
+            }
             std::mem::swap(&mut now, &mut next);
             at = after;
         }
     }
-}
 
-fn fork(body: usize, end: usize, greedy: bool) -> Step {
-    if greedy { Step::Split(body, end) } else { Step::Split(end, body) }
-}
+    /// Whether the match is to be given up.
+    fn is_too_long(&mut self) -> bool {
+        if self.visits - self.asked < ASK_VISITS {
+            return false;
+        }
+        self.asked = self.visits;
+        work::is_interrupted() || self.visits > VISITS_MAX
+    }
 
-fn contains(ranges: &[(char, char)], c: char) -> bool {
-    let i = ranges.partition_point(|(_, end)| *end < c);
-    ranges.get(i).is_some_and(|(start, _)| *start <= c)
-}
-
-struct Thread {
-    step: usize,
-    places: Places,
-}
-
-struct Machine<'a> {
-    program: &'a Program,
-    text: &'a str,
-    /// Where each step was last added.
-    seen: Vec<usize>,
-    stack: Vec<Thread>,
-}
-
-impl Machine<'_> {
     /// Adds the steps that read a character, or match, and that can be reached from `step` without reading.
-    fn add(&mut self, threads: &mut Vec<Thread>, step: usize, at: usize, places: Places) {
+    fn add(&mut self, threads: &mut Vec<Thread>, step: u32, at: usize, places: Places) {
         self.stack.push(Thread { step, places });
         while let Some(Thread { step, mut places }) = self.stack.pop() {
-            if std::mem::replace(&mut self.seen[step], at) == at {
+            self.visits += 1;
+            if !self.visited.insert(step) {
                 continue;
             }
-            match &self.program.steps[step] {
+            match self.program.steps[step as usize] {
                 Step::Split(first, second) => {
-                    self.stack.push(Thread { step: *second, places: places.clone() });
-                    self.stack.push(Thread { step: *first, places });
+                    self.stack.push(Thread { step: second, places: places.clone() });
+                    self.stack.push(Thread { step: first, places });
                 }
-                Step::Jump(to) => self.stack.push(Thread { step: *to, places }),
+                Step::Jump(to) => self.stack.push(Thread { step: to, places }),
                 Step::Save(slot) => {
-                    if let Some(place) = places.get_mut(*slot) {
+                    if let Some(place) = places.get_mut(slot as usize) {
                         *place = Some(at);
                     }
                     self.stack.push(Thread { step: step + 1, places });
                 }
-                Step::Look(look) if holds(*look, self.text.as_bytes(), at) => {
+                Step::Look(look) if holds(look, self.text.as_bytes(), at) => {
                     self.stack.push(Thread { step: step + 1, places });
                 }
                 Step::Look(_) => {}

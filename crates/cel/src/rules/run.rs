@@ -5,6 +5,8 @@
 
 use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Place, Reason, Rule, Validation, Verdict};
 use crate::value::{Val, from_json};
+use crate::work;
+use crate::{Activation, Outcome, Program};
 use machinery::field::{FieldErrorKind, render};
 use machinery::value::quote;
 use machinery::{FieldError, FieldPath, Text, Value};
@@ -31,11 +33,16 @@ enum Correlation<'a> {
 struct Walk {
     verdict: Verdict,
     budget: i64,
+    /// Units of work that are left, see [`crate::work`].
+    work: u64,
 }
+
+/// Units of work that the rules of one object may take together: about a second.
+const OBJECT_WORK_UNITS: u64 = 4 * work::EVALUATION_UNITS;
 
 pub(super) fn validate(root: &Node, object: &Value, validation: &Validation<'_>) -> Verdict {
     let budget = i64::try_from(validation.cost_max.unwrap_or(OBJECT_COST_MAX)).unwrap_or(i64::MAX);
-    let mut walk = Walk { verdict: Verdict::default(), budget };
+    let mut walk = Walk { verdict: Verdict::default(), budget, work: OBJECT_WORK_UNITS };
     let correlation = match (validation.old, validation.ratcheting) {
         (Some(old), Some(place)) => Correlation::Here(Pair { new: object, old, place }),
         _ => Correlation::Off,
@@ -216,6 +223,13 @@ impl Walk {
         self.verdict.errors.push(invalid(path, &node.schema_type, detail.to_owned()));
     }
 
+    fn evaluate<'a>(&mut self, program: &'a Program, values: [Option<Val<'a>>; 2]) -> Outcome<'a> {
+        let units = self.work.min(work::EVALUATION_UNITS);
+        let outcome = program.eval_within(&mut Activation::new(values), CALL_COST_MAX, units);
+        self.work -= units - work::left().min(units);
+        outcome
+    }
+
     fn spend(&mut self, cost: u64) -> bool {
         self.verdict.cost = self.verdict.cost.saturating_add(cost);
         match i64::try_from(cost) {
@@ -248,8 +262,8 @@ impl Walk {
             return true;
         }
         let outcome = match variables.values(rule.optional_old_self) {
-            Ok(values) => program.eval(&values, CALL_COST_MAX),
-            Err(error) => crate::Outcome { result: Err(error), cost: 1 },
+            Ok(values) => self.evaluate(program, values),
+            Err(error) => Outcome { result: Err(error), cost: 1 },
         };
         if !self.spend(outcome.cost) {
             self.out_of_budget(path, node);
@@ -309,7 +323,7 @@ impl Walk {
     fn message<'a>(&mut self, rule: &'a Rule, variables: &Variables<'_, 'a>) -> Result<Option<String>, String> {
         let Some(program) = &rule.message_program else { return Ok(None) };
         let Ok(values) = variables.values(false) else { return Ok(None) };
-        let outcome = program.eval(&values, CALL_COST_MAX);
+        let outcome = self.evaluate(program, values);
         if !self.spend(outcome.cost) {
             return Err(
                 "messageExpression evaluation failed due to running out of cost budget, no further validation \

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 
 use machinery::{Map as JsonMap, Text, Value};
 
+use super::native::{VALUES_MAX, take, take_json, take_map};
 use super::{Key, List, Map, Val};
 use crate::library::time;
-
-/// Values that a configuration is made of, at most: lists share their items.
-const VALUES_MAX: u32 = 4_000_000;
 
 /// What an expression makes of `Object`.
 #[derive(Debug, Default)]
@@ -76,7 +74,13 @@ impl Reading {
 
     /// What is inside of a list or a map. Those that are in others stay what the expression has.
     fn inner(&mut self, value: &Val<'_>) -> Result<Value, String> {
-        self.left = self.left.checked_sub(1).ok_or("the configuration is too large")?;
+        match value {
+            Val::String(text) => take(&mut self.left, text.len())?,
+            Val::Preserved(value) => take_json(&mut self.left, value)?,
+            Val::List(List::Json { items, .. }) => items.iter().try_for_each(|item| take_json(&mut self.left, item))?,
+            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => take_map(&mut self.left, map)?,
+            _ => take(&mut self.left, 0)?,
+        }
         Ok(match value {
             Val::Bool(b) => Value::Bool(*b),
             Val::Int(i) => Value::Int(*i),

@@ -1,7 +1,7 @@
 //! Equality and order across types.
 
 use super::convert::json_value;
-use super::{Error, List, Map, Opaque, Result, Val};
+use super::{Error, Key, List, Map, Opaque, Result, Val};
 use crate::decl::ListKind;
 use crate::work;
 use machinery::Value;
@@ -30,7 +30,7 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
         },
         (Val::Opaque(a), Val::Opaque(b)) => return opaques(a, b),
         (Val::Opaque(_), _) => return Err(Error::overload()),
-        (Val::Preserved(a), b) | (b, Val::Preserved(a)) => json_value(b).is_some_and(|b| json_equal(a, &b)),
+        (Val::Preserved(a), b) | (b, Val::Preserved(a)) => return preserved_equal(a, b),
         _ => numbers(a, b) == Some(Ordering::Equal),
     })
 }
@@ -48,14 +48,48 @@ fn opaques(a: &Opaque, b: &Opaque) -> Result<bool> {
     })
 }
 
-/// Equality of untyped JSON, where absent and empty are the same inside lists and maps, as Go compares them.
-fn json_equal(a: &Value, b: &Value) -> bool {
+/// Equality of untyped JSON.
+fn json_equal(a: &Value, b: &Value) -> Result<bool> {
+    work::step(1).ok_or_else(Error::cancelled)?;
     match (a, b) {
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| json_equal(v, w)))
+        (Value::Array(a), Value::Array(b)) => all(a.len() == b.len(), a.iter().zip(b).map(|(a, b)| json_equal(a, b))),
+        (Value::Object(a), Value::Object(b)) => json_objects_equal(a, b),
+        (a, b) => Ok(a == b),
+    }
+}
+
+fn json_objects_equal(a: &machinery::Map, b: &machinery::Map) -> Result<bool> {
+    let fields = a.iter().map(|(key, value)| b.get(key).map_or(Ok(false), |other| json_equal(value, other)));
+    all(a.len() == b.len(), fields)
+}
+
+/// Equality of data without a type and a value, whose parts are looked at one by one: lists share their items, so that a
+/// small list would be immense JSON. What has no form in JSON is equal to nothing.
+fn preserved_equal(a: &Value, b: &Val<'_>) -> Result<bool> {
+    work::step(1).ok_or_else(Error::cancelled)?;
+    match (a, b) {
+        (a, Val::Preserved(b)) => json_equal(a, b),
+        (Value::Array(a), Val::List(b)) => {
+            let items = a.iter().zip(b.iter()).map(|(a, b)| b.map_or(Ok(false), |b| preserved_equal(a, &b)));
+            all(a.len() == b.len(), items)
         }
-        (a, b) => a == b,
+        (Value::Object(a), Val::Map(Map::Object(b, _) | Map::Json(b, _))) => json_objects_equal(a, b),
+        (Value::Object(a), Val::Map(Map::Owned(b) | Map::Made(_, b))) => {
+            let field = |key: &Key<'_>| if let Key::String(key) = key { a.get(key) } else { None };
+            let entries = b.iter().map(|(key, b)| field(key).map_or(Ok(false), |a| preserved_equal(a, b)));
+            all(a.len() == b.len(), entries)
+        }
+        (_, Val::List(_) | Val::Map(_)) => Ok(false),
+        (a, b) => Ok(json_value(b).is_some_and(|b| *a == b)),
+    }
+}
+
+/// Whether a first condition and all others hold; those behind one that does not are not looked at.
+fn all(first: bool, mut others: impl Iterator<Item = Result<bool>>) -> Result<bool> {
+    match first.then(|| others.find(|other| !matches!(other, Ok(true)))) {
+        None => Ok(false),
+        Some(None) => Ok(true),
+        Some(Some(other)) => other,
     }
 }
 
@@ -84,7 +118,11 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
             Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}"))
         }
         Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
-        other => Ok(json_value(other).map_or_else(|| format!("{other:?}"), |json| json.to_json())),
+        other => {
+            let text = json_value(other).map_or_else(|| format!("{other:?}"), |json| json.to_json());
+            work::make(text.len()).ok_or_else(Error::cancelled)?;
+            Ok(text)
+        }
     }
 }
 
@@ -99,8 +137,8 @@ fn sets<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
 }
 
 /// The text of the keys of an item of a map list.
-pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> String {
-    let Val::Map(map) = item else { return String::new() };
+pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> Result<String> {
+    let Val::Map(map) = item else { return Ok(String::new()) };
     let parts = keys.iter().map(|key| {
         let value = match map {
             Map::Object(map, _) | Map::Json(map, _) => map.get(key).map(Value::to_json),
@@ -108,18 +146,20 @@ pub(crate) fn item_key(item: &Val<'_>, keys: &[machinery::Text]) -> String {
         };
         value.unwrap_or_default()
     });
-    parts.collect::<Vec<_>>().join("\0")
+    let text = parts.collect::<Vec<_>>().join("\0");
+    work::make(text.len()).ok_or_else(Error::cancelled)?;
+    Ok(text)
 }
 
 fn map_lists<'a>(a: &List<'a>, b: &List<'a>, keys: &[machinery::Text]) -> Result<bool> {
     let mut known = std::collections::BTreeMap::new();
     for item in a.iter() {
         let item = item?;
-        known.insert(item_key(&item, keys), item);
+        known.insert(item_key(&item, keys)?, item);
     }
     for item in b.iter() {
         let item = item?;
-        match known.get(&item_key(&item, keys)) {
+        match known.get(&item_key(&item, keys)?) {
             Some(same) if equal(same, &item)? => {}
             _ => return Ok(false),
         }
@@ -136,10 +176,10 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
             for (name, value) in x.iter() {
                 if object.named(name).is_none() {
                     match b {
-                        Map::Object(y, _) if y.get(name).is_some_and(|other| !json_equal(value, other)) => {
-                            return Ok(false);
-                        }
-                        Map::Object(..) => continue,
+                        Map::Object(y, _) => match y.get(name).map_or(Ok(true), |other| json_equal(value, other))? {
+                            true => continue,
+                            false => return Ok(false),
+                        },
                         _ => return Err(Error::overload()),
                     }
                 }
@@ -227,5 +267,39 @@ pub(crate) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering> {
             }
             None => Err(Error::overload()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn list(items: Vec<Val<'_>>) -> Val<'_> {
+        Val::list(items)
+    }
+
+    #[test]
+    fn data_without_a_type_is_compared_part_by_part() {
+        let data = json!([1, [2, "x"], {"a": 1.5}]);
+        let same = |last: f64| {
+            let map = Val::map(vec![(Val::borrowed("a"), Val::Double(last))]).unwrap();
+            list(vec![Val::Int(1), list(vec![Val::Int(2), Val::borrowed("x")]), map])
+        };
+        work::begin(u64::MAX);
+        assert_eq!(equal(&Val::Preserved(&data), &same(1.5)), Ok(true));
+        assert_eq!(equal(&same(2.5), &Val::Preserved(&data)), Ok(false));
+        assert_eq!(equal(&Val::Preserved(&data), &Val::Preserved(&data.clone())), Ok(true));
+    }
+
+    #[test]
+    fn a_list_that_differs_at_its_start_is_not_looked_through() {
+        // a million items in 20 lists that share theirs
+        let large = (0..20).fold(list(vec![Val::Int(1)]), |inner, _| list(vec![inner.clone(), inner]));
+        let data = json!([0, 0]);
+        work::begin(u64::MAX);
+        let before = work::left();
+        assert_eq!(equal(&Val::Preserved(&data), &large), Ok(false));
+        assert!(before - work::left() < 1_000, "{} units", before - work::left());
     }
 }

@@ -7,8 +7,9 @@ use machinery::{Map as JsonMap, Value};
 use super::{Key, List, Map, Val};
 use crate::library::time;
 
-/// Values that JSON is made of, at most: lists share their items, so a small list can be immense JSON.
-const VALUES_MAX: u32 = 4_000_000;
+/// Values that JSON is made of, at most; 16 bytes of text count as one more. Lists share their items, so a small list can
+/// be immense JSON.
+pub(super) const VALUES_MAX: u32 = 4_000_000;
 
 /// Integers beyond this are no exact doubles: `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;
@@ -74,8 +75,41 @@ impl Val<'_> {
     }
 }
 
+/// Takes a value with so many bytes of text from those that are left.
+pub(super) fn take(left: &mut u32, bytes: usize) -> Result<(), String> {
+    let values = u32::try_from(bytes / 16).unwrap_or(u32::MAX).saturating_add(1);
+    *left = left.checked_sub(values).ok_or("the value is too large")?;
+    Ok(())
+}
+
+/// Takes a JSON value with all its parts.
+pub(super) fn take_json(left: &mut u32, value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(text) => take(left, text.len()),
+        Value::Array(items) => {
+            take(left, 0)?;
+            items.iter().try_for_each(|item| take_json(left, item))
+        }
+        Value::Object(map) => take_map(left, map),
+        _ => take(left, 0),
+    }
+}
+
+/// Takes a JSON object with all its parts.
+pub(super) fn take_map(left: &mut u32, map: &JsonMap) -> Result<(), String> {
+    take(left, 0)?;
+    map.iter().try_for_each(|(key, value)| take(left, key.len()).and_then(|()| take_json(left, value)))
+}
+
 fn protobuf(value: &Val<'_>, left: &mut u32) -> Result<Value, String> {
-    *left = left.checked_sub(1).ok_or("the value is too large")?;
+    match value {
+        Val::String(text) => take(left, text.len())?,
+        Val::Bytes(bytes) => take(left, bytes.len())?,
+        Val::Preserved(value) => take_json(left, value)?,
+        Val::List(List::Json { items, .. }) => items.iter().try_for_each(|item| take_json(left, item))?,
+        Val::Map(Map::Object(map, _) | Map::Json(map, _)) => take_map(left, map)?,
+        _ => take(left, 0)?,
+    }
     Ok(match value {
         Val::Null => Value::Null,
         Val::Bool(b) => Value::Bool(*b),

@@ -132,3 +132,84 @@ fn immense_values_end_evaluations() {
         assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text}");
     }
 }
+
+/// What a call makes is counted, though upstream charges it by what it is given.
+#[test]
+fn texts_that_grow_end_evaluations() {
+    let env = Environment::standard();
+    let (short, long) = ("a".repeat(1_000), "b".repeat(10_000));
+    for text in [
+        format!("lists.range(2000).map(i, '{short}'.replace('a', '{long}')).size() > 0"),
+        format!("lists.range(2000).all(i, '{short}'.replace('a', '{long}').size() > 0)"),
+        format!("lists.range(2000).all(i, lists.range(1000).map(j, '{short}').join('{long}').size() > 0)"),
+        format!("lists.range(2000).all(i, '%s%s%s'.format(['{long}', '{long}', '{long}']).size() > 0)"),
+    ] {
+        let program = Program::new(&env, &env.check(&text).unwrap()).unwrap();
+        let outcome = program.eval(&[], 1_000_000);
+        assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text:.90}");
+    }
+}
+
+#[test]
+fn patterns_that_are_compiled_anew_end_evaluations() {
+    let env = Environment::standard();
+    let text = "lists.range(20000).all(i, !'a'.matches('(\\\\pL{900})' + string(i)))";
+    let program = Program::new(&env, &env.check(text).unwrap()).unwrap();
+    let outcome = program.eval(&[], 1_000_000);
+    assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded");
+}
+
+/// Arithmetic at the ends of its ranges, and values without an order.
+#[test]
+fn extreme_numbers_are_answered() {
+    let env = Environment::standard();
+    for (text, want) in [
+        ("lists.range(64).map(i, i % 3 == 0 ? 0.0 / 0.0 : double(i)).sort().size() == 64".to_owned(), "true"),
+        ("lists.range(64).map(i, i % 3 == 0 ? 0.0 / 0.0 : double(64 - i)).sort()[0] == 2.0".to_owned(), "true"),
+        ("[[1]].flatten(9223372036854775807) == [1]".to_owned(), "operation cancelled: actual cost limit exceeded"),
+        (format!("duration('{}') == duration('1s')", "9223372036h".repeat(100)), "type conversion error"),
+        ("-9223372036854775808 / -1 == 0".to_owned(), "integer overflow"),
+        ("-9223372036854775808 % -1 == 0".to_owned(), "integer overflow"),
+        ("-(-9223372036854775808) == 0".to_owned(), "integer overflow"),
+        ("duration('9223372036s') + duration('1s') == duration('0s')".to_owned(), "overflow"),
+        ("lists.range(-9223372036854775808).size() == 0".to_owned(), "true"),
+        ("'abc'.substring(9223372036854775807) == ''".to_owned(), "index out of range"),
+        ("'abc'.lastIndexOf('c', 9223372036854775807) == -1".to_owned(), "true"),
+        ("'abc'.indexOf('c', -9223372036854775808) == -1".to_owned(), "index out of range"),
+        ("[1, 2].slice(0, 9223372036854775807).size() == 0".to_owned(), "cannot slice"),
+    ] {
+        let program = Program::new(&env, &env.check(&text).unwrap());
+        let found = match program.map(|program| match program.eval(&[], 1_000_000).result {
+            Ok(value) => value.equals(&cel::value::Val::Bool(true)).to_string(),
+            Err(error) => error.to_string(),
+        }) {
+            Ok(found) => found,
+            Err(error) => error.to_string(),
+        };
+        assert!(found.contains(want), "{text:.90}: {found}");
+    }
+}
+
+thread_local! {
+    static ASKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// The interrupt ends what is counted by cost and what is counted by work, soon after it says so.
+#[test]
+fn interrupts_end_evaluations() {
+    let env = Environment::standard();
+    let doubled = format!("[[1, 1]]{}", ".map(a, [a, a])".repeat(20));
+    for text in
+        ["lists.range(1000).all(x, lists.range(1000).all(y, x + y > -1))".to_owned(), format!("{doubled} == {doubled}")]
+    {
+        let program = Program::new(&env, &env.check(&text).unwrap()).unwrap();
+        ASKED.set(0);
+        let interrupt = || {
+            ASKED.set(ASKED.get() + 1);
+            ASKED.get() == 3
+        };
+        let outcome = cel::interruptible(interrupt, || program.eval(&[], u64::MAX));
+        assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text:.90}");
+        assert_eq!(ASKED.get(), 3, "{text:.90}");
+    }
+}

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use minicbor::Decoder;
 use minicbor::data::Type;
 
-use super::{DEPTH_MAX, LENGTH_MAX, from_half};
+use super::{Bounds, from_half};
 use crate::time;
 use crate::value::{Map, Text, Value};
 
@@ -20,13 +20,22 @@ enum Later {
     Base16,
 }
 
-/// Reads one document. The error is a line.
+/// Reads one document within the bounds that kube-apiserver sets for requests. The error is a line.
 pub fn decode(bytes: &[u8]) -> Read<Value> {
+    decode_within(bytes, Bounds::REQUEST)
+}
+
+/// Reads one document from a store: as deep as JSON may nest, and as long as it is.
+pub fn decode_stored(bytes: &[u8]) -> Read<Value> {
+    decode_within(bytes, Bounds::STORED)
+}
+
+fn decode_within(bytes: &[u8], bounds: Bounds) -> Read<Value> {
     if bytes.is_empty() {
         return Err("EOF".to_owned());
     }
     let mut input = Decoder::new(bytes);
-    let value = value(&mut input, 0, Later::AsTheyAre)?;
+    let value = value(&mut input, Place { depth: 0, bounds, later: Later::AsTheyAre })?;
     let (at, length) = (input.position(), bytes.len());
     if at < length {
         return Err(format!("cbor: {} bytes of extraneous data starting at index {at}", length - at));
@@ -38,9 +47,27 @@ fn failed(error: minicbor::decode::Error) -> String {
     if error.is_end_of_input() { "unexpected EOF".to_owned() } else { format!("cbor: {error}") }
 }
 
-fn value(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
-    if depth > DEPTH_MAX {
-        return Err(format!("cbor: exceeded max nested level {DEPTH_MAX}"));
+/// Where a value stands.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    bounds: Bounds,
+    later: Later,
+}
+
+impl Place {
+    fn below(self) -> Place {
+        Place { depth: self.depth + 1, ..self }
+    }
+
+    fn showing(self, later: Later) -> Place {
+        Place { later, ..self.below() }
+    }
+}
+
+fn value(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
+    if place.depth > place.bounds.depth {
+        return Err(format!("cbor: exceeded max nested level {}", place.bounds.depth));
     }
     match input.datatype().map_err(failed)? {
         Type::Null => input.null().map(|()| Value::Null).map_err(failed),
@@ -54,11 +81,11 @@ fn value(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
         Type::F16 => half(input),
         Type::F32 => finite(input.f32().map(f64::from).map_err(failed)?),
         Type::F64 => finite(input.f64().map_err(failed)?),
-        Type::Bytes | Type::BytesIndef => string(input, later).map(Value::String),
+        Type::Bytes | Type::BytesIndef => string(input, place.later).map(Value::String),
         Type::String | Type::StringIndef => text(input).map(Value::String),
-        Type::Array | Type::ArrayIndef => array(input, depth, later),
-        Type::Map | Type::MapIndef => map(input, depth, later),
-        Type::Tag => tagged(input, depth, later),
+        Type::Array | Type::ArrayIndef => array(input, place),
+        Type::Map | Type::MapIndef => map(input, place),
+        Type::Tag => tagged(input, place),
         other => Err(format!("cbor: {other} is not supported")),
     }
 }
@@ -100,7 +127,7 @@ fn text(input: &mut Decoder<'_>) -> Read<Text> {
 }
 
 /// Whether another item follows: there are as many as were declared, or the break ends them.
-fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, what: &str) -> Read<bool> {
+fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, what: &str) -> Read<bool> {
     let more = match declared {
         Some(length) => (read as u64) < length,
         None if input.datatype().map_err(failed)? == Type::Break => {
@@ -109,30 +136,30 @@ fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, what: &str)
         }
         None => true,
     };
-    match more && (read >= LENGTH_MAX || declared.is_some_and(|length| length > LENGTH_MAX as u64)) {
-        true => Err(format!("cbor: exceeded max number of {what}")),
+    match more && (read >= max || declared.is_some_and(|length| length > max as u64)) {
+        true => Err(format!("cbor: exceeded max number of {}", what.replace('#', &max.to_string()))),
         false => Ok(more),
     }
 }
 
-fn array(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
+fn array(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     let declared = input.array().map_err(failed)?;
     let mut items = vec![];
-    while more(input, declared, items.len(), &format!("elements {LENGTH_MAX} for CBOR array"))? {
-        items.push(value(input, depth + 1, later)?);
+    while more(input, declared, items.len(), place.bounds.length, "elements # for CBOR array")? {
+        items.push(value(input, place.below())?);
     }
     Ok(Value::Array(items))
 }
 
-fn map(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
+fn map(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     let declared = input.map().map_err(failed)?;
     let mut members = vec![];
-    while more(input, declared, members.len(), &format!("key-value pairs {LENGTH_MAX} for CBOR map"))? {
-        let name = match value(input, depth + 1, Later::AsTheyAre)? {
+    while more(input, declared, members.len(), place.bounds.length, "key-value pairs # for CBOR map")? {
+        let name = match value(input, place.showing(Later::AsTheyAre))? {
             Value::String(name) => name,
             other => return Err(format!("cbor: cannot unmarshal {other} into Go value of type string")),
         };
-        members.push((name, value(input, depth + 1, later)?));
+        members.push((name, value(input, place.below())?));
     }
     let mut twice = None;
     let map = Map::from_entries(members, |name| twice = Some(name.to_owned()));
@@ -142,13 +169,13 @@ fn map(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
     }
 }
 
-fn tagged(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
+fn tagged(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     match input.tag().map_err(failed)?.as_u64() {
-        0 => match value(input, depth + 1, Later::AsTheyAre)? {
+        0 => match value(input, place.showing(Later::AsTheyAre))? {
             Value::String(text) if time::parse_rfc3339(&text).is_some() => Ok(Value::String(text)),
             other => Err(format!("cbor: cannot set {other} for time.Time")),
         },
-        1 => match value(input, depth + 1, Later::AsTheyAre)? {
+        1 => match value(input, place.showing(Later::AsTheyAre))? {
             Value::Int(seconds) => Ok(Value::from(time::rfc3339(seconds))),
             other => Err(format!("cbor: cannot set {other} for time.Time")),
         },
@@ -159,8 +186,8 @@ fn tagged(input: &mut Decoder<'_>, depth: usize, later: Later) -> Read<Value> {
                 22 => Later::Base64,
                 _ => Later::Base16,
             };
-            value(input, depth + 1, later)
+            value(input, place.showing(later))
         }
-        _ => value(input, depth + 1, later),
+        _ => value(input, place.below()),
     }
 }

@@ -7,16 +7,46 @@
 mod decode;
 mod encode;
 
-pub use decode::decode;
+use crate::value::Value;
+
+pub use decode::{decode, decode_stored};
 pub use encode::{encode, watch_event};
 
 /// What a document begins with: tag 55799.
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// How deep values may nest.
-const DEPTH_MAX: usize = 64;
-/// Items of an array, and members of a map.
-const LENGTH_MAX: usize = 1024;
+/// How much a document may hold.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// How deep values may nest.
+    depth: usize,
+    /// Items of an array, and members of a map.
+    length: usize,
+}
+
+impl Bounds {
+    /// What kube-apiserver reads, from requests and from etcd.
+    const REQUEST: Bounds = Bounds { depth: 64, length: 1024 };
+    /// As deep as JSON may nest; whatever is longer has the bytes for it.
+    const STORED: Bounds = Bounds { depth: 10_000, length: usize::MAX };
+}
+
+/// Whether kube-apiserver can read a value as CBOR.
+pub fn is_readable(value: &Value) -> bool {
+    fn within(value: &Value, depth: usize) -> bool {
+        let bounds = Bounds::REQUEST;
+        depth <= bounds.depth
+            && match value {
+                Value::Array(items) => items.len() <= bounds.length && items.iter().all(|item| within(item, depth + 1)),
+                Value::Object(map) => {
+                    map.len() <= bounds.length && map.iter().all(|(_, value)| within(value, depth + 1))
+                }
+                _ => true,
+            }
+    }
+    // the tag in front counts as well
+    within(value, 1)
+}
 
 /// A half-precision float.
 fn from_half(bits: u16) -> f64 {
@@ -99,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_json_cannot_say_is_refused() {
-        let deep = "81".repeat(DEPTH_MAX + 1) + "00";
-        let long = format!("9904 01{}", "00".repeat(LENGTH_MAX + 1)).replace(' ', "");
+        let deep = "81".repeat(Bounds::REQUEST.depth + 1) + "00";
+        let long = format!("9904 01{}", "00".repeat(Bounds::REQUEST.length + 1)).replace(' ', "");
         for given in [
             "",
             "1b8000000000000000",

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::table::{Count, Kind, Member, message};
-use super::{Field, MAGIC, Writer, envelope, fields, open};
+use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
@@ -29,24 +29,11 @@ fn message_name(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// What becomes of text that is empty: generated code writes it where it is not set, and where it is set to nothing.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Empty {
-    Dropped,
-    Kept,
-}
-
-/// An enveloped object as JSON. The error says what is wrong.
+/// Decodes an enveloped object to JSON. The error says what is wrong.
+///
+/// Generated code writes a text that is not set as an empty one, unless it is a pointer. So text may be empty where JSON
+/// would leave the field out; the shape of the kind knows which fields these are.
 pub fn decode(bytes: &[u8]) -> Result<Value, String> {
-    decode_with(bytes, Empty::Dropped)
-}
-
-/// The same with text that is empty, for whoever knows which of it is set.
-pub fn decode_whole(bytes: &[u8]) -> Result<Value, String> {
-    decode_with(bytes, Empty::Kept)
-}
-
-fn decode_with(bytes: &[u8], empty: Empty) -> Result<Value, String> {
     let envelope = open(bytes)?;
     let name = message_name(&envelope.api_version, &envelope.kind);
     let Some(members) = message(&name) else {
@@ -55,13 +42,13 @@ fn decode_with(bytes: &[u8], empty: Empty) -> Result<Value, String> {
             envelope.kind, envelope.api_version
         ));
     };
-    let mut object = read(members, envelope.raw, 0, empty).ok_or("proto: illegal wireType")?;
+    let mut object = read(members, envelope.raw, 0).ok_or("proto: illegal wireType")?;
     object.insert("apiVersion", Value::from(envelope.api_version));
     object.insert("kind", Value::from(envelope.kind));
     Ok(Value::Object(object))
 }
 
-fn read(members: &'static [Member], bytes: &[u8], depth: usize, empty: Empty) -> Option<Map> {
+fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
     if depth > DEPTH_MAX {
         return None;
     }
@@ -73,7 +60,7 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize, empty: Empty) ->
         let Some(member) = members.iter().find(|m| m.number == number) else { continue };
         match (member.count, field) {
             (Count::Map, Field::Bytes(_, entry)) => {
-                let (key, value) = read_entry(member.kind, entry, depth, empty)?;
+                let (key, value) = read_entry(member.kind, entry, depth)?;
                 let slot = out.entry(member.name);
                 if !matches!(slot, Value::Object(_)) {
                     *slot = Value::object();
@@ -81,20 +68,21 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize, empty: Empty) ->
                 slot.set_at(&[&key], value);
             }
             (Count::Many, field) => {
-                let value = read_value(member.kind, field, depth, empty)?;
+                let value = read_value(member.kind, field, depth)?;
                 match out.entry(member.name) {
                     Value::Array(items) => items.push(value),
                     slot => *slot = Value::Array(vec![value]),
                 }
             }
             (Count::Inline, field) => {
-                if let Value::Object(members) = read_value(member.kind, field, depth, empty)? {
+                if let Value::Object(members) = read_value(member.kind, field, depth)? {
                     members.into_iter().for_each(|(name, value)| drop(out.insert(name, value)));
                 }
             }
             (_, field) => {
-                let value = read_value(member.kind, field, depth, empty)?;
-                if !is_unset(&value, empty) {
+                let value = read_value(member.kind, field, depth)?;
+                // generated code writes an empty message for a time that is not set
+                if !value.is_null() {
                     out.insert(member.name, value);
                 }
             }
@@ -103,12 +91,7 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize, empty: Empty) ->
     Some(out)
 }
 
-/// Generated code writes text and times that are not set; JSON has no such members.
-fn is_unset(value: &Value, empty: Empty) -> bool {
-    matches!(value, Value::Null) || (empty == Empty::Dropped && value.as_str() == Some(""))
-}
-
-fn read_entry(kind: Kind, entry: &[u8], depth: usize, empty: Empty) -> Option<(String, Value)> {
+fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
     let mut key = String::new();
     let mut value = match kind {
         Kind::Text | Kind::Bytes => Value::from(""),
@@ -117,28 +100,26 @@ fn read_entry(kind: Kind, entry: &[u8], depth: usize, empty: Empty) -> Option<(S
     for field in fields(entry)? {
         match field {
             Field::Bytes(1, text) => key = String::from_utf8_lossy(text).into_owned(),
-            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => {
-                value = read_value(kind, field, depth, empty)?
-            }
+            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => value = read_value(kind, field, depth)?,
             _ => {}
         }
     }
     Some((key, value))
 }
 
-fn read_value(kind: Kind, field: Field<'_>, depth: usize, empty: Empty) -> Option<Value> {
+fn read_value(kind: Kind, field: Field<'_>, depth: usize) -> Option<Value> {
     match (kind, field) {
         (Kind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
         (Kind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
         (Kind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
         (Kind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
         (Kind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
-        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1, empty),
+        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
         _ => None,
     }
 }
 
-fn read_message(name: &str, bytes: &[u8], depth: usize, empty: Empty) -> Option<Value> {
+fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
     let members = message(name)?;
     match name {
         "meta.v1.Time" | "meta.v1.MicroTime" => read_time(name, bytes),
@@ -147,7 +128,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize, empty: Empty) -> Option<
             _ => Some(Value::Null),
         },
         "resource.Quantity" | "intstr.IntOrString" | "apiextensions.v1.JSONSchemaPropsOrBool" => {
-            let map = read(members, bytes, depth, empty)?;
+            let map = read(members, bytes, depth)?;
             let part = |key: &str| map.get(key).cloned();
             Some(match name {
                 "resource.Quantity" => part("string").unwrap_or_default(),
@@ -157,14 +138,14 @@ fn read_message(name: &str, bytes: &[u8], depth: usize, empty: Empty) -> Option<
             })
         }
         "apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-            let mut map = read(members, bytes, depth, empty)?;
+            let mut map = read(members, bytes, depth)?;
             Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
         }
         "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs" => {
-            let mut map = read(members, bytes, depth, empty)?;
+            let mut map = read(members, bytes, depth)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
-        _ => read(members, bytes, depth, empty).map(Value::Object),
+        _ => read(members, bytes, depth).map(Value::Object),
     }
 }
 
@@ -201,13 +182,28 @@ fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
     Some(out.into_bytes())
 }
 
-/// A list of objects that are given without their list.
-pub fn encode_list(api_version: &str, list_kind: &str, metadata: &Value, items: &[Value]) -> Option<Vec<u8>> {
+/// What stands before and behind the items of an enveloped list, whose items have `items_bytes` bytes as
+/// [`encode_list_item`] encodes them. `None` for kinds that have no message.
+pub fn encode_list_frame(
+    api_version: &str,
+    list_kind: &str,
+    metadata: &Value,
+    items_bytes: u64,
+) -> Option<(Vec<u8>, Vec<u8>)> {
     let members = message(&message_name(api_version, list_kind))?;
-    let list: Value = [("metadata", metadata.clone()), ("items", Value::Array(items.to_vec()))].into();
+    let list: Value = [("metadata", metadata.clone())].into();
+    let mut raw = Writer::default();
+    write(members, list.as_object()?, &mut raw);
+    Some(envelope_around(api_version, list_kind, &raw.into_bytes(), items_bytes))
+}
+
+/// One object as an item of a list; `None` for kinds that have no message.
+pub fn encode_list_item(api_version: &str, list_kind: &str, item: Value) -> Option<Vec<u8>> {
+    let members = message(&message_name(api_version, list_kind))?;
+    let list: Value = [("items", Value::Array(vec![item]))].into();
     let mut out = Writer::default();
     write(members, list.as_object()?, &mut out);
-    Some(envelope(api_version, list_kind, &out.into_bytes()))
+    Some(out.into_bytes())
 }
 
 /// One event of a stream, with its length in front.
@@ -358,7 +354,7 @@ mod tests {
                 "metadata": {"name": "a.b.c"},
                 "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
                     "type": "object", "default": {"a": [1, 2.5]}, "maximum": 1.5,
-                    "properties": {"l": {"type": "array", "items": {"type": "string"}}},
+                    "properties": {"e": {"default": "", "example": ""}, "l": {"type": "array", "items": {"type": "string"}}},
                     "additionalProperties": {"type": "string"}, "x-kubernetes-list-type": "set"
                 }}}]}
             }),

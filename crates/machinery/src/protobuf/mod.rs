@@ -5,7 +5,7 @@
 mod codec;
 mod table;
 
-pub use codec::{decode, decode_whole, encode, encode_list, watch_event};
+pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
 
 use crate::status::{Cause, Details, Status};
 
@@ -77,6 +77,20 @@ pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend(unknown.into_bytes());
     out
+}
+
+/// What stands before and behind the end of a message that begins with `start`, of which `rest` more bytes are not here.
+fn envelope_around(api_version: &str, kind: &str, start: &[u8], rest: u64) -> (Vec<u8>, Vec<u8>) {
+    let mut head = Writer { bytes: MAGIC.to_vec() };
+    head.message(1, |meta| {
+        meta.text(1, api_version).text(2, kind);
+    });
+    head.varint(2 << 3 | 2);
+    head.varint(start.len() as u64 + rest);
+    head.bytes.extend_from_slice(start);
+    let mut tail = Writer::default();
+    tail.text(3, "").text(4, "");
+    (head.into_bytes(), tail.into_bytes())
 }
 
 /// A failure as an enveloped `Status`.

@@ -45,7 +45,12 @@ impl Shapes {
                 self.compiler.add(Atom { map: Some(map), ..Atom::default() })
             }
             Shape::Struct(inner) => self.structure(inner, merge == Merge::Atomic, None),
-            Shape::Quantity | Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
+            Shape::Quantity
+            | Shape::Any
+            | Shape::IntOrString
+            | Shape::OrBool(_)
+            | Shape::OrList(_)
+            | Shape::OrTexts(_) => DEDUCED,
         }
     }
 

@@ -79,7 +79,7 @@ fn map(all: &[&Map], item: &'static Shape) -> Value {
 }
 
 fn may_be_nothing(shape: &Shape) -> bool {
-    matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any)
+    matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any | Shape::IntOrString)
 }
 
 /// Whether null takes away what was there: metadata is printed as if it were a pointer, and is none.

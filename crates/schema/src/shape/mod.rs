@@ -39,6 +39,8 @@ pub enum Shape {
     MicroTime,
     /// A number with a suffix, in its canonical form.
     Quantity,
+    /// A 32-bit integer or a string.
+    IntOrString,
     /// Any JSON, kept as it is.
     Any,
     /// A list: the Go name of the list and the shape of its items.

@@ -326,6 +326,8 @@ impl Reader {
     fn value(&mut self, value: &Value, shape: &'static Shape) -> Option<Value> {
         match shape {
             Shape::Any => Some(value.clone()),
+            Shape::IntOrString if value.as_str().is_some() => Some(value.clone()),
+            Shape::IntOrString => self.scalar(value, &Shape::Int32),
             Shape::Struct(inner) => self.structure(value, inner),
             Shape::List(go, item) => self.list(value, go, item),
             Shape::Map(go, item) => self.map(value, go, item),

@@ -38,7 +38,7 @@ fn of(shape: &Shape, formats: bool) -> Value {
     match shape {
         Shape::Bytes if formats => json!({"type": "string", "format": "byte"}),
         Shape::Time | Shape::MicroTime if formats => json!({"type": "string", "format": "date-time"}),
-        Shape::Any if formats => json!({"x-kubernetes-int-or-string": true}),
+        Shape::Any | Shape::IntOrString if formats => json!({"x-kubernetes-int-or-string": true}),
         // of several types, which is none
         Shape::Quantity if formats => Value::object(),
         Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => json!({"type": "string"}),
@@ -55,7 +55,7 @@ fn of(shape: &Shape, formats: bool) -> Value {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
         Shape::Struct(inner) => structure(inner, |_| true, formats),
-        Shape::Any | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
+        Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
             json!({"x-kubernetes-preserve-unknown-fields": true})
         }
     }

@@ -23,8 +23,8 @@ fn replay(prefix: &'static str) {
 }
 
 fn replay_all(prefix: &str) {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/transcripts");
-    let Ok(entries) = std::fs::read_dir(&directory) else { return };
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts/recorded/1.35");
+    let entries = std::fs::read_dir(&directory).expect("the recorded transcripts");
     let only = std::env::var("TRANSCRIPT").unwrap_or_default();
     let mut files: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.sort();

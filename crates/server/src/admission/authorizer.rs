@@ -11,6 +11,7 @@ use machinery::Text;
 
 use super::Attributes;
 use crate::authorization;
+use crate::deadline;
 use crate::request::User;
 
 /// `authorizer`: asked for whoever makes the request.
@@ -46,7 +47,7 @@ impl<'a> Authorizer<'a> {
     /// Evaluates as often as it takes until all decisions are known.
     pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
-            let done = evaluate();
+            let done = deadline::long(&mut evaluate).await;
             let Some(check) = self.answers().open.take() else { return done };
             let who = self.who(&check);
             let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;

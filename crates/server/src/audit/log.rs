@@ -116,38 +116,50 @@ struct Rotating {
     tending: Arc<Mutex<()>>,
     file: Option<File>,
     size: u64,
+    /// The last event was written in part.
+    torn: bool,
 }
 
 impl Rotating {
     fn open(options: LogOptions) -> io::Result<Rotating> {
         if options.path == Path::new("-") {
-            return Ok(Rotating { options, tending: Arc::default(), file: None, size: 0 });
+            return Ok(Rotating { options, tending: Arc::default(), file: None, size: 0, torn: false });
         }
         if let Some(directory) = options.path.parent() {
             fs::create_dir_all(directory)?;
         }
         let file = append_to(&options.path)?;
         let size = file.metadata()?.len();
-        Ok(Rotating { options, tending: Arc::default(), file: Some(file), size })
+        Ok(Rotating { options, tending: Arc::default(), file: Some(file), size, torn: false })
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let more = line.len() as u64;
         let full = self.options.size_max > 0 && self.size > 0 && self.size + more > self.options.size_max;
-        if full && self.file.is_some() {
-            self.rotate()?;
+        if full
+            && self.file.is_some()
+            && let Err(error) = self.rotate()
+        {
+            // the file that is open takes the event, and the next event tries again
+            tracing::warn!(%error, "the audit log cannot be rotated");
         }
+        let Some(file) = &mut self.file else { return io::stdout().lock().write_all(line) };
+        // of an event that could not be written, a part may be there
+        let written = if self.torn { file.write_all(b"\n") } else { Ok(()) };
+        let written = written.and_then(|()| file.write_all(line));
+        self.torn = written.is_err();
         self.size += more;
-        match &mut self.file {
-            Some(file) => file.write_all(line),
-            None => io::stdout().lock().write_all(line),
-        }
+        written
     }
 
     /// Puts the file aside under the time of now and begins a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let aside = self.aside(clock::now_micros());
-        fs::rename(&self.options.path, &aside)?;
+        match fs::rename(&self.options.path, &aside) {
+            // an attempt before has come this far
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
         self.file = Some(append_to(&self.options.path)?);
         self.size = 0;
         let (options, tending) = (self.options.clone(), self.tending.clone());
@@ -233,6 +245,41 @@ fn compress(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_event_is_lost_while_the_log_cannot_be_rotated() {
+        let parent = std::env::temp_dir().join(format!("pintle-audit-rotation-{}", std::process::id()));
+        let (directory, away) = (parent.join("logs"), parent.join("away"));
+        let options = LogOptions {
+            path: directory.join("audit.log"),
+            mode: Mode::Blocking,
+            size_max: 25,
+            age_max: Duration::ZERO,
+            backups_max: 0,
+            compress: false,
+        };
+        let mut file = Rotating::open(options.clone()).unwrap();
+        let mut written = 0;
+        let mut write = |count: usize| {
+            for _ in 0..count {
+                file.write(format!("event {written:04}\n").as_bytes()).unwrap();
+                written += 1;
+            }
+        };
+        write(4);
+        // no file can be renamed or made there
+        fs::rename(&directory, &away).unwrap();
+        write(5);
+        fs::rename(&away, &directory).unwrap();
+        write(4);
+        let files = fs::read_dir(&directory).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        let mut events: Vec<String> =
+            files.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        events.sort();
+        assert_eq!(events, (0..13).map(|i| format!("event {i:04}")).collect::<Vec<_>>());
+        assert!(fs::metadata(&options.path).unwrap().len() <= 25, "the log is rotated again");
+        fs::remove_dir_all(parent).unwrap();
+    }
 
     #[test]
     fn files_are_put_aside_when_they_are_large() {

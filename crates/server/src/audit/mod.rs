@@ -166,9 +166,14 @@ impl Trail {
         }
     }
 
+    /// Whether the object that is answered is recorded.
+    pub fn keeps_response(&self) -> bool {
+        self.level >= Level::RequestResponse
+    }
+
     /// The object that is answered.
     pub fn response(&self, object: impl FnOnce() -> Value) {
-        if self.level >= Level::RequestResponse {
+        if self.keeps_response() {
             let object = self.shown(object());
             self.change(|record| record.response = Some(object));
         }

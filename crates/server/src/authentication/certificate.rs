@@ -28,13 +28,13 @@ pub struct Verified {
 }
 
 impl ClientCertificate {
-    /// A certificate whose chain has been verified. No CN is nobody; a proxy has one of `proxies`, or any if there are
+    /// A certificate whose chain has been verified. No CN is nobody, and the last of several counts; a proxy has one of `proxies`, or any if there are
     /// none.
     pub fn verified(der: &[u8], verified: Verified, proxies: &[String]) -> ClientCertificate {
         let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else { return ClientCertificate::Refused };
         let not_after = certificate.validity().not_after.timestamp();
         let user = verified.client.then(|| user(der, certificate.subject())).flatten().map(Box::new);
-        let name = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or("");
+        let name = common_name(certificate.subject());
         let proxy = verified.proxy && (proxies.is_empty() || proxies.iter().any(|known| known == name));
         match (user.is_none() && !proxy, verified.client) {
             (true, true) => ClientCertificate::None,
@@ -70,9 +70,14 @@ impl ClientCertificate {
     }
 }
 
+/// The common name of a subject: the last one, as Go's `pkix.Name` has it.
+fn common_name<'a>(subject: &'a x509_parser::x509::X509Name<'_>) -> &'a str {
+    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or_default()
+}
+
 fn user(der: &[u8], subject: &x509_parser::x509::X509Name<'_>) -> Option<User> {
     let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| attribute.as_str().ok().map(Text::from);
-    let name = subject.iter_common_name().next().and_then(text).filter(|name| !name.is_empty())?;
+    let name = Some(common_name(subject)).filter(|name| !name.is_empty()).map(Text::from)?;
     let groups = subject.iter_organization().filter_map(text).collect();
     let fingerprint: String = {
         use sha2::Digest as _;
@@ -82,4 +87,24 @@ fn user(der: &[u8], subject: &x509_parser::x509::X509Name<'_>) -> Option<User> {
     let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
     let uid = subject.iter_attributes().find(|attribute| attribute.attr_type().to_id_string() == UID);
     Some(User { name, uid: uid.and_then(text).unwrap_or_default(), groups, extra }.authenticated())
+}
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::prelude::{FromDer as _, X509Name};
+
+    use super::*;
+
+    #[test]
+    fn the_last_common_name_counts() {
+        let attribute = |name: u8| [0x31, 0x0a, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, name];
+        for (names, want) in [(&b""[..], ""), (b"a", "a"), (b"ab", "b"), (b"abc", "c")] {
+            let attributes: Vec<u8> = names.iter().flat_map(|name| attribute(*name)).collect();
+            let der = [&[0x30, attributes.len() as u8][..], &attributes].concat();
+            let (_, subject) = X509Name::from_der(&der).unwrap();
+            assert_eq!(common_name(&subject), want);
+            let user = user(&[], &subject).map(|user| user.name);
+            assert_eq!(user.as_deref(), Some(want).filter(|name| !name.is_empty()));
+        }
+    }
 }

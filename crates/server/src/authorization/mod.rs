@@ -85,9 +85,10 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The same, restricted as the request's parameters say, if its verb heeds them.
+    /// The same, restricted as the request's parameters say, if its verb heeds them. The deprecated `/watch/` form
+    /// counts as one that does not.
     fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
-        if !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+        if info.watch_path || !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return self;
         }
         let selection =
@@ -205,6 +206,10 @@ mod tests {
         assert_eq!(
             refuse("/api/v1/namespaces"),
             "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
+        );
+        assert_eq!(
+            refuse("/apis/g.io/v1//x"),
+            ".g.io \"x\" is forbidden: User \"system:anonymous\" cannot get resource \"\" in API group \"g.io\" at the cluster scope"
         );
         assert_eq!(refuse("/a%22b%3Cc%27"), r#"forbidden: User "system:anonymous" cannot get path "/a\"b&lt;c'""#);
         assert_eq!(refuse("/version"), "forbidden: User \"system:anonymous\" cannot get path \"/version\"");

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
@@ -99,7 +98,7 @@ impl Keeper {
             }
             let retry = async {
                 match again {
-                    true => tokio::time::sleep(Duration::from_secs(limits::KEEPER_RETRY_SECONDS)).await,
+                    true => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
                     false => std::future::pending().await,
                 }
             };

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
@@ -42,7 +41,7 @@ impl Migrator {
 
     /// Migrates until `stop` becomes true, one resource after the other.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let retry = Duration::from_secs(limits::KEEPER_RETRY_SECONDS);
+        let retry = limits::CONTROLLER_RETRY;
         loop {
             let done = migrate_all(&context, &stop).await;
             let change = async {

@@ -3,7 +3,10 @@
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
 mod aggregation;
+mod allocations;
 mod availability;
+mod cleanup;
+mod establishing;
 mod expiry;
 mod flow;
 mod garbage;
@@ -14,6 +17,8 @@ mod namespaces;
 mod quotas;
 mod registrations;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod token_secrets;
 mod token_tracking;
 mod type_check;
@@ -21,24 +26,21 @@ mod type_check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::objects::{Event, EventKind, Key};
-use crate::verbs::{self, Context};
+use crate::objects::{Event, Key};
+use crate::verbs::Context;
 
 pub use switch::Controllers;
 
 /// What controllers keep from events, whether or not they run yet; nothing of those that are off.
-#[derive(Default)]
 pub struct Derived {
     /// They run here and are not contended for.
     alone: bool,
-    /// Namespaces that are being deleted are emptied.
-    namespaces: bool,
-    /// Something was deleted or is to be, by this server or by another.
-    deletions: Notify,
+    establishing: Arc<establishing::Establishing>,
+    cleanup: Arc<cleanup::Cleanup>,
     owners: Option<Arc<garbage::Graph>>,
     expiry: Option<Arc<expiry::Expiry>>,
     aggregation: Option<Arc<aggregation::Aggregation>>,
@@ -62,8 +64,8 @@ impl Derived {
         let expires = !controllers.event_ttl.is_zero();
         Derived {
             alone: controllers.alone,
-            namespaces: controllers.run(switch::NAMESPACE),
-            deletions: Notify::new(),
+            establishing: Default::default(),
+            cleanup: Arc::new(cleanup::Cleanup::new(controllers.run(switch::NAMESPACE))),
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
             expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
@@ -85,9 +87,8 @@ impl Derived {
 
     /// Hears of every event, one after the other.
     pub fn observe(&self, key: &Key, event: &Event) {
-        if event.kind == EventKind::Deleted || event.object.meta.deleting {
-            self.deletions.notify_one();
-        }
+        self.establishing.observe(key, event);
+        self.cleanup.observe(key, event);
         self.owners.iter().for_each(|owners| owners.observe(key, event));
         self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
         self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
@@ -113,6 +114,7 @@ pub fn start(
     crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
     // of each server, whoever runs the others
     crate::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
+    crate::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
     if shared && !derived.alone {
         return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
@@ -126,7 +128,8 @@ pub fn start(
 
 fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Receiver<bool>) {
     let (context, stop) = (|| context.clone(), || stop.clone());
-    crate::task::spawn("cleanup", cleanup(context(), derived.clone(), stop()));
+    crate::task::spawn("establishing", derived.establishing.clone().run(context(), stop()));
+    crate::task::spawn("cleanup", derived.cleanup.clone().run(context(), stop()));
     if let Some(owners) = &derived.owners {
         crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
     }
@@ -155,37 +158,6 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     }
     for keeper in &derived.keepers {
         crate::task::spawn("keeper", keeper.clone().run(context(), stop()));
-    }
-}
-
-/// Deletes the instances of definitions, and the content of namespaces, that are being deleted.
-///
-/// Definitions stay a moment where they have waited for instances. Namespaces wait a moment, as with upstream's
-/// controller: writes on their way arrive, and who finalizes a namespace without help, as tests against a bare
-/// kube-apiserver do, finds it there.
-async fn cleanup(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
-    context.wake_deletions();
-    // what this server does itself wakes it at once
-    let others = context.objects.store().is_shared();
-    let (mut leaving, mut outlived) = (namespaces::Leaving::default(), verbs::Outlived::default());
-    loop {
-        let next = leaving.next().into_iter().chain(outlived.next()).min();
-        let grace_over = async {
-            match next {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = context.deletion() => {}
-            () = derived.deletions.notified(), if others => {}
-            () = grace_over => {}
-            () = stopped(&mut stop) => return,
-        }
-        verbs::finalize(&context, &mut outlived).await;
-        if derived.namespaces {
-            leaving.finalize(&context).await;
-        }
     }
 }
 

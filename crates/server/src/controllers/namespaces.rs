@@ -6,7 +6,7 @@ use machinery::{Status, Text, Value};
 use tokio::time::Instant;
 
 use crate::resource::builtin::NAMESPACE_FINALIZER;
-use crate::verbs::{self, CONTROLLERS, Context};
+use crate::verbs::{self, CONTROLLERS, Context, Pass};
 use crate::{clock, limits};
 
 /// The namespaces that are being deleted, by uid, with the time from which they are emptied.
@@ -23,9 +23,10 @@ impl Leaving {
         self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
     }
 
-    /// One pass: notes who is being deleted, and empties those who have waited long enough.
-    pub async fn finalize(&mut self, context: &Context) {
-        let Some(namespaces) = context.registry.get("", "namespaces") else { return };
+    /// One pass: notes which namespaces are being deleted, and empties those that have waited long enough.
+    pub async fn finalize(&mut self, context: &Context) -> Pass {
+        let mut pass = Pass::default();
+        let Some(namespaces) = context.registry.get("", "namespaces") else { return pass };
         let (root, _) = namespaces.collection.latest();
         let deleting: Vec<_> = root.iter().filter(|(_, stored)| stored.meta.deleting).collect();
         let now = clock::instant();
@@ -36,12 +37,15 @@ impl Leaving {
             self.from.insert(stored.meta.uid.clone(), from);
         }
         for (name, stored) in deleting {
+            pass.pending = true;
             if self.from.get(&stored.meta.uid).is_some_and(|from| *from <= now)
                 && let Err(status) = finalize_one(context, name).await
             {
                 tracing::warn!(namespace = %name, error = %status, "a namespace cannot be emptied yet");
+                pass.failed = true;
             }
         }
+        pass
     }
 }
 

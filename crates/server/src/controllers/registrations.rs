@@ -2,7 +2,6 @@
 //! available: of what other servers serve, `availability` tells that.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use machinery::Status;
 use tokio::sync::{Notify, watch};
@@ -38,7 +37,7 @@ impl Registrations {
                 Ok(revision) => seen = revision,
                 Err(status) => {
                     tracing::warn!(error = %status, "an APIService cannot be settled yet");
-                    (pause, again) = (Duration::from_secs(limits::KEEPER_RETRY_SECONDS), true);
+                    (pause, again) = (limits::CONTROLLER_RETRY, true);
                 }
             }
             let change = async {

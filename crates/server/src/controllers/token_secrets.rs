@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -67,7 +66,7 @@ impl TokenSecrets {
             let again = async {
                 match failed.is_empty() {
                     true => std::future::pending().await,
-                    false => tokio::time::sleep(Duration::from_secs(limits::KEEPER_RETRY_SECONDS)).await,
+                    false => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
                 }
             };
             tokio::select! {

@@ -2,7 +2,6 @@
 //! that is done. Each server does it for what it sees, as kube-apiserver does.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json, time};
@@ -49,7 +48,7 @@ impl TokenTracking {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "it cannot be told yet since when uses of tokens are tracked");
-                    Some(clock::instant() + Duration::from_secs(limits::KEEPER_RETRY_SECONDS))
+                    Some(clock::instant() + limits::CONTROLLER_RETRY)
                 }
             };
             let again = async {

@@ -1,75 +1,121 @@
-//! Bodies of answers: nothing, bytes, or a stream that is pulled.
+//! Bodies of responses: nothing, bytes, or a stream that is pulled.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::Frame;
 use hyper::body::Incoming;
+use prometheus_client::metrics::histogram::Histogram;
 
-/// What makes the next piece of a stream, and itself again; `None` at the end.
-pub type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, Box<dyn Pieces>)>> + Send>>;
+use super::connections::Active;
+use super::window::Window;
 
-/// A source of pieces. It is asked for the next one only when the last has gone to the connection, so nothing queues
+/// Why a body breaks off. The client notices: the connection or the stream ends without the end of the body.
+#[derive(Debug)]
+pub struct Broken(pub String);
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The next piece of a stream and its source, which makes the piece after it; `None` at the end.
+pub type Piece = Result<Option<(Bytes, Box<dyn Pieces>)>, Broken>;
+pub type NextPiece = Pin<Box<dyn Future<Output = Piece> + Send>>;
+
+/// A source of pieces. It is asked for the next one only when there is room for it in the connection, so nothing queues
 /// for a slow reader.
 pub trait Pieces: Send {
     fn next(self: Box<Self>) -> NextPiece;
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
     Empty,
     Full(Bytes),
+    /// A watch, which has no size.
     Stream(NextPiece),
-    /// That of another server's answer. It breaks off where that does.
+    /// A document that is made as it is sent.
+    Document(NextPiece, Size),
+    /// That of another server's response. It breaks off where that does.
     Relayed(Incoming),
+}
+
+/// Counts the bytes of a document.
+#[derive(Default)]
+pub struct Size {
+    bytes: usize,
+    /// Where the size is reported when all has been sent.
+    pub histogram: Option<Histogram>,
 }
 
 impl Body {
     pub fn stream(pieces: Box<dyn Pieces>) -> Body {
         Body::Stream(pieces.next())
     }
+
+    pub fn document(pieces: Box<dyn Pieces>) -> Body {
+        Body::Document(pieces.next(), Size::default())
+    }
+
+    /// Whether the body is made as it is sent.
+    fn is_streamed(&self) -> bool {
+        matches!(self, Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
+    }
 }
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let piece = match &mut *self {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let next = match &mut *self {
             Body::Empty => return Poll::Ready(None),
             Body::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *self = Body::Empty;
                 return Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))));
             }
-            Body::Relayed(body) => return Pin::new(body).poll_frame(context),
-            Body::Stream(next) => match next.as_mut().poll(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(piece) => piece,
-            },
+            Body::Relayed(body) => return Pin::new(body).poll_frame(context).map_err(Error::from),
+            Body::Stream(next) | Body::Document(next, _) => next,
         };
-        match piece {
-            Some((bytes, pieces)) => {
+        let Poll::Ready(piece) = next.as_mut().poll(context) else { return Poll::Pending };
+        let before = std::mem::replace(&mut *self, Body::Empty);
+        Poll::Ready(match (piece, before) {
+            (Ok(Some((bytes, pieces))), Body::Document(_, mut size)) => {
+                size.bytes += bytes.len();
+                *self = Body::Document(pieces.next(), size);
+                Some(Ok(Frame::data(bytes)))
+            }
+            (Ok(Some((bytes, pieces))), _) => {
                 *self = Body::stream(pieces);
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                Some(Ok(Frame::data(bytes)))
             }
-            None => {
-                *self = Body::Empty;
-                Poll::Ready(None)
+            (Ok(None), Body::Document(_, Size { bytes, histogram })) => {
+                histogram.iter().for_each(|histogram| histogram.observe(bytes as f64));
+                None
             }
-        }
+            (Ok(None), _) => None,
+            (Err(broken), _) => {
+                tracing::error!(%broken, "a response breaks off");
+                Some(Err(broken.into()))
+            }
+        })
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Body::Empty => true,
             Body::Relayed(body) => body.is_end_stream(),
-            Body::Full(_) | Body::Stream(_) => false,
+            Body::Full(_) | Body::Stream(_) | Body::Document(..) => false,
         }
     }
 
@@ -77,8 +123,48 @@ impl http_body::Body for Body {
         match self {
             Body::Empty => http_body::SizeHint::with_exact(0),
             Body::Full(bytes) => http_body::SizeHint::with_exact(bytes.len() as u64),
-            Body::Stream(_) => http_body::SizeHint::default(),
+            Body::Stream(_) | Body::Document(..) => http_body::SizeHint::default(),
             Body::Relayed(body) => body.size_hint(),
         }
+    }
+}
+
+/// The body of a response in its connection: its request runs until it has been sent, and no more of a stream is made than
+/// there is room for.
+pub struct Tracked {
+    body: Body,
+    window: Option<Arc<Window>>,
+    _active: Active,
+}
+
+impl Tracked {
+    pub fn new(body: Body, active: Active) -> Tracked {
+        let window = if body.is_streamed() { Window::current() } else { None };
+        Tracked { body, window, _active: active }
+    }
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.window.as_ref().is_some_and(|window| window.poll_room(context).is_pending()) {
+            return Poll::Pending;
+        }
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) else { return Poll::Pending };
+        let counted = |frame: Frame<Bytes>| match &self.window {
+            Some(window) => frame.map_data(|bytes| window.hand_over(bytes)),
+            None => frame,
+        };
+        Poll::Ready(frame.map(|frame| frame.map(counted)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
     }
 }

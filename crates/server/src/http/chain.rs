@@ -30,7 +30,7 @@ use crate::openapi::OpenApi;
 use crate::request::{FeatureGates, RequestInfo, User, Verb};
 use crate::trace::{self, Kind};
 use crate::verbs::{Context, Request};
-use crate::{clock, limits};
+use crate::{clock, deadline, limits};
 
 /// The server as its connections see it.
 pub struct Edge {
@@ -108,30 +108,33 @@ impl Edge {
         let mut answer = match self.let_in(client, info, &parts, (audit_id, received), &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
-                let left = if watching { std::time::Duration::MAX } else { entry.left() };
+                let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
                     // what it sends goes out as it comes
                     Some(remote) => {
                         let origin = (client.address, audit_id);
                         let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
-                        in_time(left, relayed, &reply).await
+                        in_time(until, relayed, &reply).await
                     }
                     None => {
                         let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
-                        let answer = in_time(left, handled, &reply).await;
+                        let answer = in_time(until, handled, &reply).await;
                         if watching { self.upgraded(answer, &mut parts) } else { answer }
                     }
                 }
             }
         };
         prepend_warnings(&reply.warnings, answer.headers_mut());
+        if reply.closes {
+            set(answer.headers_mut(), "connection", "close");
+        }
         if let Some(trail) = &reply.trail {
             trail.code(answer.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
             span.answered(answer.status().as_u16());
         }
-        measured.end(&answer);
+        measured.end(&mut answer);
         if let Some(sorted) = reply.sorted {
             answer.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
             answer.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
@@ -177,6 +180,7 @@ impl Edge {
             remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
             trail.took(Layer::Authentication, authenticated);
         }
+        reply.closes = parts.version == http::Version::HTTP_2 && known.as_ref().map_or(true, User::is_anonymous);
         let user = match known {
             Ok(user) => user,
             Err(status) => {
@@ -381,13 +385,6 @@ enum Place<'a> {
     Seated(Seat, Running),
 }
 
-impl Entry<'_> {
-    /// The time that is left.
-    fn left(&self) -> std::time::Duration {
-        self.until.saturating_duration_since(clock::instant())
-    }
-}
-
 /// Whether the trace that somebody says a request belongs to is gone on with: else anybody could have all of it recorded.
 fn is_believed(user: &User) -> bool {
     user.in_group(User::MASTERS) || user.in_group("system:monitoring")
@@ -453,9 +450,13 @@ fn quoted(text: &str) -> String {
     escape(&machinery::value::quote(text))
 }
 
-/// An answer, at the place of its request among the spans, if it comes in time.
-async fn in_time(left: std::time::Duration, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
-    tokio::time::timeout(left, trace::at(reply.place, answer)).await.unwrap_or_else(|_| out_of_time(reply))
+/// A response, at the place of its request among the spans, or that of a timeout where it is not there at `until`.
+async fn in_time(until: Option<tokio::time::Instant>, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
+    let answer = trace::at(reply.place, answer);
+    match until {
+        Some(until) => deadline::within(until, answer).await.unwrap_or_else(|_| out_of_time(reply)),
+        None => answer.await,
+    }
 }
 
 fn out_of_time(reply: &Reply) -> Answer {
@@ -507,6 +508,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         place: None,
         span: None,
         sorted: None,
+        closes: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }

@@ -1,13 +1,14 @@
 //! Health, version, and Go durations (api-machinery 18).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use http::Response;
 use machinery::Value;
 
 use super::body::Body;
 use super::respond::text;
+use crate::objects::Faults;
 use crate::request::Query;
 
 /// Why a check fails, if it does. Other than upstream, it is told what the storage waits for.
@@ -20,11 +21,23 @@ pub struct Health {
     /// Everything that is stored has been read.
     loaded: AtomicBool,
     store: Arc<dyn store::Store>,
+    faults: OnceLock<Arc<Faults>>,
 }
 
 impl Health {
     pub fn new(store: Arc<dyn store::Store>) -> Health {
-        Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store }
+        Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store, faults: OnceLock::new() }
+    }
+
+    /// From now on the checks fail when objects do not follow the store.
+    pub fn watch(&self, faults: Arc<Faults>) {
+        let _ = self.faults.set(faults);
+    }
+
+    /// Why the server will not recover, or serves what is not new, if so.
+    fn fault(&self) -> Check {
+        self.store.ended().map_or(Ok(()), Err)?;
+        self.faults.get().map_or(Ok(()), |faults| faults.now())
     }
 
     pub fn loaded(&self) {
@@ -43,6 +56,7 @@ impl Health {
             error.to_string()
         });
         let storage = if endpoint == "/livez" { Ok(()) } else { storage };
+        let storage = self.fault().and(storage);
         let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
         if endpoint == "/readyz" {
             let check = |good: bool| if good { Ok(()) } else { Err("reason withheld".to_owned()) };

@@ -1,32 +1,48 @@
 //! Connections: TCP, TLS with client certificates, HTTP/1.1 and HTTP/2, and their end.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::door::Door;
-use super::tls::{Acceptor, Tls};
-use crate::authentication::ClientCertificate;
-use crate::limits;
-use crate::metrics::METRICS;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use http::header::CONNECTION;
+use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_rustls::server::TlsStream;
+
+use super::body::Tracked;
+use super::connections::{Active, Connections, Expiry, Usage};
+use super::door::Door;
+use super::tls::{Acceptor, Tls};
+use super::window::{Streams, Window};
+use crate::authentication::ClientCertificate;
+use crate::metrics::METRICS;
+use crate::{clock, limits};
 
 /// A bound socket.
 pub struct Listener {
     socket: TcpListener,
     acceptor: Acceptor,
     door: Arc<Door>,
+    connections: Arc<Connections>,
 }
 
 impl Listener {
-    pub async fn bind(address: SocketAddr, tls: &Tls, door: Arc<Door>) -> Result<Listener, String> {
+    /// `connections_max` is the number of connections that may be open at once.
+    pub async fn bind(
+        address: SocketAddr,
+        tls: &Tls,
+        door: Arc<Door>,
+        connections_max: usize,
+    ) -> Result<Listener, String> {
         let acceptor = tls.acceptor().map_err(|error| error.to_string())?;
         let socket =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        Ok(Listener { socket, acceptor, door })
+        let connections = Arc::new(Connections::new(connections_max));
+        Ok(Listener { socket, acceptor, door, connections })
     }
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
@@ -41,17 +57,11 @@ impl Listener {
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             match accepted {
-                Ok((stream, remote)) => {
-                    let (acceptor, door, stop) = (self.acceptor.clone(), self.door.clone(), stop.clone());
-                    let place = self.door.open.enter();
-                    crate::task::spawn("connection", async move {
-                        connection(stream, remote.ip(), acceptor, door, stop).await;
-                        drop(place);
-                    });
-                }
+                Ok((stream, remote)) => self.admit(stream, remote.ip(), &stop),
                 Err(error) => {
-                    // out of file descriptors, most likely: let some go
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    // most likely there is no descriptor left
+                    let evicted = self.connections.evict();
+                    tracing::warn!(%error, evicted, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -59,10 +69,26 @@ impl Listener {
         drop(self.socket);
         let _ = tokio::time::timeout(grace, self.door.open.emptied()).await;
     }
-}
 
-/// Seconds a client has for its handshake, and a connection to be idle.
-const HANDSHAKE_SECONDS: u64 = 10;
+    /// Serves a new connection, unless there are too many.
+    fn admit(&self, stream: TcpStream, address: IpAddr, stop: &watch::Receiver<bool>) {
+        let upgraded = self.door.open.count().saturating_sub(self.connections.len());
+        let Some(connection) = self.connections.enter(upgraded) else {
+            METRICS.connections_refused.inc();
+            tracing::debug!(%address, "a connection is refused: there are too many");
+            return;
+        };
+        let (acceptor, door, stop) = (self.acceptor.clone(), self.door.clone(), stop.clone());
+        let place = self.door.open.enter();
+        crate::task::spawn("connection", async move {
+            let usage = &connection.usage;
+            if let Some(stream) = handshake(stream, &acceptor, usage).await {
+                serve(stream, address, &acceptor, door, usage, stop).await;
+            }
+            drop((place, connection));
+        });
+    }
+}
 
 /// Who is at the other end of a connection.
 pub struct Client {
@@ -70,56 +96,142 @@ pub struct Client {
     pub address: IpAddr,
 }
 
-async fn connection(
-    stream: TcpStream,
-    address: IpAddr,
-    acceptor: Acceptor,
-    door: Arc<Door>,
-    mut stop: watch::Receiver<bool>,
-) {
+/// The TLS connection over a new TCP connection; `None` if the client does not finish the handshake in time.
+async fn handshake(stream: TcpStream, acceptor: &Acceptor, usage: &Usage) -> Option<TlsStream<TcpStream>> {
     let _ = stream.set_nodelay(true);
-    let handshake = tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), acceptor.accept(stream));
-    let stream = match handshake.await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            METRICS.tls_handshake_errors.inc();
-            tracing::debug!(%error, "a TLS handshake failed");
-            return;
-        }
-        Err(_) => {
-            METRICS.tls_handshake_errors.inc();
-            return;
-        }
+    let handshake = tokio::time::timeout(limits::TLS_HANDSHAKE, acceptor.accept(stream));
+    let result = tokio::select! {
+        result = handshake => result,
+        () = usage.evicted() => return None,
     };
+    match result {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => {}
+    }
+    METRICS.tls_handshake_errors.inc();
+    None
+}
+
+/// Serves HTTP in the version that the handshake has negotiated, until the connection ends.
+async fn serve(
+    stream: TlsStream<TcpStream>,
+    address: IpAddr,
+    acceptor: &Acceptor,
+    door: Arc<Door>,
+    usage: &Arc<Usage>,
+    stop: watch::Receiver<bool>,
+) {
     let client = Arc::new(Client { certificate: acceptor.certificate(&stream), address });
     if let Some(seconds) = client.certificate.seconds_left() {
         METRICS.client_certificate_expiration_seconds.observe(seconds as f64);
     }
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let served = usage.clone();
     let service = hyper::service::service_fn(move |request| {
         let (door, client) = (door.clone(), client.clone());
-        async move { Ok::<_, std::convert::Infallible>(door.serve(client, request).await) }
+        let (usage, active) = (served.clone(), served.begin());
+        async move {
+            let response = door.serve(client, request).await;
+            Ok::<_, std::convert::Infallible>(tracked(response, is_http2, &usage, active))
+        }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(60)).max_buf_size(1 << 20);
+    let stream = TokioIo::new(stream);
+    if is_http2 {
+        let serving = std::pin::pin!(http2_builder().serve_connection(stream, service));
+        supervise(serving, usage, stop).await;
+    } else {
+        let serving = std::pin::pin!(http1_builder().serve_connection(stream, service).with_upgrades());
+        // of HTTP/1.1, one response is sent at a time
+        Window::serve(supervise(serving, usage, stop)).await;
+    }
+}
+
+/// The response, whose request runs until its body has been sent. `Connection: close` over HTTP/2 is not sent: it ends
+/// the connection with GOAWAY, as in Go's server.
+fn tracked(response: super::chain::Answer, is_http2: bool, usage: &Usage, active: Active) -> http::Response<Tracked> {
+    let mut response = response;
+    if is_http2 && response.headers_mut().remove(CONNECTION).is_some_and(|value| value == "close") {
+        usage.drain();
+    }
+    response.map(|body| Tracked::new(body, active))
+}
+
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    // hyper has one timeout for the header and for the time before it
+    builder.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_CONNECTION).max_buf_size(1 << 20);
     builder
-        .http2()
+}
+
+fn http2_builder() -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(Streams);
+    builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::HTTP2_STREAMS_MAX)
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(4 << 20)
         .max_header_list_size(1 << 20)
         .keep_alive_interval(Some(Duration::from_secs(30)));
-    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut serving = std::pin::pin!(serving);
-    tokio::select! {
-        result = serving.as_mut() => {
-            if let Err(error) = result {
-                tracing::debug!(error = %error, "a connection ended");
-            }
-            return;
-        }
-        _ = stop.wait_for(|stop| *stop) => {}
+    builder
+}
+
+/// A connection that can be asked to end when what runs has been answered.
+trait Graceful: Future<Output = hyper::Result<()>> {
+    fn shut_down(self: Pin<&mut Self>);
+}
+
+type Io = TokioIo<TlsStream<TcpStream>>;
+
+impl<S> Graceful for http2::Connection<Io, S, Streams>
+where
+    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<Tracked>> + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send + 'static,
+{
+    fn shut_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
     }
-    serving.as_mut().graceful_shutdown();
-    let _ = serving.await;
+}
+
+impl<S> Graceful for http1::UpgradeableConnection<Io, S>
+where
+    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<Tracked>> + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send,
+{
+    fn shut_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Serves a connection until it ends: by the client, at the shutdown, to make room, or because nothing is asked.
+async fn supervise(mut serving: Pin<&mut impl Graceful>, usage: &Usage, mut stop: watch::Receiver<bool>) {
+    let mut draining = false;
+    loop {
+        let now = clock::instant();
+        let deadline = if draining { now + limits::DRAIN } else { usage.deadline(now) };
+        let expiry = tokio::select! {
+            result = serving.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "a connection ended");
+                }
+                return;
+            }
+            () = usage.evicted() => return,
+            _ = stop.wait_for(|stop| *stop), if !draining => Expiry::Idle,
+            () = usage.drained(), if !draining => Expiry::Idle,
+            () = tokio::time::sleep_until(deadline) => usage.expiry(clock::instant()),
+        };
+        match expiry {
+            // the client was asked to close the connection, and has not
+            _ if draining && usage.is_idle() => return,
+            Expiry::Silent => return,
+            Expiry::Idle if !draining => {
+                draining = true;
+                serving.as_mut().shut_down();
+            }
+            Expiry::Idle | Expiry::NotYet => {}
+        }
+    }
 }

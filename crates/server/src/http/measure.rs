@@ -56,7 +56,7 @@ impl Measured {
     }
 
     /// Counts the answer. Watches are not done yet and have no duration.
-    pub fn end(self, answer: &Response<Body>) {
+    pub fn end(self, answer: &mut Response<Body>) {
         let Some(of) = self.of else { return };
         let code = answer.status().as_u16();
         if matches!(code, 429 | 504) {
@@ -72,10 +72,11 @@ impl Measured {
             METRICS.request_sli_duration_seconds.get_or_create(&of.series).observe(seconds);
         }
         let reads = matches!(of.series.verb, "GET" | "LIST" | "WATCH");
-        if let Body::Full(bytes) = answer.body()
-            && reads
-        {
-            METRICS.response_sizes.get_or_create(&of.series).observe(bytes.len() as f64);
+        let sizes = || METRICS.response_sizes.get_or_create(&of.series).clone();
+        match answer.body_mut() {
+            Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
+            Body::Document(_, size) if reads => size.histogram = Some(sizes()),
+            _ => {}
         }
         METRICS.request.get_or_create(&Answered { code, of }).inc();
     }

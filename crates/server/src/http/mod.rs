@@ -2,10 +2,14 @@
 
 mod body;
 mod chain;
+mod chunks;
+mod connections;
 mod documents;
 mod door;
+mod gzip;
 mod health;
 mod inflight;
+mod list;
 mod listener;
 mod measure;
 mod negotiate;
@@ -19,6 +23,7 @@ mod tls;
 mod warnings;
 mod watch;
 mod websocket;
+mod window;
 
 pub use chain::Edge;
 pub use door::Door;

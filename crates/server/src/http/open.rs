@@ -18,6 +18,10 @@ impl Open {
         Place(self.0.clone())
     }
 
+    pub fn count(&self) -> usize {
+        *self.0.borrow()
+    }
+
     /// Waits until nothing is open.
     pub async fn emptied(&self) {
         // the sender is here: waiting does not fail

@@ -19,6 +19,7 @@ use super::route::{check_accept, not_allowed, verb_of};
 use super::watch::Stream;
 use crate::limits;
 use crate::request::Verb;
+use crate::task;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource, Write};
 
 impl Edge {
@@ -107,7 +108,7 @@ impl Edge {
             trail.code(StatusCode::OK.as_u16());
             trail.started();
         }
-        let stream = Box::new(Stream { watch, accepted, first: true, running });
+        let stream = Box::new(Stream::new(watch, accepted, running));
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
@@ -121,6 +122,9 @@ impl Edge {
 
 /// Writes; in a box, as what a write keeps while it waits would make every request as large.
 async fn write(context: &Context, request: &Request, write: Write) -> Result<verbs::Outcome, Status> {
+    if write.bytes_len() > limits::INLINE_BYTES_MAX {
+        task::give_way();
+    }
     Box::pin(verbs::write_current(context, request, &write)).await
 }
 

@@ -95,10 +95,10 @@ impl Pieces for Watched {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             let piece = tokio::select! {
-                piece = next_data(&mut self.body) => piece?,
-                _ = self.stop.wait_for(|stop| *stop) => return None,
+                piece = next_data(&mut self.body) => piece,
+                _ = self.stop.wait_for(|stop| *stop) => None,
             };
-            Some((piece, self as Box<dyn Pieces>))
+            Ok(piece.map(|piece| (piece, self as Box<dyn Pieces>)))
         })
     }
 }

@@ -10,6 +10,7 @@ use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
 
 use super::body::Body;
+use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use crate::audit::Trail;
@@ -18,7 +19,7 @@ use crate::limits;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use crate::task::Trace;
 use crate::trace::Span;
-use crate::verbs::{ListOutcome, Outcome, Request, Shown, Subresource};
+use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// How this request wants its answer.
 pub struct Reply {
@@ -40,6 +41,9 @@ pub struct Reply {
     /// Where in a trace the work for the request stands, and its span if that is sampled.
     pub place: Option<Trace>,
     pub span: Option<Span>,
+    /// Whether the connection is closed after this response: HTTP/2 connections of clients without credentials are, as
+    /// kube-apiserver's feature `UnauthenticatedHTTP2DOSMitigation` does.
+    pub closes: bool,
     /// The priority level that the request came to.
     pub sorted: Option<Sorted>,
 }
@@ -116,16 +120,12 @@ impl Reply {
         let body = if compress { Bytes::from(gzip(&bytes)) } else { bytes };
         let mut response = Response::new(Body::Full(body));
         *response.status_mut() = code;
-        set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
-        if compress {
-            set(response.headers_mut(), "content-encoding", "gzip");
-            set(response.headers_mut(), "vary", "Accept-Encoding");
-        }
+        self.set_content(response.headers_mut(), content_type, compress);
         response
     }
 
     /// What a verb answered.
-    pub fn outcome(&self, request: &Request, outcome: Outcome) -> Result<Response<Body>, Status> {
+    pub fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(value) => {
                 if let Some(trail) = &self.trail {
@@ -197,7 +197,7 @@ impl Reply {
         }
     }
 
-    fn list(&self, request: &Request, list: ListOutcome) -> Result<Response<Body>, Status> {
+    fn list(&self, request: &Arc<Request>, list: ListOutcome) -> Result<Response<Body>, Status> {
         if let Some(accepted) = self.protobuf(request) {
             let (version, kind) = match accepted.shape {
                 Shape::Partial => return Err(no_object(request)),
@@ -206,33 +206,84 @@ impl Reply {
                 }
                 _ => (request.api_version(), request.resource.list_kind.to_string()),
             };
-            let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
             let meta = list_meta(&list, false);
-            let bytes = machinery::protobuf::encode_list(&version, &kind, &meta, &trees);
-            if let Some(bytes) = bytes {
-                self.record(|| match accepted.shape {
-                    Shape::PartialList => partial_list(&list, &accepted),
-                    _ => list_value(request, &list),
-                });
-                return Ok(self.bytes(StatusCode::OK, Media::Protobuf.as_str(), bytes));
+            if Encoding::protobuf(&version, &kind, &meta, 0).is_some() {
+                let bytes = list::protobuf_bytes(&version, &kind, request, list.items.clone())?;
+                let encoding = Encoding::protobuf(&version, &kind, &meta, bytes);
+                return self.listed(request, list, (Media::Protobuf, accepted), encoding);
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
-        match accepted.shape {
-            Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
-                self.record(|| list_value(request, &list));
-                Ok(self.bytes(StatusCode::OK, Media::Json.as_str(), list_bytes(request, &list)))
-            }
-            Shape::Whole => Ok(self.answer(StatusCode::OK, &list_value(request, &list), &accepted)),
-            Shape::PartialList => Ok(self.answer(StatusCode::OK, &partial_list(&list, &accepted), &accepted)),
-            Shape::Partial => Err(no_object(request)),
-            Shape::Table => {
-                let table = table::Table::new(request, &accepted)?;
-                let trees: Vec<Value> = list.items.iter().map(Shown::to_value).collect();
-                Ok(self.answer(StatusCode::OK, &table.of_list(&trees, list_meta(&list, false)), &accepted))
-            }
+        if accepted.shape == Shape::Partial {
+            return Err(no_object(request));
+        }
+        let pretty = self.is_pretty(&accepted);
+        let frame = frame_of(request, &list, &accepted, list::placeholder())?;
+        let tree = list::tree_of(request, accepted)?;
+        let encoding = match (accepted.media, accepted.shape) {
+            _ if list.items.len() == 0 => None,
+            (Media::Json, Shape::Whole) if !pretty => Encoding::json(&frame, !request.resource.is_custom()),
+            (Media::Cbor, _) => Encoding::cbor(&frame, list.items.len(), tree),
+            _ => Encoding::text(&frame, &accepted, pretty, tree),
+        };
+        self.listed(request, list, (accepted.media, accepted), encoding)
+    }
+
+    /// A list in an encoding; one without items needs none.
+    fn listed(
+        &self,
+        request: &Arc<Request>,
+        list: ListOutcome,
+        (media, accepted): (Media, Accepted),
+        encoding: Option<Encoding>,
+    ) -> Result<Response<Body>, Status> {
+        if self.trail.as_ref().is_some_and(|trail| trail.keeps_response()) {
+            let tree = list::tree_of(request, accepted)?;
+            let trees = all_of(request, list.items.clone())?.iter().map(tree).collect();
+            let value = frame_of(request, &list, &accepted, Value::Array(trees))?;
+            self.record(|| value);
+        }
+        let Some(encoding) = encoding else {
+            let empty = frame_of(request, &list, &accepted, Value::Array(vec![]))?;
+            return Ok(self.tree(StatusCode::OK, &empty, &accepted));
+        };
+        let mut body = ListBody::new(request.clone(), list.items, encoding);
+        let least = if self.gzip { limits::GZIP_BYTES_MIN } else { limits::UNSENT_BYTES_MAX };
+        let is_all = body.fill(least + 1)?;
+        if is_all && body.len() <= least {
+            return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes()));
+        }
+        let body = if self.gzip { body.compressed() } else { body };
+        let mut response = Response::new(Body::document(Box::new(body)));
+        self.set_content(response.headers_mut(), media.as_str(), self.gzip);
+        Ok(response)
+    }
+
+    fn set_content(&self, headers: &mut HeaderMap, content_type: &str, is_compressed: bool) {
+        set(headers, CONTENT_TYPE.as_str(), content_type);
+        if is_compressed {
+            set(headers, "content-encoding", "gzip");
+            set(headers, "vary", "Accept-Encoding");
         }
     }
+}
+
+/// Everything that a list holds.
+fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
+    let mut all = vec![];
+    while items.len() > 0 {
+        all.extend(items.next(request)?);
+    }
+    Ok(all)
+}
+
+/// The list, table or list of metadata around items.
+fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: Value) -> Result<Value, Status> {
+    Ok(match accepted.shape {
+        Shape::Table => table::Table::new(request, accepted)?.around(list_meta(list, false), items),
+        Shape::PartialList => partial_list(list, accepted, items),
+        _ => list_frame(request, list, items),
+    })
 }
 
 /// An object was asked for as if it were a list.
@@ -272,56 +323,23 @@ fn list_meta(list: &ListOutcome, custom: bool) -> Value {
     meta
 }
 
-/// A list as the concatenation of its items' bytes.
-fn list_bytes(request: &Request, list: &ListOutcome) -> Vec<u8> {
-    let custom = request.resource.is_custom();
-    let size: usize = list
-        .items
-        .iter()
-        .map(|shown| match shown {
-            Shown::Stored(_, body) => body.bytes.len() + 40,
-            Shown::Tree(_) => 1024,
-        })
-        .sum();
-    let mut out = Vec::with_capacity(size + 256);
-    let head: Value = [("apiVersion", Value::String(request.api_version()))].into();
-    let head = head.to_json();
-    out.extend_from_slice(head.trim_end_matches('}').as_bytes());
-    out.extend_from_slice(b",\"items\":[");
-    for (i, item) in list.items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        if custom {
-            item.write(&mut out);
-        } else {
-            // items of typed lists carry no type
-            let mut value = item.to_value();
-            value.remove_at(&["kind"]);
-            value.remove_at(&["apiVersion"]);
-            machinery::value::write_json(&value, &mut out);
-        }
-    }
-    out.extend_from_slice(b"],\"kind\":");
-    machinery::value::write_json_string(&request.resource.list_kind, &mut out);
-    out.extend_from_slice(b",\"metadata\":");
-    machinery::value::write_json(&list_meta(list, custom), &mut out);
-    out.extend_from_slice(b"}\n");
-    out
+fn list_frame(request: &Request, list: &ListOutcome, items: Value) -> Value {
+    [
+        ("apiVersion", Value::String(request.api_version())),
+        ("items", items),
+        ("kind", Value::from(request.resource.list_kind.as_str())),
+        ("metadata", list_meta(list, request.resource.is_custom())),
+    ]
+    .into()
 }
 
-fn list_value(request: &Request, list: &ListOutcome) -> Value {
-    machinery::value::decode(&list_bytes(request, list)).unwrap_or_default()
-}
-
-fn partial_list(list: &ListOutcome, accepted: &Accepted) -> Value {
-    let items: Vec<Value> = list.items.iter().map(|shown| table::partial(&shown.to_value(), accepted)).collect();
-    let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
+fn partial_list(list: &ListOutcome, accepted: &Accepted, items: Value) -> Value {
+    let is_empty = items.as_array().is_some_and(<[Value]>::is_empty);
     [
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", Value::from(accepted.shape_version())),
         ("metadata", list_meta(list, false)),
-        ("items", items),
+        ("items", if is_empty { Value::Null } else { items }),
     ]
     .into()
 }
@@ -346,7 +364,7 @@ pub fn pretty(value: &Value) -> String {
     out
 }
 
-fn indent(value: &Value, depth: usize, out: &mut String) {
+pub fn indent(value: &Value, depth: usize, out: &mut String) {
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.push_str(&"  ".repeat(depth));

@@ -39,8 +39,8 @@ impl Edge {
     /// The resource of a path (api-machinery 14.1, crd.md 7.1).
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
-        let unknown =
-            || if shipped_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        let built_in = shipped_group || crate::resource::builtin::is_built_in_group(&info.group);
+        let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
@@ -48,6 +48,9 @@ impl Edge {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
+        if built_in && resource.is_custom() && !resource.third_party {
+            return Err(unknown());
+        }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));

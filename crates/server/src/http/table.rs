@@ -125,8 +125,8 @@ impl Cells {
 }
 
 /// A table that is about to be filled.
-pub struct Table<'a> {
-    accepted: &'a Accepted,
+pub struct Table {
+    accepted: Accepted,
     columns: Vec<Cells>,
     /// Whether the name comes first.
     named: bool,
@@ -135,8 +135,8 @@ pub struct Table<'a> {
     plain: bool,
 }
 
-impl<'a> Table<'a> {
-    pub fn new(request: &Request, accepted: &'a Accepted) -> Result<Table<'a>, Status> {
+impl Table {
+    pub fn new(request: &Request, accepted: &Accepted) -> Result<Table, Status> {
         let include = match request.query().get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
             "Object" => Include::Object,
@@ -150,7 +150,7 @@ impl<'a> Table<'a> {
         };
         let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
         let plain = request.shipped().is_some_and(Shipped::has_default_columns);
-        Ok(Table { accepted, columns: cells(request), named, include, plain })
+        Ok(Table { accepted: *accepted, columns: cells(request), named, include, plain })
     }
 
     fn definitions(&self) -> Value {
@@ -165,14 +165,15 @@ impl<'a> Table<'a> {
         self.named.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
     }
 
-    fn row(&self, object: &Value) -> Value {
+    /// What is shown of one object.
+    pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = Value::from(object.str_at(&["metadata", "name"]));
         let name = self.named.then_some(name).into_iter();
         let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
             Include::None => Value::Null,
-            Include::Metadata => partial(object, self.accepted),
+            Include::Metadata => partial(object, &self.accepted),
             Include::Object => object.clone(),
         };
         [("cells", cells), ("object", shown)].into()
@@ -208,7 +209,9 @@ impl<'a> Table<'a> {
         metadata
     }
 
-    pub fn of_list(&self, objects: &[Value], metadata: Value) -> Value {
-        self.table(metadata, self.definitions(), objects.iter().map(|object| self.row(object)).collect())
+    /// The table around rows.
+    pub fn around(&self, metadata: Value, rows: Value) -> Value {
+        let rows = if let Value::Array(rows) = rows { rows } else { vec![] };
+        self.table(metadata, self.definitions(), rows)
     }
 }

@@ -70,7 +70,7 @@ impl Tls {
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?
-            .with_client_cert_verifier(Arc::new(Asked(authorities.clone())))
+            .with_client_cert_verifier(Arc::new(Asked::by(authorities.clone(), proxies.as_ref())))
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -125,9 +125,22 @@ impl Acceptor {
     }
 }
 
-/// Asks for certificates of the authorities and lets every certificate through whose key the client holds.
+/// Requests certificates of the authorities and accepts every certificate whose key the client holds.
 #[derive(Debug)]
-struct Asked(Arc<dyn ClientCertVerifier>);
+struct Asked {
+    signatures: Arc<dyn ClientCertVerifier>,
+    /// The subjects of all authorities. A client sends no certificate of an authority that is not named here.
+    subjects: Vec<DistinguishedName>,
+}
+
+impl Asked {
+    /// Requests certificates of the authority of clients, and of that of proxies if there is one.
+    fn by(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> Asked {
+        let of_proxies = proxies.map(|proxies| proxies.root_hint_subjects()).unwrap_or_default();
+        let subjects = [clients.root_hint_subjects(), of_proxies].concat();
+        Asked { signatures: clients, subjects }
+    }
+}
 
 impl ClientCertVerifier for Asked {
     fn client_auth_mandatory(&self) -> bool {
@@ -135,7 +148,7 @@ impl ClientCertVerifier for Asked {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
+        &self.subjects
     }
 
     fn verify_client_cert(
@@ -153,7 +166,7 @@ impl ClientCertVerifier for Asked {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        self.signatures.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -162,10 +175,10 @@ impl ClientCertVerifier for Asked {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        self.signatures.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.signatures.supported_verify_schemes()
     }
 }

@@ -1,13 +1,16 @@
 //! Watch streams as bytes: a JSON object per line.
 
-use bytes::Bytes;
-use machinery::value::write_json;
+use std::collections::VecDeque;
+
 use machinery::{Value, cbor, protobuf};
 
 use super::body::{NextPiece, Pieces};
+use super::chunks::Chunks;
 use super::measure::Running;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
+use crate::limits;
+use crate::objects::Sink as _;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
 /// A watch that is sent as a body.
@@ -16,32 +19,53 @@ pub struct Stream {
     pub accepted: Accepted,
     pub first: bool,
     pub running: Running,
+    /// Events that are still to be written, and what is to be sent of those that were.
+    pending: VecDeque<WatchEvent>,
+    chunks: Chunks,
 }
 
 impl Pieces for Stream {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             loop {
-                let events = self.watch.next().await?;
-                let mut out = Vec::with_capacity(1024 * events.len().max(1));
-                for event in &events {
-                    let before = out.len();
-                    self.write(event, &mut out);
-                    self.running.sent(out.len() - before);
-                    if let WatchEvent::Bookmark(_, true) = event {
-                        self.running.listed();
+                if let Some(piece) = self.chunks.pop() {
+                    return Ok(Some((piece, self as Box<dyn Pieces>)));
+                }
+                if self.pending.is_empty() {
+                    match self.watch.next().await {
+                        Some(events) => self.pending.extend(events),
+                        None => return Ok(None),
                     }
                 }
-                if !out.is_empty() {
-                    return Some((Bytes::from(out), self as Box<dyn Pieces>));
-                }
+                self.write_some();
             }
         })
     }
 }
 
 impl Stream {
-    fn write(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+    pub fn new(watch: Watch, accepted: Accepted, running: Running) -> Stream {
+        Stream { watch, accepted, first: true, running, pending: VecDeque::new(), chunks: Chunks::default() }
+    }
+
+    /// Writes events until there is something to send.
+    fn write_some(&mut self) {
+        let mut chunks = std::mem::take(&mut self.chunks);
+        while chunks.len() < limits::CHUNK_BYTES
+            && let Some(event) = self.pending.pop_front()
+        {
+            let before = chunks.len();
+            self.write(&event, &mut chunks);
+            self.running.sent(chunks.len() - before);
+            if let WatchEvent::Bookmark(_, true) = event {
+                self.running.listed();
+            }
+        }
+        chunks.close();
+        self.chunks = chunks;
+    }
+
+    fn write(&mut self, event: &WatchEvent, out: &mut Chunks) {
         match self.accepted.media {
             Media::Protobuf => return self.write_protobuf(event, out),
             Media::Cbor => return self.write_cbor(event, out),
@@ -49,44 +73,44 @@ impl Stream {
         }
         match event {
             WatchEvent::Object(kind, shown) => {
-                out.extend_from_slice(b"{\"type\":\"");
-                out.extend_from_slice(kind.as_bytes());
-                out.extend_from_slice(b"\",\"object\":");
+                out.copy(b"{\"type\":\"");
+                out.copy(kind.as_bytes());
+                out.copy(b"\",\"object\":");
                 self.object(shown, out);
-                out.extend_from_slice(b"}\n");
+                out.copy(b"}\n");
             }
             WatchEvent::Bookmark(revision, end) => {
                 let object = self.watch.bookmark_object(*revision, *end);
-                out.extend_from_slice(b"{\"type\":\"BOOKMARK\",\"object\":");
+                out.copy(b"{\"type\":\"BOOKMARK\",\"object\":");
                 match self.accepted.shape {
-                    Shape::Whole => write_json(&object, out),
+                    Shape::Whole => json(&object, out),
                     _ => self.shaped(&object, out),
                 }
-                out.extend_from_slice(b"}\n");
+                out.copy(b"}\n");
             }
             WatchEvent::Error(status) => {
                 let event: Value = [("type", Value::from("ERROR")), ("object", status.to_value())].into();
-                write_json(&event, out);
-                out.push(b'\n');
+                json(&event, out);
+                out.copy(b"\n");
             }
         }
     }
 
     /// The same as a message with its length in front.
-    fn write_protobuf(&mut self, event: &WatchEvent, out: &mut Vec<u8>) {
+    fn write_protobuf(&mut self, event: &WatchEvent, out: &mut Chunks) {
         let (kind, object) = self.kind_and_object(event);
         let bytes = match event {
             WatchEvent::Error(status) => Some(protobuf::status(status)),
             _ => protobuf::encode(&object),
         };
         if let Some(bytes) = bytes {
-            out.extend(protobuf::watch_event(kind, &bytes));
+            out.share(protobuf::watch_event(kind, &bytes).into());
         }
     }
 
-    fn write_cbor(&self, event: &WatchEvent, out: &mut Vec<u8>) {
+    fn write_cbor(&self, event: &WatchEvent, out: &mut Chunks) {
         let (kind, object) = self.kind_and_object(event);
-        out.extend(cbor::watch_event(kind, &object));
+        out.share(cbor::watch_event(kind, &object).into());
     }
 
     /// An event for encodings that have no tables.
@@ -102,24 +126,29 @@ impl Stream {
         }
     }
 
-    fn object(&mut self, shown: &Shown, out: &mut Vec<u8>) {
+    fn object(&mut self, shown: &Shown, out: &mut Chunks) {
         match self.accepted.shape {
             Shape::Whole => shown.write(out),
             _ => self.shaped(&shown.to_value(), out),
         }
     }
 
-    fn shaped(&mut self, object: &Value, out: &mut Vec<u8>) {
+    fn shaped(&mut self, object: &Value, out: &mut Chunks) {
         match self.accepted.shape {
-            Shape::Partial => write_json(&table::partial(object, &self.accepted), out),
+            Shape::Partial => json(&table::partial(object, &self.accepted), out),
             Shape::Table => {
                 let first = std::mem::take(&mut self.first);
                 match table::Table::new(&self.watch.request, &self.accepted) {
-                    Ok(table) => write_json(&table.of_event(object, first), out),
-                    Err(status) => write_json(&status.to_value(), out),
+                    Ok(table) => json(&table.of_event(object, first), out),
+                    Err(status) => json(&status.to_value(), out),
                 }
             }
-            _ => write_json(object, out),
+            _ => json(object, out),
         }
     }
+}
+
+/// Appends compact JSON.
+fn json(value: &Value, out: &mut Chunks) {
+    out.share(value.to_json().into());
 }

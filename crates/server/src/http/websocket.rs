@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode, Uri};
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -98,6 +98,8 @@ enum Form {
 
 /// Sends until the watch ends, the client closes or the connection breaks; pings are answered on the way.
 async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPiece, form: Form) -> Result<(), Error> {
+    // pieces end anywhere in an event
+    let mut unsent = BytesMut::new();
     loop {
         tokio::select! {
             said = stream.next() => match said {
@@ -105,14 +107,15 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
                 _ => return stream.close(None).await,
             },
             piece = &mut next => match piece {
-                Some((bytes, pieces)) => {
-                    for message in messages(&bytes, form) {
+                Ok(Some((bytes, pieces))) => {
+                    unsent.extend_from_slice(&bytes);
+                    while let Some(message) = next_message(&mut unsent, form) {
                         stream.feed(message).await?;
                     }
                     stream.flush().await?;
                     next = pieces.next();
                 }
-                None => break,
+                Ok(None) | Err(_) => break,
             },
         }
     }
@@ -123,20 +126,20 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
     Ok(())
 }
 
-/// The events of a piece.
-fn messages(piece: &Bytes, form: Form) -> Vec<Message> {
+/// Takes the first event off what has come, if all of it has.
+fn next_message(unsent: &mut BytesMut, form: Form) -> Option<Message> {
     if form == Form::Text {
-        let lines = piece.split_inclusive(|byte| *byte == b'\n');
-        return lines.filter_map(|line| Some(Message::text(std::str::from_utf8(line).ok()?))).collect();
+        let end = unsent.iter().position(|byte| *byte == b'\n')?;
+        let line = Utf8Bytes::try_from(unsent.split_to(end + 1).freeze()).ok()?;
+        return Some(Message::Text(line));
     }
-    let mut found = vec![];
-    let mut rest: &[u8] = piece;
-    while let Some((length, behind)) = rest.split_first_chunk() {
-        let (message, behind) = behind.split_at(behind.len().min(u32::from_be_bytes(*length) as usize));
-        found.push(Message::binary(piece.slice_ref(message)));
-        rest = behind;
+    const LENGTH: usize = 4;
+    let length = u32::from_be_bytes(*unsent.first_chunk::<LENGTH>()?) as usize;
+    if unsent.len() < LENGTH + length {
+        return None;
     }
-    found
+    let message = unsent.split_to(LENGTH + length).split_off(LENGTH);
+    Some(Message::binary(message.freeze()))
 }
 
 #[cfg(test)]
@@ -155,7 +158,7 @@ mod tests {
         for (name, value) in key.iter().chain(changed) {
             set(&mut headers, name, value);
         }
-        let watch = Response::new(Body::Stream(Box::pin(async { None })));
+        let watch = Response::new(Body::Stream(Box::pin(async { Ok(None) })));
         let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))), Open::new().enter());
         (response.status().as_u16(), response.headers().get("sec-websocket-protocol").cloned())
     }
@@ -179,9 +182,20 @@ mod tests {
 
     #[test]
     fn a_message_holds_one_event() {
-        let text = messages(&Bytes::from_static(b"{1}\n{2}\n"), Form::Text);
-        assert_eq!(text, [Message::text("{1}\n"), Message::text("{2}\n")]);
-        let binary = messages(&Bytes::from_static(b"\0\0\0\x02ab\0\0\0\x01c"), Form::Binary);
-        assert_eq!(binary, [Message::binary(Bytes::from_static(b"ab")), Message::binary(Bytes::from_static(b"c"))]);
+        let all = |form, pieces: &[&[u8]]| {
+            let (mut unsent, mut found) = (BytesMut::new(), vec![]);
+            for piece in pieces {
+                unsent.extend_from_slice(piece);
+                found.extend(std::iter::from_fn(|| next_message(&mut unsent, form)));
+            }
+            assert!(unsent.is_empty());
+            found
+        };
+        let text = [Message::text("{1}\n"), Message::text("{2}\n")];
+        assert_eq!(all(Form::Text, &[b"{1}\n{2}\n"]), text);
+        assert_eq!(all(Form::Text, &[b"{1", b"}\n{", b"2}\n"]), text);
+        let binary = [Message::binary(&b"ab"[..]), Message::binary(&b"c"[..])];
+        assert_eq!(all(Form::Binary, &[b"\0\0\0\x02ab\0\0\0\x01c"]), binary);
+        assert_eq!(all(Form::Binary, &[b"\0\0", b"\0\x02a", b"b\0\0\0\x01", b"c"]), binary);
     }
 }

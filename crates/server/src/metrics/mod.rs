@@ -98,6 +98,7 @@ pub struct Metrics {
     pub requested_deprecated_apis: Family<DeprecatedApi, Gauge>,
     pub field_validation_request_duration_seconds: Histograms<FieldValidationMode>,
     pub tls_handshake_errors: Counter,
+    pub connections_refused: Counter,
     pub client_certificate_expiration_seconds: Histogram,
     pub audit_event: Counter,
     pub audit_level: Family<AuditLevel, Counter>,
@@ -143,6 +144,7 @@ impl Metrics {
             requested_deprecated_apis: Family::default(),
             field_validation_request_duration_seconds: Family::new_with_constructor(SLI_SECONDS),
             tls_handshake_errors: Counter::default(),
+            connections_refused: Counter::default(),
             client_certificate_expiration_seconds: CERTIFICATE_SECONDS.new_metric(),
             audit_event: Counter::default(),
             audit_level: Family::default(),
@@ -202,6 +204,12 @@ impl Metrics {
         let help = "Deprecated versions that were asked for";
         all.register("requested_deprecated_apis", help, self.requested_deprecated_apis.clone());
         all.register("tls_handshake_errors", "TLS handshakes that failed", self.tls_handshake_errors.clone());
+        let refused = self.connections_refused.clone();
+        all.register(
+            "connections_refused",
+            "Connections that were closed at once because there were too many",
+            refused,
+        );
         let help = "Seconds that certificates of clients had left";
         all.register("client_certificate_expiration_seconds", help, self.client_certificate_expiration_seconds.clone());
         let help = "Times that the configuration file was read again";

@@ -1,6 +1,6 @@
 //! All objects of one resource: a persistent ordered map, and a ring of the newest events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use machinery::Text;
@@ -46,12 +46,17 @@ pub struct Expired {
     pub oldest: Revision,
 }
 
+#[derive(Default)]
 struct Inner {
     root: Root,
     /// The newest change of this collection.
     revision: Revision,
     ring: Ring,
     wakers: HashMap<Scope, Arc<Notify>>,
+    /// States at revisions that were asked for lately, for the next pages of lists.
+    past: VecDeque<(Revision, Root)>,
+    /// How many objects a list at a revision has left in a scope behind a path, for its next page.
+    left: VecDeque<((Revision, Scope, Text), usize)>,
 }
 
 /// The live objects of one resource.
@@ -62,7 +67,7 @@ pub struct Collection {
 impl Collection {
     /// An empty collection whose history is known from `since` on.
     pub fn new(since: Revision) -> Collection {
-        let inner = Inner { root: Root::new(), revision: since, ring: Ring::new(since), wakers: HashMap::new() };
+        let inner = Inner { root: Root::new(), revision: since, ring: Ring::new(since), ..Inner::default() };
         Collection { inner: Mutex::new(inner) }
     }
 
@@ -92,16 +97,41 @@ impl Collection {
     pub fn at(&self, revision: Revision) -> Result<Root, Expired> {
         let inner = self.lock();
         inner.reaches(revision)?;
+        if let Some((_, root)) = inner.past.iter().find(|(past, _)| *past == revision) {
+            return Ok(root.clone());
+        }
         let mut root = inner.root.clone();
         let later: Vec<Arc<Event>> = inner.ring.later_than(revision).rev().cloned().collect();
         drop(inner);
+        let is_past = !later.is_empty();
         for event in later {
             match &event.previous {
                 Some(previous) => root.insert(event.path.clone(), previous.clone()),
                 None => root.remove(&event.path),
             };
         }
+        if !is_past {
+            return Ok(root);
+        }
+        let mut inner = self.lock();
+        let oldest = inner.ring.after();
+        inner.past.retain(|(past, _)| *past >= oldest && *past != revision);
+        inner.past.truncate(limits::LIST_ROOTS - 1);
+        inner.past.push_front((revision, root.clone()));
         Ok(root)
+    }
+
+    /// How many objects were in `scope` behind `path` at `revision`, if that was found out lately.
+    pub fn left_after(&self, revision: Revision, scope: &Scope, path: &str) -> Option<usize> {
+        let inner = self.lock();
+        let is_it = |(at, of, behind): &(Revision, Scope, Text)| *at == revision && of == scope && behind == path;
+        inner.left.iter().find(|(key, _)| is_it(key)).map(|(_, left)| *left)
+    }
+
+    pub fn remember_left(&self, revision: Revision, scope: Scope, path: Text, left: usize) {
+        let mut inner = self.lock();
+        inner.left.truncate(limits::LIST_POSITIONS - 1);
+        inner.left.push_front(((revision, scope, path), left));
     }
 
     /// Takes objects into the base, without events.
@@ -151,6 +181,7 @@ impl Collection {
         let events = changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
         inner.revision = revision;
         inner.ring = Ring::new(revision);
+        inner.past.clear();
         inner.wakers.values().for_each(|waker| waker.notify_waiters());
         events
     }
@@ -221,6 +252,11 @@ impl Cursor {
     /// Up to where this cursor has seen everything.
     pub fn after(&self) -> Revision {
         self.after
+    }
+
+    /// Whether there may be more events than were taken.
+    pub fn is_behind(&self) -> bool {
+        self.collection.lock().revision > self.after
     }
 
     /// What has happened since; empty if nothing has.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use machinery::Text;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 
 use super::collection::Collection;
 use super::event::Event;
+use super::faults::Faults;
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
 use super::ring::Ring;
@@ -17,6 +19,7 @@ use super::stored::{Body, Meta, Stored};
 use crate::clock;
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS, StoreOperation};
+use crate::task;
 
 pub(super) type Id = (Text, Text);
 /// A change that was read: its key, and the object unless that was deleted.
@@ -54,6 +57,8 @@ pub struct Objects {
     /// The history before this revision is still to be read.
     pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
+    /// Why the store is not followed, if it is not.
+    pub faults: Arc<Faults>,
     /// Set when a key that is not ours has been met.
     others: OnceLock<()>,
 }
@@ -72,6 +77,7 @@ impl Objects {
             base: Mutex::new(0),
             unread: watch::Sender::new(0),
             observer: OnceLock::new(),
+            faults: Arc::default(),
             others: OnceLock::new(),
         };
         let start = objects.load().await?;
@@ -79,7 +85,13 @@ impl Objects {
         objects.tell_all();
         let objects = Arc::new(objects);
         let changes = objects.store.follow(start).await?;
-        crate::task::spawn("feed", objects.clone().follow(changes));
+        let following = crate::task::spawn("feed", objects.clone().follow(changes));
+        let faults = objects.faults.clone();
+        crate::task::spawn("feed supervisor", async move {
+            if following.await.is_err_and(|error| error.is_panic()) {
+                faults.lasting("the task that follows the store has panicked".to_owned());
+            }
+        });
         crate::task::spawn("history", objects.clone().load_history(start));
         Ok(objects)
     }
@@ -115,24 +127,39 @@ impl Objects {
     }
 
     async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
+        let mut pause = limits::FEED_RETRY;
         loop {
-            let followed = match changes.next().await {
+            match changes.next().await {
                 Ok(batch) => {
                     self.follow_one(batch);
-                    continue;
+                    self.faults.passed();
+                    pause = limits::FEED_RETRY;
                 }
-                Err(StoreError::Compacted(revision)) => {
+                Err(error) => changes = self.follow_again(error, &mut pause).await,
+            }
+        }
+    }
+
+    /// Goes on after an error, as soon as that is possible: behind the last change, or with all objects read again if
+    /// changes were lost.
+    async fn follow_again(&self, mut error: StoreError, pause: &mut Duration) -> Box<dyn Changes> {
+        loop {
+            let followed = match error {
+                StoreError::Compacted(revision) => {
                     tracing::warn!(revision, "changes were lost: everything is read again");
                     self.reload().await
                 }
-                Err(error) => Err(error),
+                error => {
+                    tracing::error!(%error, "the server does not follow its store at the moment");
+                    self.faults.passing(format!("changes of the store cannot be read: {error}"));
+                    tokio::time::sleep(*pause).await;
+                    *pause = (*pause * 2).min(limits::FEED_RETRY_MAX);
+                    self.store.follow(self.revision()).await
+                }
             };
             match followed {
-                Ok(next) => changes = next,
-                Err(error) => {
-                    tracing::error!(%error, "the server no longer follows its store");
-                    return;
-                }
+                Ok(changes) => return changes,
+                Err(next) => error = next,
             }
         }
     }
@@ -275,8 +302,11 @@ impl Objects {
     }
 
     fn tell(&self, key: &Key, event: &Event) {
-        if let Some(observer) = self.observer.get() {
-            observer(self, key, event);
+        let Some(observer) = self.observer.get() else { return };
+        // what one event breaks must not keep all later ones from readers
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
+        if told.is_err() {
+            self.faults.lasting(format!("an observer has panicked at {}/{} {}", key.group, key.plural, key.path));
         }
     }
 
@@ -333,9 +363,10 @@ impl Objects {
     }
 
     /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces;
-    /// `clean` names the version program whose rendition these bytes are, 0 for none.
+    /// `clean` names the version program whose rendition these bytes are, 0 for none. A caller that stops waiting does not
+    /// stop the write.
     pub async fn put(
-        &self,
+        self: &Arc<Self>,
         key: &Key,
         body: Body,
         meta: Meta,
@@ -351,12 +382,14 @@ impl Objects {
         let expected = expected.map_or(Expected::Absent, Expected::At);
         let operation = if expected == Expected::Absent { "create" } else { "update" };
         let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
-        let result = self.commit(key, operation, write).await;
-        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
-            in_flight.remove(&place);
-        }
-        result
+        let objects = self.clone();
+        let landed = move || {
+            let mut in_flight = objects.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
+                in_flight.remove(&place);
+            }
+        };
+        self.commit(key, operation, write, landed).await
     }
 
     /// The object as everybody will read it who has not written it.
@@ -378,33 +411,42 @@ impl Objects {
         Ok((sealed.clone(), stored.body, stored.meta, 0))
     }
 
-    /// Deletes an object that was last written at `expected`.
-    pub async fn delete(&self, key: &Key, expected: Revision) -> Result<Revision, Refused> {
+    /// Deletes an object that was last written at `expected`. A caller that stops waiting does not stop the deletion.
+    pub async fn delete(self: &Arc<Self>, key: &Key, expected: Revision) -> Result<Revision, Refused> {
         let write = Write { key: self.layout.place(key).bytes, expected: Expected::At(expected), value: None };
-        self.commit(key, "delete", write).await
+        self.commit(key, "delete", write, || {}).await
     }
 
-    async fn commit(&self, key: &Key, operation: &'static str, write: Write) -> Result<Revision, Refused> {
-        let began = clock::instant();
-        let result = self.store.commit(write).await;
+    /// Commits a write in a task of its own, so that it completes, and is measured, even if the request that waits for it
+    /// is dropped. `landed` runs when the write is visible or refused.
+    async fn commit(
+        self: &Arc<Self>,
+        key: &Key,
+        operation: &'static str,
+        write: Write,
+        landed: impl FnOnce() + Send + 'static,
+    ) -> Result<Revision, Refused> {
+        let objects = self.clone();
         let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
-        METRICS.wrote(&operation, began.elapsed(), result.is_err());
+        let committed = task::spawn("commit", async move {
+            let began = clock::instant();
+            let result = objects.store.commit(write).await;
+            METRICS.wrote(&operation, began.elapsed(), result.is_err());
+            let result = objects.visible(result).await;
+            landed();
+            result
+        });
+        committed.await.unwrap_or_else(|error| Err(Refused::Failed(StoreError::Unavailable(error.to_string()))))
+    }
+
+    /// Waits until the outcome of a commit can be read: the new object, or the one that stood in its way.
+    async fn visible(&self, result: Result<Revision, Refused>) -> Result<Revision, Refused> {
         match result {
-            Ok(revision) => {
-                self.wait_for(revision).await;
-                Ok(revision)
-            }
-            Err(Refused::Conflict(Some(revision))) => {
-                // whoever tries again must see what stood in the way
-                self.wait_for(revision).await;
-                Err(Refused::Conflict(Some(revision)))
-            }
-            Err(Refused::Conflict(None)) => {
-                self.reach_head().await.map_err(Refused::Failed)?;
-                Err(Refused::Conflict(None))
-            }
-            refused => refused,
+            Ok(revision) | Err(Refused::Conflict(Some(revision))) => self.wait_for(revision).await,
+            Err(Refused::Conflict(None)) => self.reach_head().await.map_err(Refused::Failed)?,
+            Err(Refused::Failed(_)) => {}
         }
+        result
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -7,6 +7,7 @@
 mod collection;
 mod encryption;
 mod event;
+mod faults;
 mod feed;
 mod history;
 mod key;
@@ -17,7 +18,8 @@ mod stored;
 pub use collection::{Collection, Cursor, Expired, Root, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};
+pub use faults::Faults;
 pub use feed::Objects;
 pub use key::Key;
 pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
-pub use stored::{Body, Meta, Owner, Rendition, Stored};
+pub use stored::{Body, Meta, Owner, Rendition, Sink, Stored};

@@ -9,6 +9,7 @@ use super::event::Event;
 use crate::limits;
 
 /// Events in the order of their revisions, without a gap.
+#[derive(Default)]
 pub(super) struct Ring {
     events: VecDeque<Arc<Event>>,
     bytes: usize,

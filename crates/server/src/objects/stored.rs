@@ -1,5 +1,6 @@
 //! One object as it is stored: its JSON without resourceVersion, the place where that belongs, and parsed metadata.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -67,6 +68,24 @@ impl Meta {
     }
 }
 
+/// Where encoded objects are written to.
+pub trait Sink {
+    fn copy(&mut self, bytes: &[u8]);
+
+    /// Bytes that may be kept as they are, in place of a copy.
+    fn share(&mut self, bytes: Bytes);
+}
+
+impl Sink for Vec<u8> {
+    fn copy(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn share(&mut self, bytes: Bytes) {
+        self.extend_from_slice(&bytes);
+    }
+}
+
 /// Encoded JSON with a hole: the resourceVersion member is spliced in at `hole` when it is sent.
 #[derive(Clone, Debug)]
 pub struct Body {
@@ -96,21 +115,40 @@ impl Body {
     }
 
     /// Appends the object with its resourceVersion.
-    pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
-        let (before, after) = self.bytes.split_at(self.hole.min(self.bytes.len()));
-        out.extend_from_slice(before);
-        if revision > 0 && self.hole > 0 {
-            if before.last() != Some(&b'{') && before.last() != Some(&b',') {
-                out.push(b',');
-            }
-            out.extend_from_slice(b"\"resourceVersion\":\"");
-            out.extend_from_slice(revision.to_string().as_bytes());
-            out.push(b'"');
-            if after.first() != Some(&b'}') {
-                out.push(b',');
-            }
+    pub fn write(&self, revision: Revision, out: &mut impl Sink) {
+        self.write_part(0..self.bytes.len(), revision, out);
+    }
+
+    /// Appends a part of the object, with the resourceVersion if its place is in that part.
+    fn write_part(&self, part: Range<usize>, revision: Revision, out: &mut impl Sink) {
+        if revision == 0 || self.hole == 0 || !(part.start..part.end).contains(&self.hole) {
+            return out.share(self.bytes.slice(part));
         }
-        out.extend_from_slice(after);
+        let (before, after) = self.bytes.split_at(self.hole);
+        out.share(self.bytes.slice(part.start..self.hole));
+        if before.last() != Some(&b'{') && before.last() != Some(&b',') {
+            out.copy(b",");
+        }
+        out.copy(b"\"resourceVersion\":\"");
+        out.copy(revision.to_string().as_bytes());
+        out.copy(if after.first() == Some(&b'}') { b"\"" } else { b"\"," });
+        out.share(self.bytes.slice(self.hole..part.end));
+    }
+
+    /// Appends the object without `apiVersion` and `kind`, as items of typed lists are. False if its bytes do not show where
+    /// those are.
+    pub fn write_untyped(&self, revision: Revision, out: &mut impl Sink) -> bool {
+        let Some(members) = skim::members(&self.bytes, 0) else { return false };
+        out.copy(b"{");
+        let kept = members.iter().filter(|member| !matches!(member.key, b"apiVersion" | b"kind"));
+        for (i, member) in kept.enumerate() {
+            if i > 0 {
+                out.copy(b",");
+            }
+            self.write_part(member.at..member.value.end, revision, out);
+        }
+        out.copy(b"}");
+        true
     }
 
     /// Whether a member of the object has this member, without decoding it; an answer for bytes that were encoded here.

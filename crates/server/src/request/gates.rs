@@ -3,7 +3,7 @@
 /// What is switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// CBOR in requests and answers (KEP-4222). What is stored stays as it is.
+    /// CBOR in requests and responses, and in etcd for custom resources (KEP-4222).
     pub cbor: bool,
     /// Modes of impersonation (KEP-5284); on by default since 1.36.
     pub constrained_impersonation: bool,

@@ -167,15 +167,16 @@ impl RequestInfo {
     }
 
     /// The name that authorization looks at: that of the path, or for list and watch the one of a field selector
-    /// `metadata.name=…` (api-machinery 1.2).
+    /// `metadata.name=…` (api-machinery 1.2). Selectors say nothing about the deprecated `/watch/` form.
     pub fn authorized_name(&self) -> Text {
-        if !self.name.is_empty() || !matches!(self.verb, Verb::List | Verb::Watch) {
+        if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();
         }
         self.query
             .get("fieldSelector")
             .and_then(|text| FieldSelector::parse(text).ok())
             .and_then(|selector| selector.exact("metadata.name").cloned())
+            .filter(|name| machinery::names::path_segment(name).is_empty())
             .unwrap_or_default()
     }
 }
@@ -214,5 +215,20 @@ mod tests {
             assert_eq!(got, want, "{uri}");
         }
         assert!(!RequestInfo::parse(&http::Method::GET, "/apis/g.io/v1", "").is_resource);
+    }
+
+    #[test]
+    fn names_of_selectors_are_authorized() {
+        let cases = [
+            ("/api/v1/configmaps", "fieldSelector=metadata.name%3Dx", "x"),
+            ("/api/v1/configmaps", "watch=1&fieldSelector=metadata.name%3Dx", "x"),
+            ("/api/v1/configmaps", "fieldSelector=metadata.name%21%3Dx", ""),
+            ("/api/v1/configmaps", "fieldSelector=metadata.name%3Da%2Fb", ""),
+            ("/api/v1/watch/configmaps", "fieldSelector=metadata.name%3Dx", ""),
+            ("/api/v1/watch/namespaces/n/configmaps/y", "fieldSelector=metadata.name%3Dx", "y"),
+        ];
+        for (path, query, want) in cases {
+            assert_eq!(RequestInfo::parse(&http::Method::GET, path, query).authorized_name(), *want, "{path}?{query}");
+        }
     }
 }

@@ -15,6 +15,11 @@ impl User {
     pub const MASTERS: &str = "system:masters";
     pub const AUTHENTICATED: &str = "system:authenticated";
 
+    /// Whether the client has shown no credentials.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == "system:anonymous" || self.in_group("system:unauthenticated")
+    }
+
     /// Whoever shows no credentials.
     pub fn anonymous() -> User {
         User { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], ..User::default() }

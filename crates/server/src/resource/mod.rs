@@ -28,7 +28,7 @@ pub use conversion::Conversion;
 pub use definition::from_definition;
 pub use definition::{Outline, with_empty_schemas};
 pub use registry::{Registry, kube_aware};
-pub use storage::upstream_storage;
+pub use storage::{CustomForm, upstream_storage};
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
 
@@ -127,6 +127,12 @@ impl Resource {
 
     pub fn not_found(&self, name: &str) -> Status {
         Status::not_found(&self.group, &self.plural, name)
+    }
+
+    /// The conflict of a write that was made for another resourceVersion than the stored one.
+    pub fn modified(&self, name: &str) -> Status {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Status::conflict(&self.group, &self.plural, name, why)
     }
 
     /// `group/version`, or just the version in the core group.

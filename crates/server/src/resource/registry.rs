@@ -48,11 +48,16 @@ impl Registry {
         &self.names
     }
 
-    /// Takes over what is defined now under a group and plural; shipped kinds stay.
+    /// Takes over what is defined now under a group and plural; shipped kinds stay. Discovery shows no custom resource in
+    /// a built-in group.
     pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
         self.names.set(group, plural, defined.names);
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
-            self.replace(group, plural, defined.resource);
+            let mut resource = defined.resource;
+            if let Some(resource) = &mut resource {
+                resource.established &= resource.third_party || !super::builtin::is_built_in_group(group);
+            }
+            self.replace(group, plural, resource);
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use machinery::{Text, Value, protobuf};
+use machinery::{Text, Value, cbor, protobuf};
 use store::Store;
 
 use super::builtin::{self, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP, Shipped};
@@ -18,13 +18,14 @@ const SERVICES: &str = "services/specs";
 /// Groups of shipped kinds whose keys name the group and whose values are JSON, as those of custom resources.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
-/// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end.
-pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str) -> Storage {
-    Storage { store, layout: upstream_layout(prefix) }
+/// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end. `form` is
+/// how custom resources are written; both forms are read.
+pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -> Storage {
+    Storage { store, layout: upstream_layout(prefix, form) }
 }
 
-fn upstream_layout(prefix: &str) -> Layout {
-    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(Form))
+fn upstream_layout(prefix: &str, form: CustomForm) -> Layout {
+    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(Form(form)))
 }
 
 struct UpstreamKeys {
@@ -78,8 +79,25 @@ impl Keys for UpstreamKeys {
     }
 }
 
+/// How custom resources are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CustomForm {
+    #[default]
+    Json,
+    /// With the feature gate `CBORServingAndStorage`.
+    Cbor,
+}
+
 /// The form of values.
-struct Form;
+struct Form(CustomForm);
+
+impl Form {
+    /// Whether the values of a place are written as CBOR.
+    fn is_cbor(&self, place: &Place) -> bool {
+        let Key { group, plural, .. } = &place.key;
+        self.0 == CustomForm::Cbor && !is_shipped(group, plural)
+    }
+}
 
 /// The shipped kind of a place, whose values are protobuf.
 fn typed(place: &Place) -> Option<&'static Shipped> {
@@ -102,13 +120,30 @@ impl Transform for Form {
         {
             return Ok(message.into());
         }
+        if self.is_cbor(place) {
+            let object = decode(&value)?;
+            // kube-apiserver has bounds for what it reads as CBOR, and none for JSON
+            if cbor::is_readable(&object) {
+                return Ok(cbor::encode(&object).into());
+            }
+        }
         Ok([&value[..], b"\n"].concat().into())
     }
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
+        if value.starts_with(&cbor::SELF_DESCRIBED) {
+            let object = cbor::decode_stored(&value)?;
+            let opened = self.open(place, object.to_json().into())?;
+            return Ok(Opened { stale: !self.is_cbor(place), ..opened });
+        }
         let enveloped = value.starts_with(&protobuf::MAGIC);
         if let Some(shipped) = typed(place) {
-            let object = if enveloped { protobuf::decode_whole(&value)? } else { decode(&value)? };
+            let mut object = if enveloped { protobuf::decode(&value)? } else { decode(&value)? };
+            if object.str_at(&["metadata", "name"]).is_empty() {
+                // kube-apiserver gives no name to what it allocates from
+                let name = place.key.path.rsplit('/').next().unwrap_or_default();
+                object.set_at(&["metadata", "name"], Value::from(name));
+            }
             let (want, found) = (group_version(shipped.group, shipped.version), object.str_at(&["apiVersion"]));
             if found != want || object.str_at(&["kind"]) != shipped.kind {
                 return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), shipped.kind));
@@ -178,8 +213,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn node_ports_of_the_api_server_are_read() {
+        let place = place("/registry/ranges/servicenodeports");
+        let message = b"k8s\0\n\x15\n\x02v1\x12\x0fRangeAllocation\x12\x14\n\x02\n\0\x12\x0b30000-32767\x1a\x01\x02";
+        let opened = Form(CustomForm::Json).open(&place, Bytes::from_static(message)).unwrap();
+        let want = json!({"apiVersion": "v1", "data": "Ag==", "kind": "RangeAllocation",
+            "metadata": {"name": "servicenodeports"}, "range": "30000-32767"});
+        assert_eq!(decode(&opened.value).unwrap(), want);
+    }
+
     fn place(key: &str) -> Place {
-        upstream_layout("/registry").find(&Bytes::copy_from_slice(key.as_bytes())).unwrap()
+        upstream_layout("/registry", CustomForm::Json).find(&Bytes::copy_from_slice(key.as_bytes())).unwrap()
     }
 
     #[test]
@@ -191,11 +236,16 @@ mod tests {
             });
             let path = if shipped.namespaced { "ns/n" } else { "n" };
             let key = Key { group: shipped.group.into(), plural: shipped.plural.into(), path: path.into() };
-            let place = upstream_layout("/registry").place(&key);
+            let place = upstream_layout("/registry", CustomForm::Json).place(&key);
             let stored = Bytes::from(shipped.to_stored(object).to_json());
-            let sealed = Form.seal(&place, stored.clone()).unwrap();
+            let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
             assert!(sealed.starts_with(&protobuf::MAGIC), "{}", shipped.kind);
-            assert_eq!(Form.open(&place, sealed), Ok(Opened { value: stored, stale: false }), "{}", shipped.kind);
+            assert_eq!(
+                Form(CustomForm::Json).open(&place, sealed),
+                Ok(Opened { value: stored, stale: false }),
+                "{}",
+                shipped.kind
+            );
         }
     }
 
@@ -206,17 +256,17 @@ mod tests {
         let shipped = typed(&place).unwrap();
         let stored = shipped.to_stored(decode(stored.as_bytes()).unwrap()).to_json();
         assert!(stored.contains(r#""holderIdentity":"""#));
-        let sealed = Form.seal(&place, stored.clone().into()).unwrap();
-        assert_eq!(Form.open(&place, sealed).unwrap().value, stored);
+        let sealed = Form(CustomForm::Json).seal(&place, stored.clone().into()).unwrap();
+        assert_eq!(Form(CustomForm::Json).open(&place, sealed).unwrap().value, stored);
     }
 
     #[test]
     fn custom_resources_are_lines_of_json() {
         let place = place("/registry/example.com/widgets/ns/n");
         let stored = Bytes::from(r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"n"}}"#);
-        let sealed = Form.seal(&place, stored.clone()).unwrap();
+        let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
         assert_eq!(sealed, [&stored[..], b"\n"].concat());
-        assert_eq!(Form.open(&place, sealed), Ok(Opened { value: stored, stale: false }));
+        assert_eq!(Form(CustomForm::Json).open(&place, sealed), Ok(Opened { value: stored, stale: false }));
     }
 
     #[test]
@@ -224,7 +274,7 @@ mod tests {
         let map = place("/registry/configmaps/ns/n");
         let json =
             r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","namespace":"ns"},"data":{"a":"b"}}"#;
-        let opened = Form.open(&map, Bytes::from(json)).unwrap();
+        let opened = Form(CustomForm::Json).open(&map, Bytes::from(json)).unwrap();
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!((found.str_at(&["data", "a"]), opened.stale), ("b", true));
         let errors = [
@@ -232,7 +282,7 @@ mod tests {
             (&map, r#"{"kind":"Pod","apiVersion":"v1"}"#, "it is a v1 Pod and no v1 ConfigMap"),
         ];
         for (place, value, want) in errors {
-            let error = Form.open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
+            let error = Form(CustomForm::Json).open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
             assert!(error.starts_with(want), "{error}");
         }
         let definition = place("/registry/apiextensions.k8s.io/customresourcedefinitions/as.b.c");
@@ -243,9 +293,31 @@ mod tests {
                 "versions": [{"name": "v1", "served": true, "storage": true}]
             }
         });
-        let opened = Form.open(&definition, beta.to_json().into()).unwrap();
+        let opened = Form(CustomForm::Json).open(&definition, beta.to_json().into()).unwrap();
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!(found.str_at(&["apiVersion"]), "apiextensions.k8s.io/v1");
         assert!(opened.stale);
+    }
+
+    #[test]
+    fn custom_resources_are_read_in_both_forms() {
+        let place = place("/registry/example.com/widgets/ns/n");
+        let object =
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "n"}, "spec": {"f": 1.5}});
+        let text = Bytes::from(object.to_json());
+        let long = json!({"apiVersion": "example.com/v1", "metadata": {"name": "n"},
+            "spec": ((0..2000).map(Value::from).collect::<Value>())});
+        let (json, cbor) = (Form(CustomForm::Json), Form(CustomForm::Cbor));
+        let sealed = cbor.seal(&place, text.clone()).unwrap();
+        assert!(sealed.starts_with(&cbor::SELF_DESCRIBED));
+        assert_eq!(cbor.open(&place, sealed.clone()), Ok(Opened { value: text.clone(), stale: false }));
+        assert_eq!(json.open(&place, sealed), Ok(Opened { value: text.clone(), stale: true }));
+        let sealed = json.seal(&place, text.clone()).unwrap();
+        assert!(sealed.ends_with(b"}\n"));
+        assert_eq!(cbor.open(&place, sealed), Ok(Opened { value: text, stale: false }));
+        let sealed = cbor.seal(&place, long.to_json().into()).unwrap();
+        assert!(sealed.starts_with(b"{"), "kube-apiserver could not read it as CBOR");
+        let whole = json.open(&place, cbor::encode(&long).into()).unwrap();
+        assert_eq!(decode(&whole.value), Ok(long));
     }
 }

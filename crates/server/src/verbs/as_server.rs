@@ -76,7 +76,8 @@ pub async fn empty_namespace(
 }
 
 /// Changes an object past admission, whatever happens to it meanwhile; an object that is being deleted and held by
-/// nothing any more goes. `manager` is [`SERVER`] or [`CONTROLLERS`].
+/// nothing any more goes. `manager` is [`SERVER`] or [`CONTROLLERS`]. An object that changed under every attempt is a
+/// conflict.
 pub async fn change_as(
     manager: &str,
     context: &Context,
@@ -108,5 +109,5 @@ pub async fn change_as(
             return Ok(());
         }
     }
-    Ok(())
+    Err(resource.modified(name))
 }

@@ -47,71 +47,62 @@ pub async fn after_write(context: &Context, request: &Request, stored: &Stored) 
     if !is_definition(&request.resource) {
         return;
     }
-    settle(context, &stored.meta.name).await;
-    // names that it has left may be taken, and conflicts tell of those that it has taken
-    settle_peers(context, group_of(&stored.meta.name), &stored.meta.name).await;
-    if stored.meta.deleting {
-        context.wake_deletions();
+    let name = &stored.meta.name;
+    leave_to_controller(settle(context, name).await);
+    // other definitions may take the names that it has left, and find those taken that it has
+    leave_to_controller(settle_peers(context, group_of(name), name).await);
+}
+
+/// What a write sets in motion is tried again by `controllers/establishing`: the write itself has succeeded.
+fn leave_to_controller(settled: Result<(), Status>) {
+    if let Err(status) = settled {
+        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written yet");
     }
 }
 
 /// What follows the deletion of any object.
 pub async fn after_delete(context: &Context, request: &Request) {
-    if is_definition(&request.resource) {
-        settle_peers(context, group_of(request.name()), request.name()).await;
-    } else if third_party::is_registration(&request.resource) {
-        settle_peers(context, group_of(request.name()), "").await;
-    } else if request.resource.terminating
-        || request.resource.shipped().is_none()
-        || leaves_with_its_place(context, request)
-    {
-        context.wake_deletions();
+    if is_definition(&request.resource) || third_party::is_registration(&request.resource) {
+        leave_to_controller(settle_peers(context, group_of(request.name()), "").await);
     }
 }
 
-/// Whether the namespace of a request is being deleted, and may have waited for what is gone now.
-fn leaves_with_its_place(context: &Context, request: &Request) -> bool {
-    let namespaces = context.registry.get("", "namespaces").filter(|_| request.resource.namespaced);
-    let place = namespaces.and_then(|namespaces| namespaces.collection.get(request.namespace()));
-    place.is_some_and(|place| place.meta.deleting)
-}
-
-/// Settles what the last server left unsettled: after a start. What is served has been settled.
+/// Settles, at a start, what the last server left unsettled. A definition that is served by the names of its spec has been
+/// settled.
 pub async fn settle_all(context: &Context) {
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
     for (name, _) in root {
         let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
         if context.registry.get(group, plural).is_none_or(|served| !served.settled) {
-            settle(context, &name).await;
+            leave_to_controller(settle(context, &name).await);
         }
     }
 }
 
 /// Other definitions of a group may take names that have become free, or find more of theirs taken.
-async fn settle_peers(context: &Context, group: &str, except: &str) {
+pub async fn settle_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
         if name != except {
-            settle(context, &name).await;
+            settle(context, &name).await?;
         }
     }
+    Ok(())
 }
 
 /// Makes a definition's status follow from its spec, one write at a time as the reference server's controllers do.
-pub async fn settle(context: &Context, name: &str) {
-    let Some(resource) = definitions(context) else { return };
+pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
+    let Some(resource) = definitions(context) else { return Ok(()) };
     // of two that ask for the same name, one is decided upon before the other
     let _turn = context.naming_turn.lock().await;
     for _ in 0..ROUNDS_MAX {
-        let Some(stored) = resource.collection.get(name) else { return };
+        let Some(stored) = resource.collection.get(name) else { return Ok(()) };
         let outline = Outline::editable(&stored.body.bytes);
-        let Some(next) = next_status(context, &outline) else { return };
-        if let Err(status) = write_status(context, &resource, name, &outline, next, &stored).await {
-            tracing::error!(definition = name, error = %status, "the status of a definition cannot be written");
-            return;
-        }
+        let Some(next) = next_status(context, &outline) else { return Ok(()) };
+        write_status(context, &resource, name, &outline, next, &stored).await?;
     }
+    Err(resource.modified(name))
 }
 
 /// The definition with the next change of its status; `None` when it is settled.
@@ -168,11 +159,6 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
 }
 
-/// Definitions of a group may take names that have become free.
-pub async fn settle_group(context: &Context, group: &str) {
-    settle_peers(context, group, "").await;
-}
-
 async fn write_status(
     context: &Context,
     resource: &Arc<Resource>,
@@ -218,10 +204,7 @@ pub async fn begin_deletion(
         return Ok(Some(Outcome::Object(200, Shown::Tree(object))));
     }
     match write::store(context, request, &object, Some(&current)).await? {
-        Ok(stored) => {
-            context.wake_deletions();
-            Ok(Some(Outcome::Object(200, Shown::stored(&request.resource, &request.version, stored)?)))
-        }
+        Ok(stored) => Ok(Some(Outcome::Object(200, Shown::stored(&request.resource, &request.version, stored)?))),
         Err(()) => Ok(None),
     }
 }
@@ -252,23 +235,41 @@ impl Outlived {
     }
 }
 
+/// The outcome of one pass over what is being deleted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pass {
+    /// Something is being deleted and may still be there.
+    pub pending: bool,
+    /// Something could not be deleted now.
+    pub failed: bool,
+}
+
+impl Pass {
+    pub fn and(self, other: Pass) -> Pass {
+        Pass { pending: self.pending || other.pending, failed: self.failed || other.failed }
+    }
+}
+
 /// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
 /// is released (crd.md 6.4).
-pub async fn finalize(context: &Context, outlived: &mut Outlived) {
-    third_party::finalize(context).await;
-    let Some(resource) = definitions(context) else { return };
+pub async fn finalize(context: &Context, outlived: &mut Outlived) -> Pass {
+    let mut pass = third_party::finalize(context).await;
+    let Some(resource) = definitions(context) else { return pass };
     let (root, _) = resource.collection.latest();
     outlived.passed = Some(clock::instant());
     outlived.from.retain(|uid, _| root.values().any(|stored| stored.meta.uid == *uid));
     for (name, stored) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
+        pass.pending = true;
         let object = stored.body.to_value(stored.revision);
         let finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         if finalizers.iter().any(|f| f.as_str() == Some(CLEANUP_FINALIZER))
             && let Err(status) = finalize_one(context, &resource, name, &object, outlived).await
         {
             tracing::warn!(definition = %name, error = %status, "instances cannot be deleted yet");
+            pass.failed = true;
         }
     }
+    pass
 }
 
 async fn finalize_one(
@@ -329,7 +330,7 @@ async fn change_status(
 ) -> Result<(), Status> {
     super::as_server::change_as(SERVER, context, resource, name, "status", change).await?;
     if resource.collection.get(name).is_none() {
-        Box::pin(settle_peers(context, group_of(name), name)).await;
+        Box::pin(settle_peers(context, group_of(name), name)).await?;
     }
     Ok(())
 }

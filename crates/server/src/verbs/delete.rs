@@ -9,7 +9,7 @@ use store::Refused;
 use super::admit::{self, Write};
 use super::body::{Document, type_text};
 use super::list::Selection;
-use super::{Context, ListOutcome, Outcome, Request, Shown, Subresource, as_server, definitions, write};
+use super::{Context, Items, ListOutcome, Outcome, Request, Shown, Subresource, as_server, definitions, write};
 use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions};
@@ -93,8 +93,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 /// One attempt; `None` if the object changed meanwhile.
@@ -138,6 +137,7 @@ async fn delete_one(
             Err(Refused::Conflict(_)) => return Ok(None),
             Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
         };
+        super::reservations::after_delete(context, resource, &object).await;
         definitions::after_delete(context, request).await;
     }
     if resource.shipped().is_some_and(|s| s.returns_deleted) {
@@ -268,7 +268,6 @@ async fn mark(
     match write::store(context, request, &object, Some(&current)).await? {
         Ok(stored) => {
             definitions::after_write(context, request, &stored).await;
-            context.wake_deletions();
             let shown = Shown::converted(&request.resource, &request.version, stored).await?;
             Ok(Some(Outcome::Object(code, shown)))
         }
@@ -297,10 +296,13 @@ pub async fn delete_collection(
     let options = options(request, document)?;
     super::list::reach(context, &list_options).await?;
     let page = selection.page(context, request, &list_options).await?;
-    if let Some(first) = page.items.first() {
+    let (revision, continue_token, remaining) = (page.revision, page.continue_token.clone(), page.remaining);
+    let stored = page.stored(request)?;
+    if let Some(first) = stored.first() {
         super::check_key(request.resource.namespaced.then(|| request.namespace().as_str()), &first.meta.name)?;
     }
-    let items: Vec<Shown> = page.shown(request)?;
+    let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
+    let items: Vec<Shown> = stored.iter().map(show).collect::<Result<_, Status>>()?;
     // where a deletion may be refused they come one after the other: what stands behind the refused one stays
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
@@ -311,17 +313,12 @@ pub async fn delete_collection(
         request.resource.collection.get(&request.resource.key(&stored.meta.namespace, &stored.meta.name).path)
     };
     let selected: Vec<Arc<Stored>> = match list_options.resource_version.is_empty() {
-        true => page.items,
-        false => page.items.iter().filter_map(now).collect(),
+        true => stored,
+        false => stored.iter().filter_map(now).collect(),
     };
     let deletions = selected.into_iter().map(|stored| delete_until_gone(context, request, &options, stored));
     delete_all(deletions.collect(), at_once).await?;
-    Ok(Outcome::List(ListOutcome {
-        items,
-        revision: page.revision,
-        continue_token: page.continue_token,
-        remaining: page.remaining,
-    }))
+    Ok(Outcome::List(ListOutcome { items: Items::shown(items), revision, continue_token, remaining }))
 }
 
 async fn delete_until_gone(

@@ -7,6 +7,7 @@ use machinery::{Status, Text};
 use store::Revision;
 
 use super::continuation::Continue;
+use super::items::{Items, Pace, Scan};
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS};
@@ -72,6 +73,7 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 }
 
 /// What a list, a watch or a deletecollection selects.
+#[derive(Clone)]
 pub struct Selection {
     pub options: ListOptions,
     /// The object that a field selector on the name leaves, and its scope.
@@ -114,53 +116,99 @@ impl Selection {
         }))
     }
 
-    /// The objects in scope, from a path on.
-    fn candidates<'a>(&self, root: &'a Root, after: Option<&str>) -> Vec<&'a Arc<Stored>> {
-        let from = match (&self.scope, after) {
-            (Scope::Path(path), _) => return root.get(path).into_iter().collect(),
-            (_, Some(after)) => Text::from(format!("{after}\0")),
-            (Scope::Namespace(namespace), None) => Text::from(format!("{namespace}/")),
-            (Scope::All, None) => Text::default(),
-        };
-        let scope = &self.scope;
-        root.range(from..).take_while(|(path, _)| scope.contains(path)).map(|(_, stored)| stored).collect()
-    }
-
     /// One page of the list.
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
-        let unselected = options.label_selector.is_empty() && options.field_selector.is_empty();
-        let candidates = self.candidates(&root, after.as_deref());
-        if self.needs_content {
-            request.resource.prepare(&candidates, &request.version).await?;
+        let scan = Scan::new(root, self.scope.clone(), after.as_deref());
+        if self.needs_content && request.resource.is_prepared() {
+            // a webhook converts them, in one call
+            let candidates = scan.clone().next(usize::MAX);
+            request.resource.prepare(&candidates.iter().collect::<Vec<_>>(), &request.version).await?;
         }
-        let mut items = vec![];
-        let mut rest = candidates.iter();
-        let mut more = false;
-        for stored in rest.by_ref() {
-            if !self.matches(request, stored)? {
-                continue;
-            }
-            items.push((*stored).clone());
-            if limit > 0 && items.len() == limit {
-                // whether what is left is selected is found out by the next page
-                more = rest.len() > 0;
-                break;
-            }
-        }
+        let survey = self.survey(request, scan.clone(), limit).await?;
         if request.resource.is_prepared() {
-            request.resource.prepare(&items.iter().collect::<Vec<_>>(), &request.version).await?;
+            request.resource.prepare(&survey.kept.iter().collect::<Vec<_>>(), &request.version).await?;
         }
-        let fetched = candidates.len() - rest.len();
-        let mut page = Page { items, revision, continue_token: String::new(), remaining: None, fetched };
-        if more {
-            page.remaining = unselected.then(|| rest.len());
-            let last = page.items.last().map(|s| request.resource.key(&s.meta.namespace, &s.meta.name).path);
+        let mut page = Page {
+            revision,
+            continue_token: String::new(),
+            remaining: None,
+            fetched: survey.fetched,
+            items: match survey.kept.len() == survey.selected {
+                true => Items::kept(survey.kept),
+                false => Items::selected(scan.clone(), self.clone(), survey.selected),
+            },
+        };
+        if let Some((last, rest)) = survey.more {
+            if options.label_selector.is_empty() && options.field_selector.is_empty() {
+                page.remaining = Some(self.remaining(request, revision, (&scan, after), (&last, rest), survey.fetched));
+            }
             let revision = i64::try_from(revision).unwrap_or(i64::MAX);
-            page.continue_token = Continue::new(revision, scope_of(request), &last.unwrap_or_default()).encode();
+            page.continue_token = Continue::new(revision, scope_of(request), &last).encode();
         }
         Ok(page)
+    }
+
+    /// Selects objects up to `limit`, 0 for all of them. Every error that a response could run into is found here.
+    async fn survey(&self, request: &Request, mut scan: Scan, limit: usize) -> Result<Survey, Status> {
+        let prepared = request.resource.is_prepared();
+        let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let mut pace = Pace::default();
+        loop {
+            let batch = scan.next(limits::LIST_SCAN);
+            let count = batch.len();
+            for (i, stored) in batch.into_iter().enumerate() {
+                found.fetched += 1;
+                if !self.matches(request, &stored)? {
+                    continue;
+                }
+                if !prepared {
+                    request.resource.rendition(&stored, &request.version)?;
+                }
+                let path = || request.resource.key(&stored.meta.namespace, &stored.meta.name).path;
+                found.selected += 1;
+                let is_last = found.selected == limit;
+                if is_last && (i + 1 < count || !scan.clone().next(1).is_empty()) {
+                    // whether what is left is selected is found out by the next page
+                    let mut rest = scan.clone();
+                    rest.go_to(path());
+                    found.more = Some((path(), rest));
+                }
+                if prepared || found.selected <= limits::LIST_KEPT {
+                    found.kept.push(stored);
+                } else {
+                    found.kept.clear();
+                }
+                if is_last {
+                    return Ok(found);
+                }
+            }
+            if count < limits::LIST_SCAN {
+                return Ok(found);
+            }
+            pace.next().await;
+        }
+    }
+
+    /// How many objects are left behind the object `last`, at the end of a page that began behind `after`.
+    fn remaining(
+        &self,
+        request: &Request,
+        revision: Revision,
+        (scan, after): (&Scan, Option<String>),
+        (last, rest): (&Text, Scan),
+        fetched: usize,
+    ) -> usize {
+        let collection = &request.resource.collection;
+        let known = match &after {
+            Some(after) => collection.left_after(revision, &self.scope, after),
+            None if self.scope == Scope::All => Some(scan.count()),
+            None => None,
+        };
+        let left = known.and_then(|known| known.checked_sub(fetched)).unwrap_or_else(|| rest.count());
+        collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        left
     }
 
     /// The state that is listed, its revision, and after which path.
@@ -240,9 +288,19 @@ fn expired_token(token: Continue) -> Status {
     status
 }
 
+/// What a page of a list consists of.
+struct Survey {
+    /// The selected objects, unless they are too many.
+    kept: Vec<Arc<Stored>>,
+    selected: usize,
+    fetched: usize,
+    /// The path of the last selected object, and what is behind it, if anything.
+    more: Option<(Text, Scan)>,
+}
+
 /// A page of a list.
 pub struct Page {
-    pub items: Vec<Arc<Stored>>,
+    pub items: Items,
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
@@ -251,9 +309,13 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn shown(&self, request: &Request) -> Result<Vec<Shown>, Status> {
-        let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
-        self.items.iter().map(show).collect()
+    /// The objects, all at once.
+    pub fn stored(self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
+        let (mut items, mut all) = (self.items, vec![]);
+        while items.len() > 0 {
+            all.extend(items.next_stored(request)?);
+        }
+        Ok(all)
     }
 }
 
@@ -286,7 +348,7 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
     let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
     METRICS.reads.listed(&of, page.fetched, page.items.len());
     Ok(Outcome::List(ListOutcome {
-        items: page.shown(request)?,
+        items: page.items,
         revision: page.revision,
         continue_token: page.continue_token,
         remaining: page.remaining,

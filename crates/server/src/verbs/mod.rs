@@ -11,16 +11,19 @@ mod change;
 mod continuation;
 mod definitions;
 mod delete;
+mod items;
 mod list;
 mod meta;
 mod quota;
 mod rbac;
 mod reconcile;
+mod reservations;
 mod review;
 pub mod scale;
 #[cfg(test)]
 mod tests;
 mod third_party;
+mod timestamps;
 mod tracking;
 mod warnings;
 mod watch;
@@ -30,15 +33,15 @@ use std::sync::Arc;
 
 use machinery::{Status, Text, Value};
 use store::Revision;
-use tokio::sync::Notify;
 
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
+use crate::allocation::Allocation;
 use crate::audit::Trail;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
 use crate::flow::Flow;
-use crate::objects::{Body, Key, Objects, Stored};
+use crate::objects::{Body, Key, Objects, Sink, Stored};
 use crate::resource::{Registry, Resource, Version, builtin};
 
 pub use as_server::{
@@ -50,8 +53,9 @@ pub use bootstrap::{
     token_tracking,
 };
 pub use change::PatchKind;
-pub use definitions::{Outlived, finalize, settle_all};
+pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
+pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
@@ -66,6 +70,14 @@ pub enum Write {
 }
 
 impl Write {
+    /// The bytes of the body.
+    pub fn bytes_len(&self) -> usize {
+        match self {
+            Write::Create(document) | Write::Update(document) | Write::Patch(_, document) => document.bytes.len(),
+            Write::Delete(document) => document.as_ref().map_or(0, |document| document.bytes.len()),
+        }
+    }
+
     async fn perform(&self, context: &Context, request: &Request) -> Result<Outcome, Status> {
         match self {
             Write::Create(document) => create(context, request, document).await,
@@ -102,13 +114,13 @@ pub struct Context {
     pub flow: Option<Arc<Flow>>,
     /// Who serves beside us.
     pub aggregation: Arc<Aggregation>,
+    /// The addresses and node ports of Services.
+    pub allocation: Allocation,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
     /// What is posted to `serviceaccounts/token`, and what that is part of.
     pub token_requests: Arc<Resource>,
     accounts: Arc<Resource>,
-    /// Wakes the controllers that clean up behind deletions.
-    deletions: Notify,
     /// Held while the names of a definition are decided, so that no two get the same.
     naming_turn: tokio::sync::Mutex<()>,
 }
@@ -122,6 +134,7 @@ impl Context {
         authorizer: Authorizer,
         flow: Option<Arc<Flow>>,
         aggregation: Arc<Aggregation>,
+        allocation: Allocation,
     ) -> Context {
         let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
         let accounts = Arc::new(builtin::resource(&builtin::SERVICE_ACCOUNT, &[], &objects));
@@ -135,8 +148,8 @@ impl Context {
             authorizer,
             flow,
             aggregation,
+            allocation,
             quota_turn: Default::default(),
-            deletions: Notify::new(),
             naming_turn: Default::default(),
         }
     }
@@ -144,16 +157,6 @@ impl Context {
     /// What admission looks at.
     fn world(&self) -> World<'_> {
         World { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
-    }
-
-    /// There may be something to clean up.
-    pub fn wake_deletions(&self) {
-        self.deletions.notify_one();
-    }
-
-    /// Waits until there may be something to clean up.
-    pub async fn deletion(&self) {
-        self.deletions.notified().await;
     }
 }
 
@@ -286,17 +289,30 @@ impl Shown {
     }
 
     /// Appends compact JSON.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut impl Sink) {
         match self {
             Shown::Stored(stored, body) => body.write(stored.revision, out),
-            Shown::Tree(value) => machinery::value::write_json(value, out),
+            Shown::Tree(value) => out.copy(value.to_json().as_bytes()),
         }
+    }
+
+    /// Appends compact JSON without `apiVersion` and `kind`, as items of typed lists are.
+    pub fn write_untyped(&self, out: &mut impl Sink) {
+        if let Shown::Stored(stored, body) = self
+            && body.write_untyped(stored.revision, out)
+        {
+            return;
+        }
+        let mut value = self.to_value();
+        value.remove_at(&["kind"]);
+        value.remove_at(&["apiVersion"]);
+        out.copy(value.to_json().as_bytes());
     }
 }
 
 /// A list that can be shown.
 pub struct ListOutcome {
-    pub items: Vec<Shown>,
+    pub items: Items,
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,

@@ -11,11 +11,11 @@ use schema::shape;
 use super::admit;
 use super::body::{Document, Format, Strict};
 use super::change::{Change, Patch};
-use super::{Context, Outcome, Request, Shown, meta, write};
+use super::{Context, Outcome, Request, Shown, meta, timestamps, write};
 use crate::objects::Stored;
 use crate::request::{FieldValidation, WriteOptions, parse_uint};
 use crate::resource::{ScalePaths, Version, unknown_kind};
-use crate::{clock, limits};
+use crate::{clock, deadline, limits};
 
 fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
@@ -338,8 +338,7 @@ async fn scale_loop(
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 /// A Scale that says what it is.
@@ -364,8 +363,7 @@ fn check_version(request: &Request, scale: &Value, current: &Stored) -> Result<(
     if version == 0 || version == current.revision {
         return Ok(());
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 async fn commit(
@@ -375,10 +373,11 @@ async fn commit(
     attempt: Attempt,
     object: Value,
 ) -> Result<Option<Outcome>, Status> {
-    let (object, errors) = write::prepared_and_checked(request, object, &attempt.old);
+    let (mut object, errors) = deadline::long(|| write::prepared_and_checked(request, object, &attempt.old)).await;
     if !errors.is_empty() {
         return Err(Status::invalid(&request.resource.group, &request.resource.kind, request.name(), &errors));
     }
+    timestamps::restore(request, &mut object, &attempt.old);
     let show = |object: &Value| -> Result<Outcome, Status> {
         let replicas = integer(object, &attempt.paths.spec_replicas)?;
         Ok(Outcome::Object(200, Shown::Tree(scale_of(object, &attempt.paths, replicas)?)))
@@ -428,8 +427,7 @@ async fn apply(
             return Ok(outcome);
         }
     }
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), why))
+    Err(request.resource.modified(request.name()))
 }
 
 const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";

@@ -11,7 +11,8 @@ use schema::definition::{
     third_party_versions,
 };
 
-use super::{Context, Request, as_server, definitions};
+use super::definitions::{self, Pass};
+use super::{Context, Request, as_server};
 use crate::objects::Stored;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 use crate::resource::{Resource, registrations};
@@ -147,14 +148,18 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
 }
 
 /// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
-pub async fn finalize(context: &Context) {
-    let Some(resource) = served(context) else { return };
+pub async fn finalize(context: &Context) -> Pass {
+    let mut pass = Pass::default();
+    let Some(resource) = served(context) else { return pass };
     let (root, _) = resource.collection.latest();
     for (name, _) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
+        pass.pending = true;
         if let Err(status) = finalize_one(context, &resource, name).await {
             tracing::warn!(registration = %name, error = %status, "instances cannot be deleted yet");
+            pass.failed = true;
         }
     }
+    pass
 }
 
 async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
@@ -169,6 +174,5 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
     }
     as_server::change_as(as_server::SERVER, context, resource, name, "status", definition::remove_cleanup_finalizer)
         .await?;
-    definitions::settle_group(context, &names.group).await;
-    Ok(())
+    definitions::settle_peers(context, &names.group, "").await
 }

@@ -8,7 +8,7 @@ use store::Revision;
 use tokio::time::Instant;
 
 use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
-use super::{Context, Request, Shown};
+use super::{Context, Items, Request, Shown};
 use crate::clock;
 use crate::objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
 use crate::request::ListOptions;
@@ -26,14 +26,20 @@ pub enum WatchEvent {
     Error(Status),
 }
 
+/// What comes before the events.
+enum Initial {
+    /// The current state, and the bookmark behind it if one was asked for.
+    State(Items, Option<Revision>),
+    Error(Status),
+}
+
 /// A running watch. It has a place in the ring and nothing else.
 pub struct Watch {
     pub request: Arc<Request>,
     context: Arc<Context>,
     selection: Selection,
     cursor: Cursor,
-    /// Events that come first: the current state, the bookmark behind it, or an error.
-    initial: Option<Vec<WatchEvent>>,
+    initial: Option<Initial>,
     retired: tokio::sync::watch::Receiver<bool>,
     stop: tokio::sync::watch::Receiver<bool>,
     deadline: Instant,
@@ -57,18 +63,15 @@ pub async fn watch(
     }
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();
-    let mut initial = vec![];
+    let mut initial = None;
     let mut from = version;
     if options.send_initial_events == Some(true) {
         match initial_state(&context, &request, &selection, version).await {
-            Ok((revision, mut events)) => {
+            Ok((revision, items)) => {
                 from = revision;
-                if options.allow_bookmarks {
-                    events.push(WatchEvent::Bookmark(revision, true));
-                }
-                initial = events;
+                initial = Some(Initial::State(items, options.allow_bookmarks.then_some(revision)));
             }
-            Err(status) => initial.push(WatchEvent::Error(status)),
+            Err(status) => initial = Some(Initial::Error(status)),
         }
     } else if version == 0 {
         from = context.objects.revision();
@@ -78,7 +81,7 @@ pub async fn watch(
     let cursor = match subscribed {
         Ok(cursor) => cursor,
         Err(Expired { oldest }) => {
-            initial = vec![WatchEvent::Error(too_old(from, oldest))];
+            initial = Some(Initial::Error(too_old(from, oldest)));
             let (_, newest) = request.resource.collection.latest();
             request.resource.collection.subscribe(selection.scope.clone(), newest).map_err(|_| too_old(from, oldest))?
         }
@@ -94,7 +97,7 @@ pub async fn watch(
         context,
         selection,
         cursor,
-        initial: Some(initial),
+        initial,
         retired,
         stop,
         deadline,
@@ -116,13 +119,13 @@ fn too_old(version: Revision, oldest: Revision) -> Status {
     Status::expired(format!("too old resource version: {version} ({oldest})"))
 }
 
-/// ADDED for everything that is there.
+/// The objects that are there.
 async fn initial_state(
     context: &Context,
     request: &Request,
     selection: &Selection,
     version: Revision,
-) -> Result<(Revision, Vec<WatchEvent>), Status> {
+) -> Result<(Revision, Items), Status> {
     if selection.options.resource_version.is_empty() {
         catch_up(context).await?;
     }
@@ -132,8 +135,7 @@ async fn initial_state(
     let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
     let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
     let page = selection.page(context, request, &options).await?;
-    let added = |shown| WatchEvent::Object("ADDED", shown);
-    Ok((page.revision, page.shown(request)?.into_iter().map(added).collect()))
+    Ok((page.revision, page.items))
 }
 
 /// Why a watch goes on.
@@ -151,20 +153,21 @@ impl Watch {
         if self.ended {
             return None;
         }
-        if let Some(initial) = self.initial.take() {
-            self.ended = matches!(initial.last(), Some(WatchEvent::Error(_)));
-            if !initial.is_empty() {
-                return Some(initial);
-            }
+        if clock::instant() >= self.deadline {
+            return None;
+        }
+        if let Some(events) = self.initial_events() {
+            return Some(events);
         }
         loop {
             let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             let wake = tokio::select! {
                 biased;
-                events = self.cursor.next() => Wake::Events(events),
+                // before the events, of which there may always be more
                 _ = self.retired.wait_for(|retired| *retired) => Wake::End,
                 _ = self.stop.wait_for(|stop| *stop) => Wake::End,
                 () = tokio::time::sleep_until(bookmark) => Wake::Time,
+                events = self.cursor.next() => Wake::Events(events),
             };
             let events = match wake {
                 Wake::Events(events) => events,
@@ -178,11 +181,34 @@ impl Watch {
                     if !shown.is_empty() {
                         return Some(shown);
                     }
+                    tokio::task::yield_now().await;
                 }
                 Err(Expired { oldest }) => {
                     self.ended = true;
                     return Some(vec![WatchEvent::Error(too_old(self.cursor.after(), oldest))]);
                 }
+            }
+        }
+    }
+
+    /// The next of the initial events; `None` when all have been told.
+    fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
+        let (mut items, bookmark) = match self.initial.take()? {
+            Initial::State(items, bookmark) => (items, bookmark),
+            Initial::Error(status) => {
+                self.ended = true;
+                return Some(vec![WatchEvent::Error(status)]);
+            }
+        };
+        match items.next(&self.request) {
+            Ok(shown) if shown.is_empty() => Some(vec![WatchEvent::Bookmark(bookmark?, true)]),
+            Ok(shown) => {
+                self.initial = Some(Initial::State(items, bookmark));
+                Some(shown.into_iter().map(|shown| WatchEvent::Object("ADDED", shown)).collect())
+            }
+            Err(status) => {
+                self.ended = true;
+                Some(vec![WatchEvent::Error(status)])
             }
         }
     }
@@ -202,7 +228,9 @@ impl Watch {
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
-        self.sent = self.sent.max(revision).max(self.cursor.after());
+        // of many events, only some are told at once
+        let told = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
+        self.sent = self.sent.max(told);
         shown.push(WatchEvent::Bookmark(self.sent, false));
         shown
     }

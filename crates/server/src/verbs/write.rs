@@ -14,14 +14,14 @@ use store::Refused;
 use super::admit::{self, Write};
 use super::body::Document;
 use super::change::{self, Change, PatchKind};
-use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta};
+use super::{Context, Outcome, Request, Shown, Subresource, definitions, meta, reservations, timestamps};
 use crate::admission::Operation;
-use crate::limits;
 use crate::objects::{Body, Meta, Stored};
 use crate::request::{WriteOptions, parse_uint};
 use crate::resource::Resource;
 use crate::resource::builtin::{DEFINITION_GROUP, StatusMetadata};
 use crate::trace::{self, Kind};
+use crate::{deadline, limits};
 
 /// The object as it would be stored, and what is wrong with it.
 pub fn prepared_and_checked(request: &Request, object: Value, old: &Value) -> (Value, Vec<FieldError>) {
@@ -70,12 +70,26 @@ async fn create_prepared(
     object = write.mutate(Some(object), None).await?.unwrap_or_default();
     meta::fill_system_fields(&mut object);
     let generated = meta::generate_name(&mut object);
+    let reservation = reservations::begin(context, request, &mut object, None, options.dry_run).await?;
+    let created = create_reserved(&write, object, options, generated).await;
+    reservations::finish(context, reservation, created.is_ok()).await;
+    created
+}
+
+/// Creates an object for which everything is reserved that it needs.
+async fn create_reserved(
+    write: &Write<'_>,
+    mut object: Value,
+    options: &WriteOptions,
+    generated: bool,
+) -> Result<Outcome, Status> {
+    let (context, request) = (write.context, write.request);
     let mut attempts = 1;
     loop {
         let name = Text::from(object.str_at(&["metadata", "name"]));
         super::rbac::check(context, request, &object, None).await?;
         prepare_for_create(request, &mut object);
-        let errors = validate_create(request, &object);
+        let errors = deadline::long(|| validate_create(request, &object)).await;
         if !errors.is_empty() {
             let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
             return Err(invalid(request, &said, &object, &errors));
@@ -83,7 +97,7 @@ async fn create_prepared(
         super::third_party::check_names(context, request, &object)?;
         super::rbac::require_create(context, request, &name).await?;
         write.validate(Some(&object), None).await?;
-        super::quota::charge(&write, &object).await?;
+        super::quota::charge(write, &object).await?;
         warn(request, &object, None);
         if !request.name().is_empty() {
             // what a path names may be there: the version is not looked at
@@ -255,8 +269,7 @@ pub async fn change_loop(
             return Ok(outcome);
         }
     }
-    let message = "the object has been modified; please apply your changes to the latest version and try again";
-    Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), message))
+    Err(request.resource.modified(request.name()))
 }
 
 /// Only an apply creates what is not there; a replacement does so for some kinds.
@@ -285,7 +298,8 @@ async fn absent(
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(&request.resource.group, &request.resource.plural, request.name(), &why));
     }
-    normalise_applied(request, &mut object)?;
+    coerce_applied(request, &mut object)?;
+    default_applied(request, &mut object)?;
     meta::check_name(&object, request.name())?;
     meta::wipe_system_fields(request, &mut object)?;
     meta::dedup_owners(request, &mut object, true);
@@ -312,17 +326,23 @@ pub fn normalise_changed(request: &Request, object: &mut Value, malformed: Malfo
     if !request.resource.is_custom() {
         return super::body::normalise(&request.version, object, &mut super::body::Strict::default());
     }
+    coerce_custom(request, object, malformed)?;
+    request.version.program().schema.default(object).map_err(|why| why.to_string())
+}
+
+/// Brings the metadata of a custom resource, and of those embedded in it, into shape.
+fn coerce_custom(request: &Request, object: &mut Value, malformed: Malformed) -> Result<(), String> {
     if let Value::Object(map) = object {
         schema::metadata::coerce(map, malformed)?;
     }
     let schema = &request.version.program().schema;
-    schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())?;
-    schema.default(object).map_err(|why| why.to_string())
+    schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())
 }
 
-fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+/// Gives an applied object its types; a built-in one gets its defaults with them.
+fn coerce_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
     if request.resource.is_custom() {
-        return normalise_changed(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
+        return coerce_custom(request, object, Malformed::Refuse).map_err(|why| Status::untyped(500, why));
     }
     let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
     let kind = format!("{}, Kind={}", request.api_version(), request.resource.kind);
@@ -331,6 +351,15 @@ fn normalise_applied(request: &Request, object: &mut Value) -> Result<(), Status
         let unable = format!("unable to convert unstructured object to {kind}: {}", converter_words(&why));
         Status::untyped(500, format!("failed to convert new object ({place}) to proper version: {unable}"))
     })
+}
+
+/// Gives an applied custom resource its defaults.
+fn default_applied(request: &Request, object: &mut Value) -> Result<(), Status> {
+    if request.resource.is_custom() {
+        let defaulted = request.version.program().schema.default(object);
+        defaulted.map_err(|why| Status::untyped(500, why.to_string()))?;
+    }
+    Ok(())
 }
 
 /// What decoding says, in the words of the converter from trees to Go's types.
@@ -354,7 +383,7 @@ async fn attempt(
 ) -> Result<Option<Outcome>, Status> {
     let resource = &request.resource;
     let old = resource.read_converted(&current, &request.version).await?;
-    let object = changed(request, change, options, &old).await?;
+    let Changed { object, differs } = changed(request, change, options, &old).await?;
     if !change.is_patch() {
         check_uid(request, options.dry_run, object.str_at(&["metadata", "uid"]), &current.meta.uid)?;
     }
@@ -367,16 +396,35 @@ async fn attempt(
     if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
         object.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
     }
+    let reservation = reservations::begin(context, request, &mut object, Some(&old), options.dry_run).await?;
+    let oversized = if let Change::Apply { .. } = change { Oversized::Refused } else { Oversized::Untracked };
+    let updated = update_reserved(&write, object, (&old, differs), oversized, current).await;
+    reservations::finish(context, reservation, matches!(updated, Ok(Some(_)))).await;
+    updated
+}
+
+/// Updates an object for which everything is reserved that it needs. `differs`: see [`Changed`].
+async fn update_reserved(
+    write: &Write<'_>,
+    object: Value,
+    (old, differs): (&Value, bool),
+    oversized: Oversized,
+    current: Arc<Stored>,
+) -> Result<Option<Outcome>, Status> {
+    let request = write.request;
     let said = ["apiVersion", "kind"].map(|key| Text::from(object.str_at(&[key])));
-    let (object, errors) = prepared_and_checked(request, object, &old);
+    let (mut object, errors) = deadline::long(|| prepared_and_checked(request, object, old)).await;
     if !errors.is_empty() {
         return Err(invalid(request, &said, &object, &errors));
     }
-    write.validate(Some(&object), Some(&old)).await?;
-    if request.subresource == Subresource::None {
-        warn(request, &object, Some(&old));
+    if !differs {
+        timestamps::restore(request, &mut object, old);
     }
-    commit_update(context, request, change, options, object, current).await
+    write.validate(Some(&object), Some(old)).await?;
+    if request.subresource == Subresource::None {
+        warn(request, &object, Some(old));
+    }
+    commit_update(write.context, request, write.dry_run, oversized, object, current).await
 }
 
 /// An update as admission is asked about it.
@@ -390,8 +438,15 @@ pub fn update_of<'a>(
     Write { context, request, operation: Operation::Update, name, options: shown_options, dry_run }
 }
 
-/// The object after the change, with its managedFields.
-async fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
+/// An object after a change, with its managedFields.
+struct Changed {
+    object: Value,
+    /// Whether the update counts as a change even where it leaves the object as it was, see [`timestamps`].
+    differs: bool,
+}
+
+/// Changes `old` as the request wants it.
+async fn changed(request: &Request, change: &Change, options: &WriteOptions, old: &Value) -> Result<Changed, Status> {
     let manager = request.manager(&options.field_manager);
     let namespace = if request.resource.namespaced { request.namespace().as_str() } else { "" };
     if let Change::Apply { configuration, force, repeated } = change {
@@ -399,10 +454,14 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
         repeated.tell(request)?;
         meta::place_in(&mut object, namespace)?;
         meta::check_name(&object, request.name())?;
+        let mut differs = false;
         if !is_live {
-            normalise_applied(request, &mut object)?;
+            let sent = request.resource.is_custom().then(|| object.clone());
+            coerce_applied(request, &mut object)?;
+            differs = sent.is_some_and(|sent| timestamps::differs_uncoerced(&sent, &object, old));
+            default_applied(request, &mut object)?;
         }
-        return Ok(object);
+        return Ok(Changed { object, differs });
     }
     let mut object = change.apply_to(request, old, options)?;
     if change.is_patch() {
@@ -413,7 +472,7 @@ async fn changed(request: &Request, change: &Change, options: &WriteOptions, old
         meta::dedup_owners(request, &mut object, false);
     }
     request.track_update(Some(old), &mut object, &manager).await;
-    Ok(object)
+    Ok(Changed { object, differs: false })
 }
 
 /// The key of an object as the reference server's messages show it: kinds of its own have no group there. What only
@@ -455,8 +514,7 @@ fn check_version(request: &Request, object: &Value, revision: u64) -> Result<(),
         return Err(Status::invalid(&resource.group, &resource.plural, name, &[error]));
     }
     if version != revision {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Status::conflict(&resource.group, &resource.plural, name, why));
+        return Err(resource.modified(name));
     }
     Ok(())
 }
@@ -517,8 +575,8 @@ fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
 async fn commit_update(
     context: &Context,
     request: &Request,
-    change: &Change,
-    options: &WriteOptions,
+    dry_run: bool,
+    oversized: Oversized,
     object: Value,
     current: Arc<Stored>,
 ) -> Result<Option<Outcome>, Status> {
@@ -527,11 +585,14 @@ async fn commit_update(
         && object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_none_or(<[Value]>::is_empty)
         && current.meta.deleting
         && resource.shipped().is_none_or(|s| s.allows_removal(&object));
-    if options.dry_run || gone {
-        if gone && !options.dry_run {
+    if dry_run || gone {
+        if gone && !dry_run {
             let key = resource.key(request.namespace(), request.name());
             match context.objects.delete(&key, current.revision).await {
-                Ok(_) => definitions::after_delete(context, request).await,
+                Ok(_) => {
+                    reservations::after_delete(context, resource, &object).await;
+                    definitions::after_delete(context, request).await;
+                }
                 Err(Refused::Conflict(_)) => return Ok(None),
                 Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
             }
@@ -541,7 +602,6 @@ async fn commit_update(
         shown.set_at(&["metadata", "resourceVersion"], Value::from(current.revision.to_string()));
         return Ok(Some(Outcome::Object(200, Shown::Tree(shown))));
     }
-    let oversized = if let Change::Apply { .. } = change { Oversized::Refused } else { Oversized::Untracked };
     match store_or(oversized, context, request, &object, Some(&current)).await? {
         Ok(stored) => finish(context, request, stored, 200).await.map(Some),
         // whoever replaces a certain version is told in the next round what has become of it

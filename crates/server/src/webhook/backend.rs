@@ -96,16 +96,22 @@ impl Client {
         let tls = if verified { &backend.tls } else { &backend.unverified };
         // a connection that was idle may break at once, and not everything can be sent twice
         if !verified || !request.method().is_safe() || !request.body().is_end_stream() {
-            return connect::open(tls, &backend.host, address).await?.send(request).await;
+            let mut connection = connect::open(tls, &backend.host, address).await?;
+            return connection.send(request).await.map_err(|error| error.why);
         }
         while let Some(mut connection) = backend.take_idle(address) {
-            if let Ok(answer) = connection.send(again(&request)).await {
-                backend.keep(address, connection);
-                return Ok(answer);
+            match connection.send(again(&request)).await {
+                Ok(answer) => {
+                    backend.keep(address, connection);
+                    return Ok(answer);
+                }
+                // as Go's client does for methods that change nothing
+                Err(error) if error.closed || error.unsent.is_some() => {}
+                Err(error) => return Err(error.why),
             }
         }
         let mut connection = connect::open(tls, &backend.host, address).await?;
-        let answer = connection.send(request).await?;
+        let answer = connection.send(request).await.map_err(|error| error.why)?;
         backend.keep(address, connection);
         Ok(answer)
     }

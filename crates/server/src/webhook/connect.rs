@@ -38,12 +38,32 @@ impl<B: Body + 'static> Connection<B> {
         self.0.is_closed()
     }
 
-    pub async fn send(&mut self, request: Request<B>) -> Result<Response<Incoming>, String> {
-        self.0.send_request(request).await.map_err(|error| match error.is_incomplete_message() {
-            true => "EOF".to_owned(),
-            false => error.to_string(),
+    /// Sends a request and returns the response once its headers have arrived; its body is a stream.
+    pub async fn send(&mut self, request: Request<B>) -> Result<Response<Incoming>, SendError<B>> {
+        self.0.try_send_request(request).await.map_err(|mut failed| {
+            let unsent = failed.take_message();
+            let error = failed.into_error();
+            let closed = error.is_incomplete_message() || is_end_of_stream(&error);
+            let why = if closed { "EOF".to_owned() } else { error.to_string() };
+            SendError { why, closed, unsent }
         })
     }
+}
+
+/// Whether a connection ended where a response was due; over TLS also without a close_notify alert, as Go takes it.
+fn is_end_of_stream(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof)
+}
+
+/// Why a request has no response.
+pub struct SendError<B> {
+    /// One line, as Go's HTTP client puts it.
+    pub why: String,
+    /// The peer closed the connection before it responded.
+    pub closed: bool,
+    /// The request, if no byte of it was sent: only then is it certain that the peer has not acted on it.
+    pub unsent: Option<Request<B>>,
 }
 
 /// What is shown to the other side: a chain of certificates and the key of the first.

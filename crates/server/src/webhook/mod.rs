@@ -17,8 +17,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
+use http::Response;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use machinery::{Text, Value};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -26,9 +28,11 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task};
 pub use answers::Answers;
 pub use backend::Backend;
-use connect::Connection;
+use connect::{Connection, SendError};
 pub use remote::{Identity, Outside, Remote};
 pub use service::{Address, Services, Unresolved};
+
+type WebhookConnection = Connection<Full<Bytes>>;
 
 /// Where a webhook is: `clientConfig`.
 pub struct Endpoint {
@@ -44,7 +48,7 @@ pub struct Endpoint {
     /// The header Authorization; empty for none.
     authorization: String,
     tls: Result<tokio_rustls::TlsConnector, String>,
-    idle: Mutex<Vec<Connection<Full<Bytes>>>>,
+    idle: Mutex<Vec<WebhookConnection>>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -69,6 +73,7 @@ impl Endpoint {
     /// Reads a `clientConfig`: `url`, or `service` with namespace, name, path and port, and `caBundle`.
     pub fn parse(config: &Value) -> Endpoint {
         let service = config.get("service").filter(|service| !service.is_null());
+        let mut invalid_port = None;
         let (host, port, path, url, service) = match service {
             Some(service) => {
                 let (namespace, name) = (service.str_at(&["namespace"]), service.str_at(&["name"]));
@@ -93,12 +98,17 @@ impl Endpoint {
                     "" => url.to_owned(),
                     path => format!("{}{}", url.strip_suffix(path).unwrap_or(url), clean(path)),
                 };
-                (host, port.parse().unwrap_or(443), clean(path), shown, None)
+                let number = if port.is_empty() { Ok(443) } else { port.parse::<u16>() };
+                invalid_port = number.is_err().then(|| port.to_owned());
+                (host, number.unwrap_or(443), clean(path), shown, None)
             }
         };
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
-        let tls = bundle(config).and_then(|bundle| connect::tls(bundle, None));
+        let tls = match invalid_port {
+            Some(port) => Err(format!("dial tcp: address {port}: invalid port")),
+            None => bundle(config).and_then(|bundle| connect::tls(bundle, None)),
+        };
         let (idle, authorization) = (Mutex::default(), String::new());
         Endpoint { url, host: host.into(), port, authority, path, service, authorization, tls, idle }
     }
@@ -195,19 +205,51 @@ async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, Strin
 impl Endpoint {
     /// One request and its answer, over an idle connection or a new one. With a body it is a POST of JSON.
     async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<Answer, String> {
+        let mut request = self.request(target, body)?;
         while let Some(mut connection) = self.take_idle() {
-            // the other side may have closed it meanwhile: then the next is tried
-            if connection.is_alive().await
-                && let Ok(answer) = send(&mut connection, self, target, body.clone()).await
-            {
-                self.keep(connection);
-                return Ok(answer);
+            if !connection.is_alive().await {
+                continue;
+            }
+            match connection.send(request).await {
+                Ok(response) => return self.receive(connection, response).await,
+                // a webhook must not be called twice for one request: only what was never sent goes to another connection
+                Err(SendError { unsent: Some(unsent), .. }) => request = unsent,
+                Err(error) => return Err(error.why),
             }
         }
         let mut connection = connect::open(&self.tls, &self.host, address).await?;
-        let answer = send(&mut connection, self, target, body).await?;
+        let response = connection.send(request).await.map_err(|error| error.why)?;
+        self.receive(connection, response).await
+    }
+
+    /// The request for a target, with this endpoint's credentials and the trace of the running task.
+    fn request(&self, target: &str, body: Option<Bytes>) -> Result<http::Request<Full<Bytes>>, String> {
+        let mut request = http::Request::builder()
+            .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
+            .uri(target)
+            .header(HOST, &self.authority)
+            .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")));
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, */*");
+        }
+        if let Some(trace) = task::trace() {
+            request = request.header(task::TRACE_HEADER, trace.header());
+        }
+        if !self.authorization.is_empty() {
+            request = request.header(AUTHORIZATION, &self.authorization);
+        }
+        request.body(Full::new(body.unwrap_or_default())).map_err(|error| error.to_string())
+    }
+
+    /// Reads the body of a response and keeps the connection for the next request.
+    async fn receive(&self, connection: WebhookConnection, response: Response<Incoming>) -> Result<Answer, String> {
+        let status = response.status().as_u16();
+        let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
+        let body = Limited::new(response.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
         self.keep(connection);
-        Ok(answer)
+        Ok(Answer { status, media, body })
     }
 
     /// What is added to the path of a call: how long it may take, in seconds.
@@ -217,45 +259,16 @@ impl Endpoint {
         format!("{separator}timeout={seconds}s")
     }
 
-    fn take_idle(&self) -> Option<Connection<Full<Bytes>>> {
+    fn take_idle(&self) -> Option<WebhookConnection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn keep(&self, connection: Connection<Full<Bytes>>) {
+    fn keep(&self, connection: WebhookConnection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     }
-}
-
-async fn send(
-    connection: &mut Connection<Full<Bytes>>,
-    endpoint: &Endpoint,
-    target: &str,
-    body: Option<Bytes>,
-) -> Result<Answer, String> {
-    let mut request = http::Request::builder()
-        .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
-        .uri(target)
-        .header(HOST, &endpoint.authority)
-        .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")));
-    if body.is_some() {
-        request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, */*");
-    }
-    if let Some(trace) = task::trace() {
-        request = request.header(task::TRACE_HEADER, trace.header());
-    }
-    if !endpoint.authorization.is_empty() {
-        request = request.header(AUTHORIZATION, &endpoint.authorization);
-    }
-    let request = request.body(Full::new(body.unwrap_or_default())).map_err(|error| error.to_string())?;
-    let response = connection.send(request).await?;
-    let status = response.status().as_u16();
-    let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media = media.unwrap_or_default().to_owned();
-    let body = Limited::new(response.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await;
-    Ok(Answer { status, media, body: body.map_err(|error| error.to_string())?.to_bytes() })
 }
 
 /// What was answered.
@@ -380,6 +393,9 @@ mod tests {
             assert_eq!((found.url.as_str(), found.host.as_str(), found.port), (url, host, port));
             assert_eq!((found.path.as_str(), found.authority.as_str()), (path, authority));
         }
+        let beyond = Endpoint::parse(&json!({"url": "https://a.io:65536/x"}));
+        assert_eq!(beyond.url, "https://a.io:65536/x");
+        assert_eq!(beyond.tls.err().as_deref(), Some("dial tcp: address 65536: invalid port"));
     }
 
     #[test]

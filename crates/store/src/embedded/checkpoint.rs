@@ -108,7 +108,7 @@ fn each_change(
         let frame = match reader.next() {
             Ok(Some(frame)) => frame,
             Ok(None) => return Ok(()),
-            Err(Stop::Broken(at)) => return Err(damaged(&segment.name, at)),
+            Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(damaged(&segment.name, at)),
             Err(Stop::Io(error)) => return Err(StoreError::Unavailable(format!("log/{}: {error}", segment.name))),
         };
         for record in frame.records {

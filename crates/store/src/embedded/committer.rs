@@ -12,8 +12,9 @@ use super::state::{Shared, State};
 use super::writer::{Failure, Writer};
 use crate::contract::{Change, Refused, Revision, StoreError, Write};
 
-/// Writes that share one fdatasync.
+/// Writes that share one fdatasync, and their bytes unless a single write is larger.
 const GROUP_MAX: usize = 1024;
+const GROUP_BYTES_MAX: usize = 16 << 20;
 /// How often a disk without room is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -24,7 +25,8 @@ pub enum Job {
 }
 
 type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refused>);
-type Waiting = Vec<(Write, oneshot::Sender<Result<Revision, Refused>>)>;
+type Written = (Write, oneshot::Sender<Result<Revision, Refused>>);
+type Waiting = Vec<Written>;
 
 /// The committer: where it writes, if anywhere but to memory.
 pub struct Committer {
@@ -98,8 +100,10 @@ impl Committer {
                 Job::Compact { before, reply } => self.compact(before, reply),
             }
         }
-        if !writes.is_empty() {
-            self.commit(writes);
+        let mut writes = writes.into_iter().peekable();
+        while writes.peek().is_some() {
+            let group = next_group(&mut writes);
+            self.commit(group);
         }
     }
 
@@ -125,7 +129,7 @@ impl Committer {
         if let Some(log) = &mut self.log {
             let appended = log.append(&changes);
             note(&self.shared, appended.clone().err());
-            if let Err(Failure::Full(why) | Failure::Fatal(why)) = appended {
+            if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = appended {
                 let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
                 replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
                 return replies;
@@ -142,6 +146,11 @@ impl Committer {
 
     /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written beside the committer.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
+        let poisoned = self.shared.lock().poisoned.clone();
+        if let Some(why) = poisoned {
+            // what was written last may not be on disk: the files that are there are what a recovery needs
+            return drop(reply.send(Err(StoreError::Unavailable(why))));
+        }
         let before = self.shared.lock().forget(before);
         let Some(log) = &self.log else {
             drop_superseded(&mut self.shared.lock(), before);
@@ -175,9 +184,24 @@ fn note(shared: &Shared, failed: Option<Failure>) {
     let mut state = shared.lock();
     match failed {
         None => state.full = None,
-        Some(Failure::Full(why)) => state.full = Some(why),
+        Some(Failure::Temporary(why)) => state.full = Some(why),
         Some(Failure::Fatal(why)) => state.poisoned = Some(why),
     }
+}
+
+/// The next writes that are committed together.
+fn next_group(writes: &mut std::iter::Peekable<std::vec::IntoIter<Written>>) -> Waiting {
+    let mut bytes = 0;
+    let mut group = vec![];
+    while let Some(next) = writes.next_if(|(write, _)| group.is_empty() || bytes + size(write) <= GROUP_BYTES_MAX) {
+        bytes += size(&next.0);
+        group.push(next);
+    }
+    group
+}
+
+fn size(write: &Write) -> usize {
+    write.key.len() + write.value.as_ref().map_or(0, bytes::Bytes::len)
 }
 
 fn first_of_each_key(writes: Waiting) -> (Waiting, Waiting) {
@@ -250,5 +274,25 @@ impl Clock {
 
     fn rang(&mut self) -> bool {
         std::mem::take(&mut self.rang)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_bounded_by_bytes() {
+        let write = |bytes: usize| {
+            let value = Some(bytes::Bytes::from(vec![0; bytes]));
+            (Write { key: "k".into(), expected: crate::contract::Expected::Absent, value }, oneshot::channel().0)
+        };
+        let sizes = [GROUP_BYTES_MAX * 2, 10, 20, GROUP_BYTES_MAX - 31, 1, GROUP_BYTES_MAX / 2, GROUP_BYTES_MAX / 2];
+        let mut writes = sizes.map(write).into_iter().collect::<Vec<_>>().into_iter().peekable();
+        let mut groups = vec![];
+        while writes.peek().is_some() {
+            groups.push(next_group(&mut writes).len());
+        }
+        assert_eq!(groups, [1, 2, 2, 1, 1]);
     }
 }

@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+#[cfg(test)]
+use std::path::Path;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// One directory. What is not synced may be lost in a crash, in part and in any order.
 pub trait Disk: Send + Sync {
@@ -41,19 +44,34 @@ pub trait Appending: Send {
 }
 
 /// A directory of the file system.
-pub struct Directory(pub PathBuf);
+pub struct Directory {
+    path: PathBuf,
+    /// Kept open from the first sync on, so that a sync needs no descriptor.
+    handle: Mutex<Option<File>>,
+}
+
+impl Directory {
+    pub fn new(path: PathBuf) -> Directory {
+        Directory { path, handle: Mutex::new(None) }
+    }
+
+    #[cfg(test)]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
 
 impl Disk for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = vec![];
-        for entry in std::fs::read_dir(&self.0)? {
+        for entry in std::fs::read_dir(&self.path)? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         Ok(names)
     }
 
     fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let file = File::open(self.0.join(name))?;
+        let file = File::open(self.path.join(name))?;
         let there = file.metadata()?.len().saturating_sub(offset);
         let mut bytes = vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut bytes, offset)?;
@@ -62,29 +80,33 @@ impl Disk for Directory {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>> {
         // what is stored may be secret
-        let file = File::options().append(true).create(true).mode(0o600).open(self.0.join(name))?;
+        let file = File::options().append(true).create(true).mode(0o600).open(self.path.join(name))?;
         file.set_len(0)?;
         Ok(Box::new(file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Appending>> {
-        Ok(Box::new(File::options().append(true).open(self.0.join(name))?))
+        Ok(Box::new(File::options().append(true).open(self.path.join(name))?))
     }
 
     fn write_anew(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        File::options().write(true).open(self.0.join(name))?.write_all_at(bytes, offset)
+        File::options().write(true).open(self.path.join(name))?.write_all_at(bytes, offset)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.0.join(from), self.0.join(to))
+        std::fs::rename(self.path.join(from), self.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.0.join(name))
+        std::fs::remove_file(self.path.join(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if handle.is_none() {
+            *handle = Some(File::open(&self.path)?);
+        }
+        handle.as_ref().map_or(Ok(()), File::sync_all)
     }
 }
 

@@ -162,7 +162,7 @@ impl Files {
             let frame = match reader.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Ok(()),
-                Err(Stop::Broken(at)) => return Err(damaged(&segment.name, at)),
+                Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(damaged(&segment.name, at)),
                 Err(Stop::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(StoreError::Compacted(next));
                 }

@@ -1,7 +1,8 @@
 //! The data directory: who works on it, and which format it has.
 
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::disk::{Directory, Disk as _};
@@ -26,11 +27,46 @@ pub fn log_directory(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
 
+/// Makes the data directory, for its user only, if it is not there, and refuses one that others can write to: they could
+/// replace what is in it. Afterwards its name is durable.
+pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
+    let failed = |error: std::io::Error| io(directory, &error);
+    let missing = directory.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
+    let missing = missing.count();
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    if std::fs::metadata(directory).map_err(failed)?.mode() & 0o002 != 0 {
+        let why = "every user can write to it; take that permission away (chmod o-w), or name a directory below it";
+        return Err(OpenError::Io(directory.to_owned(), why.to_owned()));
+    }
+    // a process that was stopped after it had made the directory may not have come to this
+    for made in directory.ancestors().take(missing.max(1)) {
+        sync_name(made).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the name of a directory durable.
+fn sync_name(directory: &Path) -> std::io::Result<()> {
+    let parent = match directory.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    match File::open(parent) {
+        // it was made by somebody else, who may read it
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync_all(),
+    }
+}
+
 /// Takes the lock of the directory, which says `holder` to others, for as long as the file is open.
 pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     let path = directory.join("LOCK");
-    let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    // whoever can open the file can lock it
+    let opened = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let mut file = opened.map_err(|error| io(directory, &error))?;
+    let private = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    private.map_err(|error| io(directory, &error))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -67,12 +103,12 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     match read(directory)? {
         // of the two names that are made last, a crash has left the second only
         Some(FORMAT_VERSION) if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() => {
-            let place = Directory(directory.to_owned());
+            let place = Directory::new(directory.to_owned());
             place.rename(UNFINISHED, LOG).and_then(|()| place.sync()).map_err(failed)?;
         }
         Some(FORMAT_VERSION) => {}
         Some(_) => make(directory, |log| upgrade::from_1(directory, log))?,
-        None if directory.join("store").exists() || has_content(directory) => {
+        None if directory.join("store").exists() || has_content(directory).map_err(failed)? => {
             return Err(damaged(directory, "the file FORMAT is missing"));
         }
         None => make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))?,
@@ -85,10 +121,16 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
 }
 
 /// Whether a log lies there to which something has been written.
-fn has_content(directory: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(directory.join(LOG)) else { return false };
-    let lengths = entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.len());
-    lengths.sum::<u64>() > super::frame::FILE_HEADER as u64
+fn has_content(directory: &Path) -> std::io::Result<bool> {
+    let entries = match std::fs::read_dir(directory.join(LOG)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    let mut length = 0;
+    for entry in entries {
+        length += entry?.metadata()?.len();
+    }
+    Ok(length > super::frame::FILE_HEADER as u64)
 }
 
 /// Makes a log, moves it to its place and names the format.
@@ -101,8 +143,8 @@ pub fn make(directory: &Path, fill: impl FnOnce(&Directory) -> Result<(), OpenEr
         }
     }
     std::fs::create_dir(directory.join(UNFINISHED)).map_err(failed)?;
-    fill(&Directory(directory.join(UNFINISHED)))?;
-    let place = Directory(directory.to_owned());
+    fill(&Directory::new(directory.join(UNFINISHED)))?;
+    let place = Directory::new(directory.to_owned());
     let publish = || -> std::io::Result<()> {
         let mut file = place.create("FORMAT.tmp")?;
         file.append(format!("pintle {FORMAT_VERSION}\n").as_bytes())?;
@@ -134,8 +176,44 @@ mod tests {
             let directory = places(left_by_a_crash);
             prepare(directory.path()).unwrap();
             assert_eq!(read(directory.path()).unwrap(), Some(FORMAT_VERSION));
-            assert_eq!(recovery::read(&Directory(log_directory(directory.path()))).unwrap().state.head, 0);
+            assert_eq!(recovery::read(&Directory::new(log_directory(directory.path()))).unwrap().state.head, 0);
         }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn only_the_user_can_open_what_is_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("a/b");
+        create_directory(&directory).unwrap();
+        let lock = take_lock(&directory, "a test").unwrap();
+        assert_eq!((mode(&directory), mode(&directory.join("LOCK"))), (0o700, 0o600));
+        drop(lock);
+        std::fs::set_permissions(directory.join("LOCK"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        drop(take_lock(&directory, "a test").unwrap());
+        assert_eq!(mode(&directory.join("LOCK")), 0o600, "as an older version has left it");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_to_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for (mode, is_refused) in [(0o777, true), (0o1777, true), (0o775, false), (0o755, false), (0o700, false)] {
+            std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let made = create_directory(directory.path());
+            assert_eq!(made.is_err(), is_refused, "{mode:o}");
+            assert!(made.err().is_none_or(|error| error.to_string().contains("every user can write to it")));
+        }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(log_directory(directory.path()), "no directory").unwrap();
+        assert!(matches!(prepare(directory.path()), Err(OpenError::Io(..))));
+        assert!(log_directory(directory.path()).is_file(), "what is there is not touched");
     }
 
     #[test]

@@ -146,6 +146,8 @@ pub struct Whole {
 pub enum Stop {
     /// What stands at this offset is no whole frame.
     Broken(u64),
+    /// The frame at this offset has the right checksum, and holds no records: it was never written by this format.
+    Damaged(u64),
     Io(std::io::Error),
 }
 
@@ -203,7 +205,7 @@ impl<'a> Reader<'a> {
         }
         let synced = u64_at(frame, 12);
         let body = self.buffer.slice(self.used + FRAME_HEADER..self.used + length);
-        let records = records(&body).ok_or_else(broken)?;
+        let records = records(&body).ok_or(Stop::Damaged(offset))?;
         self.used += length;
         Ok(Some(Whole { offset, end: self.offset(), synced, records }))
     }

@@ -37,7 +37,7 @@ use state::Shared;
 use writer::Writer;
 
 pub use format::FORMAT_VERSION;
-pub use offline::{Summary, backup, check, restore, snapshot};
+pub use offline::{RESTORE_BUMP, Summary, backup, check, restore, snapshot};
 pub use options::{Durability, Options};
 
 /// Writes that may wait for the committer before callers have to.
@@ -59,7 +59,9 @@ pub enum OpenError {
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Held(path, by) => write!(f, "data directory {} is in use by {by}", path.display()),
+            Self::Held(path, by) => {
+                write!(f, "data directory {} is locked by another process; its file LOCK names {by}", path.display())
+            }
             Self::NewerFormat(path, version) => write!(
                 f,
                 "data directory {} has format {version}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle",
@@ -102,10 +104,11 @@ impl Embedded {
     /// Opens or creates the store in `directory` and takes its lock, which says `holder` to others.
     pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
         let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
-        std::fs::create_dir_all(directory).map_err(io)?;
+        format::create_directory(directory)?;
         let lock = format::take_lock(directory, holder)?;
         format::prepare(directory)?;
-        let disk = Arc::new(Directory(format::log_directory(directory)));
+        let disk = Arc::new(Directory::new(format::log_directory(directory)));
+        disk.sync().map_err(io)?;
         let (shared, writer) =
             Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
         Ok(Self::start(shared, Some(writer)))
@@ -186,7 +189,15 @@ impl Store for Embedded {
         self.files.as_ref().map(|files| files.size())
     }
 
+    fn ended(&self) -> Option<String> {
+        let is_over = self.committer.as_ref().is_none_or(std::thread::JoinHandle::is_finished);
+        is_over.then(|| "the committer has stopped".to_owned())
+    }
+
     fn health(&self) -> Result<(), StoreError> {
+        if let Some(why) = self.ended() {
+            return Err(StoreError::Unavailable(why));
+        }
         let state = self.shared.lock();
         match state.poisoned.as_ref().or(state.full.as_ref()) {
             Some(why) => Err(StoreError::Unavailable(why.clone())),

@@ -43,7 +43,7 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
         }
         None => return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned())),
     }
-    let log = Directory(format::log_directory(directory));
+    let log = Directory::new(format::log_directory(directory));
     let names = || {
         let mut names = log.list().unwrap_or_default();
         names.sort();
@@ -97,9 +97,14 @@ pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
     Ok(Summary::of(&found))
 }
 
-/// Fills a new data directory from a backup; every byte of it is checked before. Revisions go on where they were.
-pub fn restore(file: &Path, directory: &Path) -> Result<Summary, OpenError> {
-    let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
+/// How far a restored store is ahead of its backup, unless something else is asked for: as etcd's documentation advises.
+pub const RESTORE_BUMP: Revision = 1_000_000_000;
+
+/// Fills a new data directory from a backup; every byte of the backup is checked first. The revision of the new store is
+/// that of the backup and `bump` more, and all history before it is compacted, as `etcdutl snapshot restore
+/// --bump-revision --mark-compacted` does it: no revision that was given out after the backup is given out again, and
+/// clients that know such a revision are told to list again. Objects keep the revisions of their last writes.
+pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary, OpenError> {
     let (place, name) = place_of(file)?;
     let foreign = |error: StoreError| match error {
         StoreError::Damaged(_) => OpenError::Backup(file.to_owned(), "it is damaged".to_owned()),
@@ -107,33 +112,38 @@ pub fn restore(file: &Path, directory: &Path) -> Result<Summary, OpenError> {
     };
     let header = frame::header(&place, &name).map_err(foreign)?;
     let header = header.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no backup".to_owned()))?;
+    let too_far =
+        || OpenError::Backup(file.to_owned(), format!("revision {} cannot be raised by {bump}", header.first));
+    let revision = header.first.checked_add(bump).filter(|to| i64::try_from(*to).is_ok()).ok_or_else(too_far)?;
     let mut objects = 0;
     each_entry(&place, &name, header, |_| {
         objects += 1;
         Ok(())
     })
     .map_err(foreign)?;
-    std::fs::create_dir_all(directory).map_err(io)?;
+    format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
     if format::read(directory)?.is_some() || format::log_directory(directory).exists() {
         return Err(OpenError::Io(directory.to_owned(), "there is a store already".to_owned()));
     }
-    let revision = header.first;
     format::make(directory, |log| {
-        let copied = std::fs::copy(file, log.0.join(checkpoint_name(revision)));
-        copied.and_then(|_| fill(log, revision)).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
+        fill(log, &place, &name, header, revision)
+            .map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
     })?;
     Ok(Summary { objects, revision, compacted: revision, torn: false })
 }
 
-/// The rest of a log that starts with a checkpoint.
-fn fill(log: &Directory, revision: Revision) -> std::io::Result<()> {
-    log.open(&checkpoint_name(revision))?.sync()?;
+/// The files of a log that starts at `revision` with the entries of a backup.
+fn fill(log: &Directory, place: &Directory, name: &str, header: Header, revision: Revision) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError::Unavailable(error.to_string());
+    let mut entries = Entries::create(log, &checkpoint_name(revision), revision).map_err(failed)?;
+    each_entry(place, name, header, |entry| {
+        entries.push(entry.revision, &entry.key, &entry.value.unwrap_or_default()).map_err(failed)
+    })?;
+    entries.finish().map_err(failed)?;
     let header = Header::new(revision + 1);
-    let mut file = log.create(&segment_name(header.first))?;
-    file.append(&header.encode())?;
-    file.sync()?;
-    log.sync()
+    let mut file = log.create(&segment_name(header.first)).map_err(failed)?;
+    file.append(&header.encode()).and_then(|()| file.sync()).and_then(|()| log.sync()).map_err(failed)
 }
 
 /// The directory of a file, and its name there.
@@ -141,5 +151,5 @@ fn place_of(file: &Path) -> Result<(Directory, String), OpenError> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no name of a file".to_owned()))?;
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((Directory(parent.to_owned()), name))
+    Ok((Directory::new(parent.to_owned()), name))
 }

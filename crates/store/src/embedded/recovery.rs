@@ -36,7 +36,7 @@ fn is_missing(name: &str) -> StoreError {
 
 fn stopped(name: &str, stop: Stop) -> StoreError {
     match stop {
-        Stop::Broken(at) => damaged(name, at),
+        Stop::Broken(at) | Stop::Damaged(at) => damaged(name, at),
         Stop::Io(error) => io(name, &error),
     }
 }
@@ -137,7 +137,7 @@ fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
             Ok(Some(frame)) => frames.push(frame),
             Ok(None) => return Ok(Scanned { salt, frames, broken: None }),
             Err(Stop::Broken(at)) => return Ok(Scanned { salt, frames, broken: Some(at) }),
-            Err(Stop::Io(error)) => return Err(io(&name, &error)),
+            Err(stop) => return Err(stopped(&name, stop)),
         }
     }
 }

@@ -145,8 +145,8 @@ mod tests {
         let old =
             [change(2, "a", Some("1")), change(3, "b", Some("2")), change(5, "a", None), change(6, "c", Some(""))];
         fill(&directory.path().join(STORE_1), &old, 3);
-        let log = Directory(directory.path().join("log"));
-        std::fs::create_dir(&log.0).unwrap();
+        let log = Directory::new(directory.path().join("log"));
+        std::fs::create_dir(log.path()).unwrap();
         let missing = from_1(directory.path(), &log).unwrap_err().to_string();
         assert!(missing.contains("revisions between 3 and 5 are missing"), "{missing}");
         fill(&directory.path().join(STORE_1), &[change(4, "b", Some("3"))], 3);

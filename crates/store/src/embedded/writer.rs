@@ -15,8 +15,8 @@ const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Why changes were not appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no room; the log is as before, and a later attempt may succeed.
-    Full(String),
+    /// The log is as before, and a later attempt may succeed: there is no room, or no descriptor.
+    Temporary(String),
     /// What is on disk is not known any more: nothing may be acknowledged until the store is opened again.
     Fatal(String),
 }
@@ -33,23 +33,26 @@ pub struct Writer {
     synced: Revision,
     /// A frame tells that `synced` is synced.
     sealed: bool,
-    /// Bytes of the last write that found no room.
+    /// Bytes of the last write that failed.
     refused: usize,
+    /// A segment that was created, is not part of the log, and has to be removed before anything is appended.
+    unmade: Option<String>,
 }
 
-fn failure(what: &str, error: &std::io::Error) -> Failure {
-    let text = format!("cannot {what} the log: {error}");
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Failure::Full(text),
-        _ => Failure::Fatal(text),
-    }
+/// What failed left the log as it was.
+fn temporary(what: &str, error: &std::io::Error) -> Failure {
+    Failure::Temporary(format!("cannot {what} the log: {error}"))
+}
+
+fn fatal(what: &str, error: &std::io::Error) -> Failure {
+    Failure::Fatal(format!("cannot {what} the log: {error}"))
 }
 
 impl Writer {
     /// Goes on at the end of the last segment, all of which is synced up to `head`.
     pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
-        Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0 }
+        Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0, unmade: None }
     }
 
     #[cfg(test)]
@@ -64,8 +67,9 @@ impl Writer {
     /// Appends changes, which follow the last one without a gap. They are on disk when this returns, if durability is
     /// `sync`.
     pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
+        self.remove_unmade()?;
         if self.length > self.options.segment_bytes {
-            self.roll()?;
+            self.roll_or_go_on()?;
         }
         let mut rest = changes;
         let mut frames = vec![];
@@ -86,7 +90,7 @@ impl Writer {
         }
         self.write(&bytes)?;
         if self.options.durability == Durability::Sync {
-            self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+            self.file.sync().map_err(|error| fatal("sync", &error))?;
         }
         self.head = changes.last().map_or(self.head, |last| last.revision);
         if self.options.durability == Durability::Sync {
@@ -110,27 +114,27 @@ impl Writer {
             Err(error) => {
                 self.undo()?;
                 self.refused = bytes.len();
-                Err(failure("write to", &error))
+                Err(temporary("write to", &error))
             }
         }
     }
 
     fn undo(&mut self) -> Result<(), Failure> {
         let undone = self.file.truncate(self.length);
-        undone.map_err(|worse| Failure::Fatal(format!("cannot undo a write to the log: {worse}")))
+        undone.map_err(|worse| fatal("undo a write to", &worse))
     }
 
     /// Whether there is room for what was refused last.
     pub fn probe(&mut self) -> Result<(), Failure> {
         let fits = self.file.append(&vec![0; self.refused]);
         self.undo()?;
-        fits.map_err(|error| failure("write to", &error))
+        fits.map_err(|error| temporary("write to", &error))
     }
 
     /// Makes everything durable.
     pub fn sync(&mut self) -> Result<(), Failure> {
         if self.synced < self.head {
-            self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+            self.file.sync().map_err(|error| fatal("sync", &error))?;
             self.synced = self.head;
             self.sealed = false;
         }
@@ -151,34 +155,55 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes on in a new file. The old one says so, when the new one is there for good.
+    /// Starts a new segment if that is possible. If it is not, the log goes on in the old one, which may be of any length,
+    /// and the next append tries again.
+    fn roll_or_go_on(&mut self) -> Result<(), Failure> {
+        match self.roll() {
+            Err(Failure::Temporary(_)) => self.remove_unmade(),
+            result => result,
+        }
+    }
+
+    /// Goes on in a new segment. The old one names it once it is durable.
     fn roll(&mut self) -> Result<(), Failure> {
         self.sync()?;
         let header = Header::new(self.head + 1);
         let segment = Segment::new(header.first, header.salt);
         let disk = self.files.disk.clone();
-        let made = || -> std::io::Result<Box<dyn Appending>> {
-            let mut file = disk.create(&segment.name)?;
-            file.append(&header.encode())?;
-            file.sync()?;
-            disk.sync()?;
-            Ok(file)
-        };
-        let file = made().map_err(|error| failure("start a file of", &error))?;
+        let mut file = disk.create(&segment.name).map_err(|error| temporary("start a file of", &error))?;
+        self.unmade = Some(segment.name.clone());
+        let written = file.append(&header.encode()).and_then(|()| file.sync());
+        written.map_err(|error| temporary("start a file of", &error))?;
+        disk.sync().map_err(|error| fatal("sync the directory of", &error))?;
         let mut roll = Frame::with_capacity(0);
         roll.push(Kind::Roll, header.first, &[], &[]);
         self.write(&roll.finish(self.salt, self.synced))?;
-        self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))?;
+        self.file.sync().map_err(|error| fatal("sync", &error))?;
+        self.unmade = None;
         (self.file, self.salt, self.length) = (file, header.salt, FILE_HEADER as u64);
         self.files.lock().segments.push(segment);
         Ok(())
+    }
+
+    /// Removes for good what is left of a segment that could not be started. Nothing may be appended before: a recovery
+    /// takes the newest segment, if it is empty, for the place where the log goes on.
+    fn remove_unmade(&mut self) -> Result<(), Failure> {
+        let Some(name) = &self.unmade else { return Ok(()) };
+        match self.files.disk.remove(name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(temporary("remove an unused file of", &error)),
+            _ => {
+                self.files.disk.sync().map_err(|error| fatal("sync the directory of", &error))?;
+                self.unmade = None;
+                Ok(())
+            }
+        }
     }
 
     /// Syncs and seals what is there.
     pub fn close(&mut self) -> Result<(), Failure> {
         self.sync()?;
         self.seal()?;
-        self.file.sync().map_err(|error| Failure::Fatal(format!("cannot sync the log: {error}")))
+        self.file.sync().map_err(|error| fatal("sync", &error))
     }
 }
 

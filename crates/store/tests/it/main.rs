@@ -1,5 +1,7 @@
 //! The contract, run on every engine.
 
+mod golden;
+
 use bytes::Bytes;
 use store::contract::suite::CHECKS;
 use store::{Durability, Embedded, Expected, OpenError, Options, Store, Write};
@@ -122,7 +124,7 @@ async fn a_backup_is_of_one_moment_while_others_write() {
         let summary = store::backup(&data, &file).unwrap();
         assert!(summary.revision >= before, "{} after {before}", summary.revision);
         let copy = directory.path().join(format!("copy-{backups}"));
-        assert_eq!(store::restore(&file, &copy).unwrap().revision, summary.revision);
+        assert_eq!(store::restore(&file, &copy, 0).unwrap().revision, summary.revision);
         let restored = reopen(&copy).snapshot().await.unwrap();
         // one key is written after the other, so the newest hundred revisions are those of the hundred keys
         let mut revisions: Vec<u64> = restored.entries.iter().map(|entry| entry.revision).collect();
@@ -133,6 +135,53 @@ async fn a_backup_is_of_one_moment_while_others_write() {
         backups += 1;
     }
     writer.join().unwrap();
+}
+
+/// A follower that was ahead of the backup is told that history is gone; no revision is given out twice.
+#[tokio::test]
+async fn a_restored_store_gives_out_no_revision_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, file, copy) =
+        (directory.path().join("data"), directory.path().join("backup"), directory.path().join("copy"));
+    let store = Embedded::open(&data, "a test", SMALL).unwrap();
+    let first = store.commit(put("a", Expected::Absent, "old")).await.unwrap();
+    let backed_up = store::backup(&data, &file).unwrap().revision;
+    let mut last = first;
+    for i in 0..500 {
+        last = store.commit(put("a", Expected::At(last), &i.to_string())).await.unwrap();
+    }
+    drop(store);
+    let summary = store::restore(&file, &copy, store::RESTORE_BUMP).unwrap();
+    assert_eq!((summary.revision, summary.compacted), (backed_up + store::RESTORE_BUMP, summary.revision));
+    let store = reopen(&copy);
+    for ahead in [backed_up, last, summary.revision - 1] {
+        let lost = store.follow(ahead).await.err();
+        assert_eq!(lost, Some(store::StoreError::Compacted(summary.revision)), "after {ahead}");
+    }
+    let entries = store.snapshot().await.unwrap().entries;
+    assert_eq!(
+        entries.iter().map(|entry| (entry.revision, &entry.value[..])).collect::<Vec<_>>(),
+        [(first, &b"old"[..])]
+    );
+    let next = store.commit(put("a", Expected::At(first), "new")).await.unwrap();
+    assert_eq!(next, summary.revision + 1);
+    let changes = store.follow(summary.revision).await.unwrap().next().await.unwrap().changes;
+    assert_eq!(changes.iter().map(|change| change.revision).collect::<Vec<_>>(), [next]);
+    drop(store);
+    assert_eq!(store::check(&copy).unwrap().revision, next);
+}
+
+#[test]
+fn a_revision_cannot_be_raised_beyond_what_clients_understand() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("backup");
+    drop(Embedded::open(&directory.path().join("data"), "a test", SMALL).unwrap());
+    store::backup(&directory.path().join("data"), &file).unwrap();
+    for bump in [u64::MAX, i64::MAX as u64 + 1] {
+        let error = store::restore(&file, &directory.path().join("copy"), bump).unwrap_err().to_string();
+        assert!(error.contains("cannot be raised by"), "{error}");
+    }
+    assert!(!directory.path().join("copy").exists());
 }
 
 #[test]

@@ -49,7 +49,8 @@ fn scientific(d: f64, precision: usize) -> String {
 
 /// `%s` of a value: strings and bytes as they are, maps sorted by their printed keys.
 fn text(value: &Val<'_>) -> Option<String> {
-    work::step(1 + bytes(value))?;
+    work::step(1)?;
+    work::make(bytes(value))?;
     Some(match value {
         Val::Null => "null".to_owned(),
         Val::Double(d) => double(*d),

@@ -13,7 +13,7 @@ pub async fn objects() -> Arc<Objects> {
     Objects::open(Storage::own(Arc::new(store::Embedded::in_memory())), Box::new(|_, _, _| {})).await.unwrap()
 }
 
-async fn put(objects: &Objects, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {
+async fn put(objects: &Arc<Objects>, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {
     let object = json!({"metadata": {"name": name, "namespace": "n", "uid": uid}});
     let key = Key::new(&Text::default(), &Text::new_static(plural), "n", name);
     objects.put(&key, Body::encode(&object), Meta::of(&object), None, 0).await.unwrap();

@@ -32,6 +32,16 @@ const KINDS: [(&str, &[&str]); 11] = [
     ("storage.k8s.io/v1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
 ];
 
+/// Groups of kube-apiserver with none of these kinds.
+const OTHER_GROUPS: [&str; 2] = ["node.k8s.io", "resource.k8s.io"];
+
+/// Whether a group is kube-apiserver's own, though this server has no kind in it. The paths of such a group belong to its
+/// built-in routes, which know nothing of CustomResourceDefinitions.
+pub fn is_group(group: &str) -> bool {
+    OTHER_GROUPS.contains(&group)
+        || KINDS.iter().any(|(api_version, _)| api_version.split_once('/').is_some_and(|(known, _)| known == group))
+}
+
 /// Types of `v1` that are in no group.
 const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admission;
+mod allocations;
 mod apiservices;
 mod checks;
 mod columns;
@@ -21,7 +22,7 @@ mod quotas;
 mod rbac;
 mod reviews;
 mod secrets;
-mod services;
+pub mod services;
 mod third_party;
 mod webhooks;
 
@@ -394,7 +395,8 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static Shipped> {
     static THIRD_PARTY: Shipped = third_party::THIRD_PARTY_RESOURCE;
     static MIGRATION: Shipped = migrations::BETA_MIGRATION;
     static MUTATIONS: [Shipped; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
-    let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS);
+    static ALLOCATIONS: [Shipped; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
+    let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
     SHIPPED.iter().chain(switched).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
 }
 
@@ -484,6 +486,11 @@ pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &
 /// Whether a group is one of shipped kinds.
 pub fn is_shipped_group(group: &str) -> bool {
     SHIPPED.iter().any(|shipped| shipped.group == group)
+}
+
+/// Whether a group is kube-apiserver's own: no custom resource is served in it.
+pub fn is_built_in_group(group: &str) -> bool {
+    is_shipped_group(group) || foreign::is_group(group)
 }
 
 /// The order of groups in discovery: greater is earlier (api-machinery 16.3).

@@ -1,10 +1,14 @@
-//! Service as an object: what operators write and `kubectl cluster-info` lists. Nothing gives it addresses.
+//! Service: its form, its defaults, and what a change of its type drops. Addresses and node ports come from the room
+//! `allocation`.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, json, names};
+pub mod addresses;
+pub mod ip;
+mod validate;
+
+use machinery::{Value, json};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
+use super::checks::{list, text};
 use super::config::TEXT_MAP;
 use super::{BASE, Form, NameRule, Shipped, columns};
 
@@ -16,7 +20,7 @@ static PORT: Struct = Struct {
         non_empty("nodePort", Shape::Int32),
         always("port", Shape::Int32),
         non_empty("protocol", Shape::Text("v1.Protocol")).or("TCP"),
-        given("targetPort", Shape::Any),
+        given("targetPort", Shape::IntOrString),
     ],
 };
 
@@ -106,14 +110,12 @@ pub const SERVICE: Shipped = Shipped {
     form: Form::Typed(&SHAPE),
     default,
     prepare,
-    validate,
-    warnings,
+    selectable: &[("spec.clusterIP", &["spec.clusterIP"]), ("spec.type", &["spec.type"])],
+    validate: validate::validate,
+    validate_status: validate::validate_status,
+    warnings: validate::warnings,
     ..BASE
 };
-
-const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 fn or_else(object: &mut Value, name: &str, value: Value) {
     if object.get(name).is_none() {
@@ -139,6 +141,7 @@ fn default(object: &mut Value) {
         }
         or_else(port, "targetPort", number);
     }
+    default_ingress(object);
 }
 
 const SECONDS_OF_AFFINITY: i64 = 3 * 60 * 60;
@@ -156,12 +159,8 @@ fn default_affinity(spec: &mut Value) {
 
 /// How traffic is to be routed, by the type: which of it comes from inside, which from outside.
 fn default_traffic(spec: &mut Value) {
-    let (inside, outside) = match text(spec, "type") {
-        "ClusterIP" => (true, !list(spec, "externalIPs").is_empty()),
-        "LoadBalancer" | "NodePort" => (true, true),
-        _ => (false, false),
-    };
-    if outside {
+    let inside = matches!(text(spec, "type"), "ClusterIP" | "LoadBalancer" | "NodePort");
+    if is_external(spec) {
         or_else(spec, "externalTrafficPolicy", Value::from("Cluster"));
     }
     if inside {
@@ -172,192 +171,95 @@ fn default_traffic(spec: &mut Value) {
     }
 }
 
+fn default_ingress(service: &mut Value) {
+    let balanced = service.str_at(&["spec", "type"]) == "LoadBalancer";
+    let ingress = service.get_mut("status").and_then(|status| status.get_mut("loadBalancer"));
+    let ingress = ingress.and_then(|balancer| balancer.get_mut("ingress")).and_then(Value::as_array_mut);
+    for point in ingress.into_iter().flatten().filter(|point| balanced && !text(point, "ip").is_empty()) {
+        or_else(point, "ipMode", Value::from("VIP"));
+    }
+}
+
+/// The value of `clusterIP` of a Service without addresses of its own.
+const HEADLESS: &str = "None";
+
+/// Whether a `spec` only names something elsewhere.
+pub fn is_external_name(spec: &Value) -> bool {
+    text(spec, "type") == "ExternalName"
+}
+
+/// Whether a `spec` wants no address, whatever its type.
+fn headless(spec: &Value) -> bool {
+    matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some(HEADLESS))
+}
+
+/// Whether a `spec` can be reached from outside.
+fn is_external(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => !list(spec, "externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a `spec` has a node port for the health checks of a load balancer.
+pub fn needs_health_check(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// The status is not the client's; what no longer fits the type goes, unless it was changed with that.
 fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], json!({"loadBalancer": {}}));
     }
-    let old = old.and_then(|old| old.get("spec"));
     let Some(spec) = object.get_mut("spec") else { return };
-    let old = old.filter(|old| text(old, "type") != "ExternalName");
-    match text(spec, "type") {
-        "ExternalName" => forget_addresses(spec, old),
-        _ => address(spec, old),
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        drop_fields_of_other_types(spec, old);
+    }
+    // such a Service has no traffic of its own; a wrong value is refused nevertheless
+    if is_external_name(spec) && matches!(text(spec, "internalTrafficPolicy"), "Cluster" | "Local") {
+        spec.remove_at(&["internalTrafficPolicy"]);
+    }
+    if old.is_some() && text(spec, "type") != "LoadBalancer" {
+        object.set_at(&["status", "loadBalancer"], Value::object());
     }
 }
 
-/// A service that only names another one from now on has no addresses any more, unless they were changed with that.
-fn forget_addresses(spec: &mut Value, old: Option<&Value>) {
-    let Some(old) = old.filter(|old| text(old, "clusterIP") == text(spec, "clusterIP")) else { return };
-    for name in ADDRESSES.into_iter().chain(["internalTrafficPolicy"]) {
-        if spec.get(name) == old.get(name) {
+fn drop_fields_of_other_types(spec: &mut Value, old: &Value) {
+    let same = |spec: &Value, name: &str| spec.get(name) == old.get(name);
+    if !is_external_name(old) && is_external_name(spec) {
+        if same(spec, "clusterIP") && same(spec, "clusterIPs") {
+            spec.remove_at(&["clusterIP"]);
+            spec.remove_at(&["clusterIPs"]);
+        }
+        for name in ["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|name| same(spec, name)).collect::<Vec<_>>() {
             spec.remove_at(&[name]);
         }
     }
-}
-
-const ADDRESSES: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
-
-/// Whoever leaves the addresses out keeps them. Services without any get the families that they are to be known by.
-fn address(spec: &mut Value, old: Option<&Value>) {
-    for (name, value) in ADDRESSES.into_iter().filter_map(|name| Some((name, old?.get(name)?.clone()))) {
-        or_else(spec, name, value);
+    let has_node_ports = |spec: &Value| matches!(text(spec, "type"), "LoadBalancer" | "NodePort");
+    if has_node_ports(old)
+        && !has_node_ports(spec)
+        && node_ports(spec).iter().all(|port| node_ports(old).contains(port))
+    {
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            port.remove_at(&["nodePort"]);
+        }
     }
-    if text(spec, "clusterIP").is_empty() {
-        return;
-    }
-    // who changes the one without the other means both
-    if old.is_some_and(|old| {
-        old.get("clusterIP") != spec.get("clusterIP") && old.get("clusterIPs") == spec.get("clusterIPs")
-    }) {
-        spec.remove_at(&["clusterIPs"]);
-    }
-    let one = spec.get("clusterIP").cloned().unwrap_or_default();
-    or_else(spec, "clusterIPs", Value::Array(vec![one]));
-    if text(spec, "clusterIP") != "None" {
-        return;
-    }
-    let selects = spec.get("selector").and_then(Value::as_object).is_some_and(|selector| !selector.is_empty());
-    or_else(spec, "ipFamilyPolicy", Value::from(if selects { "SingleStack" } else { "RequireDualStack" }));
-    let single = selects || text(spec, "ipFamilyPolicy") == "SingleStack";
-    or_else(spec, "ipFamilies", if single { json!(["IPv4"]) } else { json!(["IPv4", "IPv6"]) });
-}
-
-fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let Some(spec) = new.get("spec").filter(|spec| text(spec, "clusterIP") == "None") else { return vec![] };
-    let ignored = [
-        ("loadBalancerIP", !text(spec, "loadBalancerIP").is_empty()),
-        ("externalIPs", !list(spec, "externalIPs").is_empty()),
-        ("SessionAffinity", !matches!(text(spec, "sessionAffinity"), "" | "None")),
+    let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
+    type Fits = fn(&Value) -> bool;
+    let gone: [(&str, Fits); 4] = [
+        ("healthCheckNodePort", needs_health_check),
+        ("allocateLoadBalancerNodePorts", balanced),
+        ("loadBalancerClass", balanced),
+        ("externalTrafficPolicy", is_external),
     ];
-    let ignored = ignored.into_iter().filter(|(_, given)| *given);
-    ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")).collect()
-}
-
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = new.get("spec").unwrap_or(&empty);
-    let (kind, headless) = (text(spec, "type"), text(spec, "clusterIP") == "None");
-    address_errors(spec, old.and_then(|old| old.get("spec")), &path, &mut errors);
-    let ports: Vec<_> = items(spec, "ports", &path).collect();
-    if ports.is_empty() && kind != "ExternalName" && !headless {
-        errors.push(FieldError::required(&path.child("ports"), ""));
-    }
-    if kind == "ExternalName" {
-        external_errors(spec, &path, &mut errors);
-    }
-    let mut names = vec![];
-    for (path, port) in &ports {
-        port_errors(port, path, ports.len() > 1, &mut names, &mut errors);
-    }
-    for key in spec.get("selector").and_then(Value::as_object).into_iter().flat_map(|selector| selector.keys()) {
-        invalid_each(&path.child("selector"), key, names::qualified_name(key), &mut errors);
-    }
-    one_of(spec, "sessionAffinity", &path, &AFFINITIES, &mut errors);
-    one_of(spec, "internalTrafficPolicy", &path, &["Cluster", "Local"], &mut errors);
-    let seconds = ["sessionAffinityConfig", "clientIP", "timeoutSeconds"];
-    if let Some(value) = spec.at(&seconds).filter(|value| !value.as_int().is_some_and(|s| (1..=86400).contains(&s))) {
-        let path = path.child(seconds[0]).child(seconds[1]).child(seconds[2]);
-        errors.push(FieldError::invalid(&path, value, "must be greater than 0 and less than 86400"));
-    }
-    if !TYPES.contains(&kind) {
-        errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &TYPES));
-    }
-    for (path, _) in ports.iter().filter(|(_, port)| kind == "ClusterIP" && port.get("nodePort").is_some()) {
-        errors.push(FieldError::forbidden(&path.child("nodePort"), "may not be used when `type` is 'ClusterIP'"));
-    }
-    same_ports(&ports, &mut errors);
-    errors
-}
-
-fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let path = path.child("clusterIPs");
-    let (all, one) = (spec.get("clusterIPs").cloned().unwrap_or_default(), text(spec, "clusterIP"));
-    let first = list(spec, "clusterIPs").first().and_then(Value::as_str).unwrap_or_default();
-    let named = |spec: &Value| text(spec, "type") == "ExternalName";
-    if named(spec) {
-        return;
-    }
-    if first != one {
-        let why = if one.is_empty() {
-            "must be empty when `clusterIP` is not specified"
-        } else {
-            "first value must match `clusterIP`"
-        };
-        errors.push(FieldError::invalid(&path, &all, why));
-    }
-    let before = old.filter(|old| !named(old)).map(|old| text(old, "clusterIP")).unwrap_or_default();
-    if !before.is_empty() && before != one && first == one {
-        errors.push(FieldError::invalid(&path.index(0), &all, "may not change once set"));
+    let gone = gone.into_iter().filter(|(name, fits)| fits(old) && !fits(spec) && same(spec, name));
+    for (name, _) in gone.collect::<Vec<_>>() {
+        spec.remove_at(&[name]);
     }
 }
 
-fn same_ports(ports: &[(FieldPath, &Value)], errors: &mut Vec<FieldError>) {
-    let key = |port: &Value| (text(port, "protocol").to_owned(), port.get("port").and_then(Value::as_int));
-    for (i, (path, port)) in ports.iter().enumerate() {
-        if ports.iter().take(i).any(|(_, before)| key(before) == key(port)) {
-            let (protocol, number) = key(port);
-            let shown = [
-                ("Name", Value::from("")),
-                ("Protocol", Value::from(protocol)),
-                ("AppProtocol", Value::Null),
-                ("Port", Value::Int(number.unwrap_or_default())),
-                ("TargetPort", Value::Int(0)),
-                ("NodePort", Value::Int(0)),
-            ];
-            errors.push(duplicate_struct(path, &shown));
-        }
-    }
-}
-
-fn external_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if !text(spec, "clusterIP").is_empty() || !list(spec, "clusterIPs").is_empty() {
-        errors.push(FieldError::forbidden(&path.child("clusterIPs"), "may not be set for ExternalName services"));
-    }
-    let name = text(spec, "externalName");
-    if name.is_empty() {
-        return errors.push(FieldError::required(&path.child("externalName"), ""));
-    }
-    // it may end with a dot
-    let messages = names::dns1123_subdomain(name.strip_suffix('.').unwrap_or(name));
-    invalid_each(&path.child("externalName"), name, messages, errors);
-}
-
-fn port_errors<'a>(
-    port: &'a Value,
-    path: &FieldPath,
-    named: bool,
-    names: &mut Vec<&'a str>,
-    errors: &mut Vec<FieldError>,
-) {
-    let name = text(port, "name");
-    if name.is_empty() {
-        if named {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        }
-    } else {
-        let path = path.child("name");
-        invalid_each(&path, name, names::dns1123_label(name), errors);
-        if names.contains(&name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
-        }
-        names.push(name);
-    }
-    let number = port.get("port").cloned().unwrap_or_default();
-    if !number.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
-        errors.push(FieldError::invalid(&path.child("port"), &number, "must be between 1 and 65535, inclusive"));
-    }
-    let target = port.get("targetPort").and_then(Value::as_int);
-    if target.is_some_and(|number| !(1..=65535).contains(&number)) {
-        let why = "must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(&path.child("targetPort"), &Value::from(target.unwrap_or_default()), why));
-    }
-    let application = text(port, "appProtocol");
-    if !application.is_empty() {
-        invalid_each(&path.child("appProtocol"), application, names::qualified_name(application), errors);
-    }
-    let protocol = text(port, "protocol");
-    if !PROTOCOLS.contains(&protocol) {
-        errors.push(FieldError::not_supported(&path.child("protocol"), &Value::from(protocol), &PROTOCOLS));
-    }
+/// The node ports of a `spec`.
+pub fn node_ports(spec: &Value) -> Vec<i64> {
+    list(spec, "ports").iter().filter_map(|port| port.get("nodePort").and_then(Value::as_int)).collect()
 }

@@ -3,6 +3,7 @@
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::embedded::options::{Durability, Options};
+use crate::embedded::writer::Failure;
 
 /// Steps of one life of a log.
 const STEPS: usize = 40;
@@ -13,7 +14,13 @@ fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
     let mut chance = Chance(seed);
     run.disk.stop_after(left, seed ^ 1);
     for _ in 0..STEPS {
-        if run.step(&mut chance).is_err() {
+        run.disk.set_out_of_descriptors(chance.below(4) == 0);
+        let result = run.step(&mut chance);
+        if matches!(result, Err(Failure::Temporary(_))) && !run.disk.has_stopped() {
+            // a checkpoint that could not be created
+            continue;
+        }
+        if result.is_err() {
             assert!(run.disk.has_stopped());
             let after = run.disk.after_crash(&mut chance);
             let reopened = Run::open(after, run.acknowledged, run.under_way, OPTIONS);

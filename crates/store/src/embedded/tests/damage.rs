@@ -51,6 +51,31 @@ fn a_flipped_bit_is_told_or_does_no_harm() {
     }
 }
 
+/// A frame whose checksums are right and whose only record is of no kind.
+fn unknown(salt: u64) -> Vec<u8> {
+    let body = [9; 17];
+    let mut frame = b"PNTL".to_vec();
+    frame.extend(17_u32.to_be_bytes());
+    frame.extend([0; 16]);
+    frame.extend(body);
+    let seed = crc32c::crc32c(&salt.to_be_bytes());
+    let header = crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20]);
+    frame[20..24].copy_from_slice(&header.to_be_bytes());
+    let whole = crc32c::crc32c_append(seed, &frame[12..]);
+    frame[8..12].copy_from_slice(&whole.to_be_bytes());
+    frame
+}
+
+#[test]
+fn a_frame_with_the_right_checksum_is_no_torn_write() {
+    let run = log(5);
+    let last = run.writer.files.lock().segments.last().cloned().unwrap();
+    let mut contents = run.disk.contents();
+    let (_, bytes) = contents.iter_mut().find(|(name, _)| *name == last.name).unwrap();
+    bytes.extend(unknown(last.salt));
+    assert!(told(&run, &contents), "the frame was cut off");
+}
+
 #[test]
 fn a_missing_file_is_told() {
     let run = log(7);

@@ -20,7 +20,7 @@ fn writes_go_on_when_there_is_room_again() {
             for _ in 0..5 {
                 match run.step(&mut chance) {
                     Ok(()) => {}
-                    Err(Failure::Full(_)) => refused += 1,
+                    Err(Failure::Temporary(_)) => refused += 1,
                     Err(Failure::Fatal(why)) => panic!("seed {seed}: {why}"),
                 }
                 run.under_way.clear();
@@ -31,6 +31,36 @@ fn writes_go_on_when_there_is_room_again() {
         assert!(refused > 0);
         Run::open(run.disk.after_crash(&mut chance), run.acknowledged, vec![], OPTIONS).unwrap();
     }
+}
+
+#[test]
+fn a_log_goes_on_in_its_segment_while_no_file_can_be_opened() {
+    for seed in 0..50 {
+        let mut chance = Chance(seed);
+        let mut run = Run::create();
+        run.disk.set_out_of_descriptors(true);
+        for _ in 0..40 {
+            run.write(&mut chance).unwrap_or_else(|failure| panic!("seed {seed}: {failure:?}"));
+        }
+        assert_eq!(run.writer.files.lock().segments.len(), 1);
+        run.disk.set_out_of_descriptors(false);
+        run.write(&mut chance).unwrap();
+        assert_eq!(run.writer.files.lock().segments.len(), 2);
+        Run::open(run.disk.after_crash(&mut chance), run.acknowledged, vec![], OPTIONS).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_may_have_lost_writes_is_not_compacted() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    run.disk.fail_sync(true);
+    store.commit(put("second")).await.unwrap_err();
+    let before = run.disk.contents();
+    let refused = store.compact(1).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(ref why) if why.contains("the disk is gone")), "{refused:?}");
+    assert_eq!(run.disk.contents(), before);
+    assert!(store.follow(0).await.is_ok(), "history is still there");
 }
 
 fn put(key: &str) -> Write {

@@ -122,7 +122,7 @@ impl Run {
         match written {
             Ok(()) => drop(state.superseded.drain(..superseded.len())),
             Err(_) if self.disk.has_stopped() => return Err(Failure::Fatal("stopped".to_owned())),
-            Err(error) => return Err(Failure::Full(error.to_string())),
+            Err(error) => return Err(Failure::Temporary(error.to_string())),
         }
         Ok(())
     }

@@ -80,6 +80,8 @@ struct World {
     /// Bytes that fit, if that is bounded.
     room: Option<usize>,
     fail_sync: bool,
+    /// The process can open no more files.
+    out_of_descriptors: bool,
     stopped: bool,
     chance: Option<Chance>,
 }
@@ -118,6 +120,10 @@ impl Sim {
         self.lock().room = room;
     }
 
+    pub fn set_out_of_descriptors(&self, out: bool) {
+        self.lock().out_of_descriptors = out;
+    }
+
     pub fn fail_sync(&self, fail: bool) {
         self.lock().fail_sync = fail;
     }
@@ -148,7 +154,8 @@ impl Sim {
     }
 }
 
-/// A file after a crash: of what was not synced, any sectors may be there.
+/// A file after a crash: of what was not synced, any sectors may be there. A sector that was being written may be torn:
+/// each of its bytes is the old one or the new one.
 fn survivor(file: &File, chance: &mut Chance) -> File {
     let lengths = [file.durable.len(), file.now.len()];
     let (short, long) = (lengths[0].min(lengths[1]), lengths[0].max(lengths[1]));
@@ -161,8 +168,15 @@ fn survivor(file: &File, chance: &mut Chance) -> File {
     bytes.resize(length, 0);
     for start in (0..length).step_by(SECTOR) {
         let end = (start + SECTOR).min(length).min(file.now.len());
-        if start < end && chance.half() {
-            bytes[start..end].copy_from_slice(&file.now[start..end]);
+        let torn = start + chance.below(end.saturating_sub(start) + 1);
+        let written = match chance.below(4) {
+            0 => start..start,
+            1 => start..torn.max(start),
+            2 => torn.min(end)..end,
+            _ => start..end,
+        };
+        if start < end {
+            bytes[written.clone()].copy_from_slice(&file.now[written]);
         }
     }
     File { now: bytes.clone(), durable: bytes, ..File::default() }
@@ -190,6 +204,11 @@ impl World {
         stopped
     }
 
+    fn descriptor(&self) -> Result<()> {
+        // EMFILE
+        if self.out_of_descriptors { Err(Error::from_raw_os_error(24)) } else { Ok(()) }
+    }
+
     fn id(&self, name: &str) -> Result<usize> {
         self.names.get(name).copied().ok_or_else(|| ErrorKind::NotFound.into())
     }
@@ -209,6 +228,7 @@ impl Disk for Sim {
 
     fn create(&self, name: &str) -> Result<Box<dyn Appending>> {
         let mut world = self.lock();
+        world.descriptor()?;
         let id = world.files.len();
         world.files.push(File::default());
         world.rename(Naming::Create(name.to_owned(), id))?;

@@ -1,0 +1,253 @@
+//! Cluster IPs: an IPAddress object for each that is taken.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use machinery::{FieldError, FieldPath, Status, Text, Value, json};
+use store::Refused;
+
+use super::ranges::Network;
+use super::{Allocation, Reservation, invalid};
+use crate::clock;
+use crate::limits;
+use crate::objects::{Body, Collection, Key, Meta, Objects};
+use crate::resource::builtin::services::addresses::{allocates_addresses, is_settled};
+use crate::resource::builtin::services::ip::{self, Family};
+use crate::resource::builtin::services::is_external_name;
+
+const GROUP: &str = "networking.k8s.io";
+const PLURAL: &str = "ipaddresses";
+pub(super) const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+pub(super) const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
+pub(super) const MANAGER: &str = "ipallocator.k8s.io";
+
+/// Why an address could not be reserved.
+enum Failure {
+    Taken,
+    Full,
+    Store(String),
+}
+
+pub(super) fn collection(objects: &Arc<Objects>) -> Arc<Collection> {
+    objects.collection(&GROUP.into(), &PLURAL.into())
+}
+
+pub(super) fn key(address: IpAddr) -> Key {
+    Key::new(&GROUP.into(), &PLURAL.into(), "", &address.to_string())
+}
+
+fn texts(spec: &Value, name: &str) -> Vec<Text> {
+    let items = spec.get(name).and_then(Value::as_array).unwrap_or_default();
+    items.iter().map(|item| Text::from(item.as_str().unwrap_or_default())).collect()
+}
+
+/// The addresses that a `spec` has.
+pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
+    match allocates_addresses(spec) {
+        true => texts(spec, "clusterIPs").iter().filter_map(|text| ip::parse(text)).collect(),
+        false => vec![],
+    }
+}
+
+/// Gives an address back. It may be gone already, and somebody may have taken it since.
+pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
+    let key = key(address);
+    if let Some(current) = collection(objects).get(&key.path)
+        && let Err(Refused::Failed(error)) = objects.delete(&key, current.revision).await
+    {
+        tracing::warn!(%address, %error, "a cluster IP could not be released");
+    }
+}
+
+impl Allocation {
+    pub(super) async fn allocate_addresses(
+        &self,
+        objects: &Arc<Objects>,
+        service: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+        reservation: &mut Reservation,
+    ) -> Result<(), Status> {
+        let Some(spec) = service.get("spec") else { return Ok(()) };
+        let Some(old) = old.filter(|old| !is_external_name(old) && !of_any(old)) else {
+            return match allocates_addresses(spec) {
+                true => self.take_from(0, objects, service, dry_run, reservation).await,
+                false => Ok(()),
+            };
+        };
+        if is_settled(spec, old) || !allocates_addresses(old) {
+            return Ok(());
+        }
+        let (families, before) = (texts(spec, "ipFamilies").len(), texts(old, "ipFamilies").len());
+        if is_external_name(spec) {
+            reservation.released.addresses = of(old);
+        } else if before == 1 && families == 2 && allocates_addresses(spec) {
+            self.take_from(1, objects, service, dry_run, reservation).await?;
+        } else if before == 2 && families == 1 {
+            reservation.released.addresses = of(old).into_iter().skip(1).collect();
+        }
+        if dry_run {
+            reservation.released.addresses.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes an address for every family of the Service from number `first` on: that which is given, or any.
+    async fn take_from(
+        &self,
+        first: usize,
+        objects: &Arc<Objects>,
+        service: &mut Value,
+        dry_run: bool,
+        reservation: &mut Reservation,
+    ) -> Result<(), Status> {
+        let spec = service.get("spec").cloned().unwrap_or_default();
+        let mut all = texts(&spec, "clusterIPs");
+        let families = texts(&spec, "ipFamilies");
+        all.resize(families.len().max(all.len()), Text::default());
+        for (i, family) in families.iter().enumerate().skip(first) {
+            let Some(network) = Family::parse(family).and_then(|family| self.ranges.of_family(family)) else {
+                continue;
+            };
+            let taken = match dry_run {
+                true => dry(network, &all[i]),
+                false => self.take(objects, network, service, &all[i]).await,
+            };
+            let address = taken.map_err(|why| refused(service, &all, why))?;
+            if !dry_run {
+                reservation.taken.addresses.push(address);
+            }
+            if all[i].is_empty() {
+                all[i] = Text::from(address.to_string());
+            }
+        }
+        if let Some(first) = all.first() {
+            service.set_at(&["spec", "clusterIP"], Value::String(first.clone()));
+            service.set_at(&["spec", "clusterIPs"], all.into_iter().map(Value::String).collect());
+        }
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        objects: &Arc<Objects>,
+        network: &Network,
+        service: &Value,
+        wanted: &str,
+    ) -> Result<IpAddr, Refusal> {
+        if wanted.is_empty() {
+            return self.take_any(objects, network, service).await.map_err(|failure| match failure {
+                Failure::Full | Failure::Taken => {
+                    Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned())
+                }
+                Failure::Store(why) => Refusal::Invalid(format!("failed to allocate IP: {why}")),
+            });
+        }
+        let address =
+            ip::parse(wanted).ok_or_else(|| Refusal::Internal(format!("failed to parse service IP {wanted:?}")))?;
+        let why = match network.holds(address) {
+            false => "the provided network does not match the current range".to_owned(),
+            true => match self.reserve(objects, address, service).await {
+                Ok(()) => return Ok(address),
+                Err(Failure::Store(why)) => why,
+                Err(_) => "provided IP is already allocated".to_owned(),
+            },
+        };
+        Err(Refusal::Invalid(format!("failed to allocate IP {wanted}: {why}")))
+    }
+
+    /// Takes a free address, from the low part of the network only when all others are taken. Starts anywhere, so that
+    /// servers rarely meet.
+    async fn take_any(&self, objects: &Arc<Objects>, network: &Network, service: &Value) -> Result<IpAddr, Failure> {
+        let known = collection(objects);
+        let (low, size) = (network.low(), network.size());
+        for (first, count) in [(low + 1, size - low), (1, low)] {
+            let start = clock::random_below(count);
+            for step in 0..count.min(limits::ALLOCATION_LOOKUPS) {
+                let address = network.nth(first + start.wrapping_add(step) % count);
+                if known.get(&address.to_string()).is_some() {
+                    continue;
+                }
+                match self.reserve(objects, address, service).await {
+                    Err(Failure::Taken) => {}
+                    other => return other.map(|()| address),
+                }
+            }
+        }
+        Err(Failure::Full)
+    }
+
+    async fn reserve(&self, objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
+        let own = ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
+        if self.ranges.own_address() == Some(address) && !own {
+            return Err(Failure::Taken);
+        }
+        create(objects, address, service).await
+    }
+}
+
+/// Whether a stored `spec` should have an address and has none, as those that were written before there was allocation.
+fn of_any(old: &Value) -> bool {
+    allocates_addresses(old) && old.get("clusterIPs").is_none()
+}
+
+/// How a Service is refused.
+enum Refusal {
+    Invalid(String),
+    Internal(String),
+}
+
+fn refused(service: &Value, all: &[Text], refusal: Refusal) -> Status {
+    match refusal {
+        Refusal::Internal(why) => Status::internal(why),
+        Refusal::Invalid(why) => {
+            let all: Value = all.iter().cloned().map(Value::String).collect();
+            invalid(service, &[FieldError::invalid(&FieldPath::new("spec").child("clusterIPs"), &all, why)])
+        }
+    }
+}
+
+/// What a dry run gets: the address that was asked for, or that of the network itself.
+fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
+    match ip::parse(wanted) {
+        None => Ok(network.nth(0)),
+        Some(address) if network.holds(address) => Ok(address),
+        Some(address) => Err(Refusal::Invalid(format!(
+            "failed to allocate IP {wanted}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+        ))),
+    }
+}
+
+/// Creates the object of an address.
+async fn create(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
+    let time = clock::now_rfc3339();
+    let owned = json!({
+        "f:metadata": {"f:labels": {".": {}, "f:ipaddress.kubernetes.io/ip-family": {}, "f:ipaddress.kubernetes.io/managed-by": {}}},
+        "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}}
+    });
+    let (namespace, name) = (service.str_at(&["metadata", "namespace"]), service.str_at(&["metadata", "name"]));
+    let mut labels = Value::object();
+    labels.set_at(&[FAMILY_LABEL], Value::from(Family::of(address).as_str()));
+    labels.set_at(&[MANAGER_LABEL], Value::from(MANAGER));
+    let entry = json!({"apiVersion": "networking.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": owned,
+        "manager": "kube-apiserver", "operation": "Update", "time": (time.as_str())});
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+        "metadata": {"name": (address.to_string()), "uid": (clock::uuid()), "creationTimestamp": (time.as_str()),
+            "labels": labels, "managedFields": [entry]},
+        "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}}
+    });
+    match objects.put(&key(address), Body::encode(&object), Meta::of(&object), None, 0).await {
+        Ok(_) => Ok(()),
+        Err(Refused::Conflict(_)) => Err(Failure::Taken),
+        Err(Refused::Failed(error)) => Err(Failure::Store(error.to_string())),
+    }
+}
+
+/// Reserves an address that a stored Service has.
+pub(super) async fn restore(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), String> {
+    match create(objects, address, service).await {
+        Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),
+        Err(Failure::Store(why)) => Err(why),
+    }
+}

@@ -1,0 +1,77 @@
+//! What the stored Services say about addresses and node ports, against what is reserved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use machinery::{Status, Value};
+
+use super::ports::Pool;
+use super::{Allocation, Held, addresses, ports};
+use crate::objects::Objects;
+
+/// What was reserved for nobody at the last repair. A Service may be about to be written with it, so it is released only
+/// when it is reserved for nobody the next time, too.
+#[derive(Debug, Default)]
+pub struct Suspects {
+    addresses: BTreeSet<IpAddr>,
+    ports: BTreeSet<u16>,
+}
+
+/// All stored Services.
+pub(super) fn services(objects: &Arc<Objects>) -> Vec<Value> {
+    let (root, _) = objects.collection(&"".into(), &"services".into()).latest();
+    root.iter().map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
+}
+
+impl Allocation {
+    /// Reserves what stored Services have, and releases what is reserved for none of them: at once if nobody else can be
+    /// writing one, which `alone` says.
+    pub async fn repair(&self, objects: &Arc<Objects>, suspects: &mut Suspects, alone: bool) -> Result<(), Status> {
+        let services = services(objects);
+        let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
+        let owners: BTreeMap<IpAddr, &Value> =
+            specs().flat_map(|(service, spec)| addresses::of(spec).into_iter().map(move |ip| (ip, service))).collect();
+        let reserved = reserved(objects);
+        for (address, service) in owners.iter().filter(|(ip, _)| self.ranges.holds(**ip) && !reserved.contains(*ip)) {
+            addresses::restore(objects, *address, service).await.map_err(Status::internal)?;
+        }
+        let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
+        let leaked = unowned.iter().filter(|address| alone || suspects.addresses.contains(address));
+        let released = Held { addresses: leaked.copied().collect(), ports: vec![] };
+        self.release(objects, released).await;
+        let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| ports::of(spec)).collect();
+        let before = std::mem::take(suspects);
+        suspects.addresses = unowned;
+        suspects.ports = self.repair_ports(objects, &known, &before.ports, alone).await?;
+        Ok(())
+    }
+
+    /// The ports that are reserved for nobody.
+    async fn repair_ports(
+        &self,
+        objects: &Arc<Objects>,
+        known: &BTreeSet<u16>,
+        suspects: &BTreeSet<u16>,
+        alone: bool,
+    ) -> Result<BTreeSet<u16>, Status> {
+        let first = *self.ranges.ports().start();
+        let work = |pool: &mut Pool| {
+            let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);
+            let unowned: BTreeSet<u16> = ports.filter(|port| !known.contains(port)).collect();
+            known.iter().for_each(|port| pool.set(*port, true));
+            for port in unowned.iter().filter(|port| alone || suspects.contains(port)) {
+                pool.set(*port, false);
+            }
+            Ok(unowned)
+        };
+        self.change_ports(objects, false, work).await
+    }
+}
+
+/// The addresses that allocation has reserved.
+fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
+    let (root, _) = addresses::collection(objects).latest();
+    let own = root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
+    own.filter_map(|(name, _)| name.parse().ok()).collect()
+}

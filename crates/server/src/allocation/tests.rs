@@ -1,0 +1,116 @@
+//! Services of a whole server: what they are given is theirs alone, and comes back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::Method;
+use machinery::{Status, Value, json};
+
+use super::*;
+use crate::Storage;
+use crate::controllers::{Controllers, Derived};
+use crate::verbs::{self, Context, Document, Outcome, Request, controller_request};
+
+async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
+    let derived = Arc::new(Derived::new(&Controllers::default(), false));
+    crate::prepare(Storage::own(store), Default::default(), Default::default(), derived, Default::default())
+        .await
+        .unwrap()
+}
+
+fn request(context: &Context, method: &Method, name: &str) -> Request {
+    let resource = context.registry.get("", "services").unwrap();
+    let path = format!("/api/v1/namespaces/default/services/{name}");
+    controller_request("tester", &resource, method, path.trim_end_matches('/'))
+}
+
+async fn create(context: &Context, name: &str, spec: Value) -> Result<Value, Status> {
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
+    let outcome = verbs::create(context, &request(context, &Method::POST, ""), &Document::json(&service)).await?;
+    match outcome {
+        Outcome::Object(201, shown) => Ok(shown.to_value()),
+        _ => panic!("a Service is created"),
+    }
+}
+
+async fn delete(context: &Context, name: &str) {
+    verbs::delete(context, &request(context, &Method::DELETE, name), None).await.unwrap();
+}
+
+fn port() -> Value {
+    json!({"ports": [{"port": 80}]})
+}
+
+fn node_port(port: i64) -> Value {
+    json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]})
+}
+
+async fn taken(context: &Context) -> Vec<bool> {
+    let all = |pool: &mut ports::Pool| Ok(pool.taken.clone());
+    context.allocation.change_ports(&context.objects, true, all).await.unwrap()
+}
+
+#[tokio::test]
+async fn addresses_are_given_once_until_there_are_none() {
+    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    let mut given = BTreeSet::new();
+    // all but the network's own, its broadcast address and that of the server's own Service
+    for i in 0..253 {
+        let service = create(&context, &format!("s{i}"), port()).await.unwrap();
+        assert!(given.insert(service.str_at(&["spec", "clusterIP"]).to_owned()));
+    }
+    assert!(!given.contains("10.0.0.1"));
+    let full = create(&context, "more", port()).await.unwrap_err();
+    assert_eq!(full.message, "Internal error occurred: failed to allocate a serviceIP: range is full");
+    delete(&context, "s7").await;
+    let again = create(&context, "more", port()).await.unwrap();
+    given.remove(again.str_at(&["spec", "clusterIP"]));
+    assert_eq!(given.len(), 252);
+}
+
+#[tokio::test]
+async fn a_refused_service_gives_everything_back() {
+    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    create(&context, "a", node_port(30_001)).await.unwrap();
+    for wrong in [node_port(30_001), json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "x"}]})] {
+        assert_eq!(create(&context, "b", wrong).await.unwrap_err().code, 422);
+    }
+    assert_eq!(create(&context, "a", node_port(30_002)).await.unwrap_err().code, 409);
+    assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), 1);
+    assert_eq!(addresses::collection(&context.objects).latest().0.len(), 1);
+    delete(&context, "a").await;
+    assert!(!taken(&context).await.contains(&true));
+    assert_eq!(addresses::collection(&context.objects).latest().0.len(), 0);
+}
+
+#[tokio::test]
+async fn a_start_repairs_what_is_reserved() {
+    let store: Arc<dyn store::Store> = Arc::new(store::Embedded::in_memory());
+    let address = {
+        let context = server(store.clone()).await;
+        let service = create(&context, "a", node_port(30_001)).await.unwrap();
+        // as if it had ended between a reservation and the Service, and between a deletion and the release
+        let mut other = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
+        let _ = context.allocation.begin(&context.objects, &mut other, None, false).await.unwrap();
+        context.allocation.release_all(&context.objects, &service).await;
+        service.str_at(&["spec", "clusterIP"]).to_owned()
+    };
+    let context = server(store).await;
+    let (root, _) = addresses::collection(&context.objects).latest();
+    assert_eq!(root.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), [address]);
+    let ports: Vec<usize> = taken(&context).await.iter().enumerate().filter(|(_, t)| **t).map(|(i, _)| i).collect();
+    assert_eq!(ports, [1]);
+}
+
+#[tokio::test]
+async fn what_another_server_may_be_writing_is_released_the_second_time() {
+    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    let mut service = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
+    let _ = context.allocation.begin(&context.objects, &mut service, None, false).await.unwrap();
+    let mut suspects = Suspects::default();
+    for left in [1, 0] {
+        context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();
+        assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);
+        assert_eq!(addresses::collection(&context.objects).latest().0.len(), left);
+    }
+}

@@ -1,0 +1,105 @@
+//! Bytes of a response that wait to be sent.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::limits;
+use crate::objects::Sink;
+
+/// A queue of bytes: small writes are copied together, large parts of stored objects are shared with the store.
+#[derive(Default)]
+pub struct Chunks {
+    ready: VecDeque<Bytes>,
+    /// Bytes in `ready`.
+    length: usize,
+    open: Vec<u8>,
+}
+
+impl Chunks {
+    pub fn len(&self) -> usize {
+        self.length + self.open.len()
+    }
+
+    /// Makes everything that was written available to [`Chunks::pop`].
+    pub fn close(&mut self) {
+        if !self.open.is_empty() {
+            let bytes = Bytes::from(std::mem::take(&mut self.open));
+            self.push(bytes);
+        }
+    }
+
+    /// The next piece.
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let piece = self.ready.pop_front()?;
+        self.length -= piece.len();
+        Some(piece)
+    }
+
+    /// Everything at once.
+    pub fn into_bytes(mut self) -> Bytes {
+        self.close();
+        if self.ready.len() == 1 {
+            return self.ready.pop_front().unwrap_or_default();
+        }
+        let mut all = Vec::with_capacity(self.length);
+        self.ready.iter().for_each(|piece| all.extend_from_slice(piece));
+        all.into()
+    }
+
+    fn push(&mut self, mut bytes: Bytes) {
+        self.length += bytes.len();
+        while bytes.len() > limits::PIECE_BYTES_MAX {
+            self.ready.push_back(bytes.split_to(limits::PIECE_BYTES_MAX));
+        }
+        self.ready.push_back(bytes);
+    }
+}
+
+impl Sink for Chunks {
+    fn copy(&mut self, bytes: &[u8]) {
+        if self.open.capacity() == 0 {
+            self.open.reserve_exact(limits::CHUNK_BYTES + limits::SHARED_BYTES_MIN);
+        }
+        self.open.extend_from_slice(bytes);
+        if self.open.len() >= limits::CHUNK_BYTES {
+            self.close();
+        }
+    }
+
+    fn share(&mut self, bytes: Bytes) {
+        if bytes.len() < limits::SHARED_BYTES_MIN {
+            return self.copy(&bytes);
+        }
+        self.close();
+        self.push(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_writes_are_copied_together_and_large_ones_are_shared() {
+        let large = Bytes::from(vec![b'l'; limits::PIECE_BYTES_MAX * 2 + 5]);
+        let mut chunks = Chunks::default();
+        let mut wanted = vec![];
+        for _ in 0..1000 {
+            chunks.copy(&[b's'; 100]);
+            wanted.extend([b's'; 100]);
+        }
+        chunks.share(large.clone());
+        wanted.extend_from_slice(&large);
+        chunks.share(Bytes::from_static(b"end"));
+        wanted.extend(b"end");
+        assert_eq!(chunks.len(), wanted.len());
+        chunks.close();
+        let pieces: Vec<Bytes> = std::iter::from_fn(|| chunks.pop()).collect();
+        assert_eq!((chunks.len(), pieces.concat()), (0, wanted));
+        assert!(pieces.iter().all(|piece| piece.len() <= limits::PIECE_BYTES_MAX), "no piece is larger");
+        let within = |piece: &Bytes| large.as_ptr_range().contains(&piece.as_ptr());
+        assert_eq!(pieces.iter().filter(|piece| within(piece)).map(Bytes::len).sum::<usize>(), large.len());
+        assert!(pieces.len() < 13, "{} pieces", pieces.len());
+    }
+}

@@ -1,0 +1,103 @@
+//! gzip (RFC 1952), compressed in parts: between them a response keeps a checksum and a length, and no compressor.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+
+/// A header without a name and a time, of a fast compression.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
+/// Room for compressed bytes that is made at a time.
+const ROOM: usize = 16 * 1024;
+
+thread_local! {
+    /// A compressor has about 300 KB: each thread has one, for one part at a time.
+    static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
+}
+
+/// A stream that is being compressed.
+#[derive(Default)]
+pub struct Gzip {
+    crc: Crc,
+    begun: bool,
+}
+
+impl Gzip {
+    /// The compressed form of the next part, which needs nothing of the parts before; `last` ends the stream.
+    pub fn part(&mut self, part: impl IntoIterator<Item = Bytes>, last: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(ROOM);
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend(HEADER);
+        }
+        COMPRESSOR.with_borrow_mut(|compressor| {
+            compressor.reset();
+            for bytes in part {
+                self.crc.update(&bytes);
+                compress(compressor, &bytes, FlushCompress::None, &mut out);
+            }
+            compress(compressor, &[], if last { FlushCompress::Finish } else { FlushCompress::Sync }, &mut out);
+        });
+        if last {
+            out.extend(self.crc.sum().to_le_bytes());
+            out.extend(self.crc.amount().to_le_bytes());
+        }
+        out
+    }
+}
+
+fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+    loop {
+        out.reserve(ROOM);
+        let before = compressor.total_in();
+        let status = compressor.compress_vec(bytes, out, flush);
+        let used = usize::try_from(compressor.total_in() - before).unwrap_or(bytes.len());
+        bytes = &bytes[used.min(bytes.len())..];
+        let is_flushed = match flush {
+            FlushCompress::None => bytes.is_empty(),
+            // everything has come out when there is room left
+            _ => out.len() < out.capacity(),
+        };
+        match status {
+            Ok(Status::Ok | Status::BufError) if !is_flushed => {}
+            // compressing from memory to memory does not fail
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    fn decompressed(bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![];
+        flate2::read::GzDecoder::new(bytes).read_to_end(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn parts_make_one_stream() {
+        let mut noise = 1_u32;
+        let mut random = |_| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        };
+        let text = b"a list of objects, ".repeat(4000);
+        let parts: Vec<Vec<u8>> =
+            vec![vec![], b"x".to_vec(), text.clone(), (0..100_000).map(&mut random).collect(), vec![], text];
+        for count in 0..=parts.len() {
+            let mut gzip = Gzip::default();
+            let mut out = vec![];
+            for (i, part) in parts[..count].iter().enumerate() {
+                let pieces = part.chunks(30_000).map(Bytes::copy_from_slice);
+                out.extend(gzip.part(pieces, i + 1 == count));
+            }
+            if count == 0 {
+                out.extend(gzip.part([], true));
+            }
+            assert_eq!(decompressed(&out), parts[..count].concat(), "{count} parts");
+        }
+    }
+}

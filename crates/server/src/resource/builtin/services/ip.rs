@@ -1,0 +1,204 @@
+//! IP addresses and networks as fields of a Service hold them: also in the loose forms that Go once accepted.
+
+use std::net::IpAddr;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, value::quote};
+
+/// An IP family, as `spec.ipFamilies` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    IPv4,
+    IPv6,
+}
+
+impl Family {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Family::IPv4 => "IPv4",
+            Family::IPv6 => "IPv6",
+        }
+    }
+
+    pub fn other(self) -> Family {
+        match self {
+            Family::IPv4 => Family::IPv6,
+            Family::IPv6 => Family::IPv4,
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Family> {
+        [Family::IPv4, Family::IPv6].into_iter().find(|family| family.as_str() == text)
+    }
+
+    pub fn of(address: IpAddr) -> Family {
+        if address.is_ipv4() { Family::IPv4 } else { Family::IPv6 }
+    }
+}
+
+/// Parses an address. Octets may have leading zeros; an IPv4-mapped IPv6 address is an IPv4 address.
+pub fn parse(text: &str) -> Option<IpAddr> {
+    let (head, tail) = text.rsplit_once(':').map_or(("", text), |(head, tail)| (&text[..=head.len()], tail));
+    let octet = |octet: &str| -> String {
+        let short = octet.trim_start_matches('0');
+        if short.is_empty() && !octet.is_empty() { "0".to_owned() } else { short.to_owned() }
+    };
+    let tail =
+        if tail.contains('.') { tail.split('.').map(octet).collect::<Vec<_>>().join(".") } else { tail.to_owned() };
+    format!("{head}{tail}").parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+/// A network in CIDR notation, with the bits behind its prefix as they were given.
+pub struct Cidr {
+    pub address: IpAddr,
+    pub bits: u8,
+}
+
+impl Cidr {
+    pub fn parse(text: &str) -> Option<Cidr> {
+        let (address, bits) = text.split_once('/')?;
+        let mapped = address.contains(':') && address.contains('.');
+        let address = parse(address).filter(|_| !mapped)?;
+        let max = if address.is_ipv4() { 32 } else { 128 };
+        let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = bits.parse().ok().filter(|bits| digits && *bits <= max)?;
+        Some(Cidr { address, bits })
+    }
+
+    /// The same network with zeros behind the prefix.
+    pub fn network(&self) -> Cidr {
+        let address = match self.address {
+            IpAddr::V4(v4) => IpAddr::from((u32::from(v4) & high_bits(self.bits, 32) as u32).to_be_bytes()),
+            IpAddr::V6(v6) => IpAddr::from((u128::from(v6) & high_bits(self.bits, 128)).to_be_bytes()),
+        };
+        Cidr { address, bits: self.bits }
+    }
+}
+
+impl std::fmt::Display for Cidr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// The highest `count` of `width` bits.
+fn high_bits(count: u8, width: u8) -> u128 {
+    let all = u128::MAX >> (128 - u32::from(width));
+    let low = all.checked_shr(u32::from(count)).unwrap_or(0);
+    all ^ low
+}
+
+/// The error of a text that is no address, unless it was there before.
+pub fn error(path: &FieldPath, value: &Value, before: &[Value]) -> Option<FieldError> {
+    let valid = before.contains(value) || parse(value.as_str().unwrap_or_default()).is_some();
+    let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    (!valid).then(|| FieldError::invalid(path, value, why))
+}
+
+/// The error of a text that is no network in CIDR notation, unless it was there before.
+pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str]) -> Option<FieldError> {
+    let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let valid = before.contains(&text) || Cidr::parse(text).is_some();
+    (!valid).then(|| FieldError::invalid(path, &Value::from(text), why))
+}
+
+/// What is wrong with an address as an endpoint.
+pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldError>) {
+    let text = value.as_str().unwrap_or_default();
+    let mut refuse = |why: String| errors.push(FieldError::invalid(path, value, why));
+    let Some(address) = parse(text) else { return refuse("must be a valid IP address".to_owned()) };
+    let (link_local, link_local_multicast) = match address {
+        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(v6) => (v6.segments()[0] & 0xffc0 == 0xfe80, v6.segments()[0] & 0xff0f == 0xff02),
+    };
+    if address.is_unspecified() {
+        refuse(format!("may not be unspecified ({text})"));
+    }
+    if address.is_loopback() {
+        refuse("may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned());
+    }
+    if link_local {
+        refuse("may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned());
+    }
+    if link_local_multicast {
+        refuse("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned());
+    }
+}
+
+/// The warning about an address that is not written as it should be.
+pub fn warning(path: &FieldPath, text: &str) -> Option<String> {
+    let (address, given, path) = (parse(text)?, quote(text), path.as_str());
+    let strict = text.parse::<IpAddr>().ok().filter(|strict| strict.to_canonical() == *strict);
+    match strict {
+        None => Some(format!(
+            "{path}: non-standard IP address {given} will be considered invalid in a future Kubernetes release: use {}",
+            quote(&address.to_string())
+        )),
+        Some(IpAddr::V6(v6)) if v6.to_string() != text => Some(format!(
+            "{path}: IPv6 address {given} should be in RFC 5952 canonical format ({})",
+            quote(&v6.to_string())
+        )),
+        Some(_) => None,
+    }
+}
+
+/// The warnings about a network that is not written as it should be.
+pub fn cidr_warnings(path: &FieldPath, text: &str) -> Vec<String> {
+    let Some(cidr) = Cidr::parse(text) else { return vec![] };
+    let (given, path, network) = (quote(text), path.as_str(), cidr.network());
+    let mut warnings = vec![];
+    if network.address != cidr.address {
+        let one = Cidr { address: cidr.address, bits: if cidr.address.is_ipv4() { 32 } else { 128 } };
+        let (network, one) = (quote(&network.to_string()), quote(&one.to_string()));
+        warnings
+            .push(format!("{path}: CIDR value {given} is ambiguous in this context (should be {network} or {one}?)"));
+    }
+    let (written, bits) = text.split_once('/').unwrap_or_default();
+    let strict = written.parse::<IpAddr>().ok().filter(|_| bits.len() < 2 || !bits.starts_with('0'));
+    match strict {
+        None => warnings.push(format!(
+            "{path}: non-standard CIDR value {given} will be considered invalid in a future Kubernetes release: use {}",
+            quote(&network.to_string())
+        )),
+        Some(IpAddr::V6(_)) if warnings.is_empty() && cidr.to_string() != text => warnings.push(format!(
+            "{path}: IPv6 CIDR value {given} should be in RFC 5952 canonical format ({})",
+            quote(&cidr.to_string())
+        )),
+        Some(_) => {}
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_go_reads_them() {
+        let cases = [
+            ("10.0.0.1", Some("10.0.0.1")),
+            ("010.000.0.01", Some("10.0.0.1")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1")),
+            ("FD00::1", Some("fd00::1")),
+            ("256.0.0.1", None),
+            ("10.0.0", None),
+            ("10.0.0.", None),
+            ("", None),
+            ("None", None),
+            ("fe80::1%eth0", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse(text).map(|address| address.to_string()).as_deref(), want, "{text}");
+        }
+        for (text, want) in [
+            ("10.0.0.5/24", Some("10.0.0.0/24")),
+            ("fd00::5/64", Some("fd00::/64")),
+            ("1.2.3.4/0", Some("0.0.0.0/0")),
+            ("10.0.0.0/33", None),
+            ("10.0.0.0", None),
+            ("10.0.0.0/+8", None),
+        ] {
+            assert_eq!(Cidr::parse(text).map(|cidr| cidr.network().to_string()).as_deref(), want, "{text}");
+        }
+    }
+}

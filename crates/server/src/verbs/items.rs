@@ -1,0 +1,160 @@
+//! The objects of a list, read from one snapshot when they are wanted: a list takes the memory of its snapshot, which all
+//! lists share, however many objects it has and however slowly its client reads.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use machinery::{Status, Text};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::list::Selection;
+use super::{Request, Shown};
+use crate::limits;
+use crate::objects::{Root, Scope, Stored};
+
+/// Walks over the objects of a snapshot in the order of their paths.
+#[derive(Clone)]
+pub struct Scan {
+    root: Root,
+    scope: Scope,
+    /// The next object is the first one from here on.
+    from: Bound<Text>,
+}
+
+impl Scan {
+    /// The objects within `scope`, behind the path `after`.
+    pub fn new(root: Root, scope: Scope, after: Option<&str>) -> Scan {
+        let from = match (&scope, after) {
+            (Scope::Path(path), _) => Bound::Included(path.clone()),
+            (_, Some(after)) => Bound::Excluded(after.into()),
+            (Scope::Namespace(namespace), None) => Bound::Included(format!("{namespace}/").into()),
+            (Scope::All, None) => Bound::Unbounded,
+        };
+        Scan { root, scope, from }
+    }
+
+    /// The next objects, at most `count`; none at the end.
+    pub fn next(&mut self, count: usize) -> Vec<Arc<Stored>> {
+        let mut found = Vec::with_capacity(count.min(limits::LIST_BATCH));
+        let mut last = None;
+        for (path, stored) in self.rest().take(count) {
+            found.push(stored.clone());
+            last = Some(path.clone());
+        }
+        if let Some(last) = last {
+            self.from = Bound::Excluded(last);
+        }
+        found
+    }
+
+    fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
+        let scope = &self.scope;
+        let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), Bound::Unbounded);
+        self.root.range::<_, Text>(range).take_while(|(path, _)| scope.contains(path))
+    }
+
+    /// Goes on behind a path.
+    pub fn go_to(&mut self, after: Text) {
+        self.from = Bound::Excluded(after);
+    }
+
+    /// How many objects are left.
+    pub fn count(&self) -> usize {
+        match (&self.scope, &self.from) {
+            (Scope::All, Bound::Unbounded) => self.root.len(),
+            _ => self.rest().count(),
+        }
+    }
+}
+
+/// Long scans take turns, so that any number of them leaves the other workers to short requests.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Lets other tasks run in the middle of a long scan.
+#[derive(Default)]
+pub struct Pace(Option<SemaphorePermit<'static>>);
+
+impl Pace {
+    /// To be called after each batch.
+    pub async fn next(&mut self) {
+        if self.0.is_none() {
+            self.0 = TURN.acquire().await.ok();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[derive(Clone)]
+enum Source {
+    /// They are few, or are not in a snapshot.
+    Kept(VecDeque<Arc<Stored>>),
+    Shown(VecDeque<Shown>),
+    Snapshot {
+        scan: Scan,
+        selection: Box<Selection>,
+    },
+}
+
+/// The objects of a list.
+#[derive(Clone)]
+pub struct Items {
+    source: Source,
+    left: usize,
+}
+
+impl Items {
+    pub fn kept(items: Vec<Arc<Stored>>) -> Items {
+        Items { left: items.len(), source: Source::Kept(items.into()) }
+    }
+
+    pub fn shown(items: Vec<Shown>) -> Items {
+        Items { left: items.len(), source: Source::Shown(items.into()) }
+    }
+
+    /// The first `count` objects of a scan that are selected.
+    pub fn selected(scan: Scan, selection: Selection, count: usize) -> Items {
+        Items { left: count, source: Source::Snapshot { scan, selection: Box::new(selection) } }
+    }
+
+    /// How many are left.
+    pub fn len(&self) -> usize {
+        self.left
+    }
+
+    /// The next objects, a few at a time; none at the end.
+    pub fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
+        let show = |stored| Shown::stored(&request.resource, &request.version, stored);
+        if let Source::Shown(items) = &mut self.source {
+            let count = items.len().min(limits::LIST_BATCH);
+            self.left -= count;
+            return Ok(items.drain(..count).collect());
+        }
+        self.next_stored(request)?.into_iter().map(show).collect()
+    }
+
+    /// The same as they are stored.
+    pub fn next_stored(&mut self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
+        let mut found = vec![];
+        match &mut self.source {
+            Source::Shown(_) => {}
+            Source::Kept(items) => found.extend(items.drain(..items.len().min(limits::LIST_BATCH))),
+            Source::Snapshot { scan, selection } => {
+                while found.is_empty() && self.left > 0 {
+                    let batch = scan.next(limits::LIST_BATCH);
+                    if batch.is_empty() {
+                        // the snapshot does not change: it holds what was counted
+                        self.left = 0;
+                    }
+                    for stored in batch {
+                        if found.len() < self.left && selection.matches(request, &stored)? {
+                            found.push(stored);
+                        }
+                    }
+                }
+            }
+        }
+        self.left -= found.len().min(self.left);
+        Ok(found)
+    }
+}

@@ -1,0 +1,65 @@
+//! The times of `metadata.managedFields` in an update that changes nothing else (api-machinery 9.1).
+//!
+//! The field manager compares an object with the body of a request, and sets the time of the writer's entry when they
+//! differ. What the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`), it cannot know. An update of which
+//! only such times remain gets the stored times back, so that it equals the stored object and is not written.
+
+use machinery::{Text, Value};
+
+use super::Request;
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+
+/// The fields of metadata that an update takes from the stored object, whatever the request says about them.
+const RESET: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "namespace", "resourceVersion", "uid"];
+
+/// The fields that an update takes from an object that is being deleted.
+const RESET_IN_DELETION: [&str; 2] = ["deletionGracePeriodSeconds", "deletionTimestamp"];
+
+/// Gives `object`, the prepared update of `old`, the times of `old`'s managedFields if it differs from `old` in nothing
+/// but these times.
+pub fn restore(request: &Request, object: &mut Value, old: &Value) {
+    let (Some(new_list), Some(old_list)) = (object.at(&MANAGED_FIELDS), old.at(&MANAGED_FIELDS)) else { return };
+    if new_list == old_list || !entries_equal(new_list, old_list) {
+        return;
+    }
+    let mut restored = object.clone();
+    restored.set_at(&MANAGED_FIELDS, old_list.clone());
+    let equal = match request.resource.shipped() {
+        None => restored == *old,
+        // empty lists and absent ones are the same in a built-in type
+        Some(shipped) => shipped.to_stored(restored.clone()) == shipped.to_stored(old.clone()),
+    };
+    if equal {
+        *object = restored;
+    }
+}
+
+/// Whether two lists of managedFields hold the same entries in the same order, whatever their times.
+fn entries_equal(new: &Value, old: &Value) -> bool {
+    fn timeless(entry: &Value) -> impl Iterator<Item = (&Text, &Value)> {
+        entry.as_object().into_iter().flat_map(machinery::Map::iter).filter(|(name, _)| *name != "time")
+    }
+    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else { return false };
+    new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
+}
+
+/// Whether coercion changed more of an applied custom resource than what the update resets anyway.
+///
+/// kube-apiserver compares an applied custom resource with the stored one before it coerces it: `labels: null` or
+/// `finalizers: []` is a difference to it, although nothing is stored of them.
+pub fn differs_uncoerced(sent: &Value, coerced: &Value, old: &Value) -> bool {
+    let in_deletion = |name: &str| old.at(&["metadata", name]).is_some_and(|value| !value.is_null());
+    let is_reset = |name: &str| RESET.contains(&name) || RESET_IN_DELETION.contains(&name) && in_deletion(name);
+    !equal_but(sent.get("metadata"), coerced.get("metadata"), is_reset)
+        || !equal_but(Some(sent), Some(coerced), |name| name == "metadata")
+}
+
+/// Whether two objects have the same fields, but for those that `skip` names.
+fn equal_but(a: Option<&Value>, b: Option<&Value>, skip: impl Fn(&str) -> bool) -> bool {
+    fn fields(object: Option<&Value>, skip: impl Fn(&str) -> bool) -> impl Iterator<Item = (&Text, &Value)> {
+        let fields = object.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
+        fields.filter(move |(name, _)| !skip(name))
+    }
+    fields(a, &skip).eq(fields(b, &skip))
+}

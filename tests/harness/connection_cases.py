@@ -1,0 +1,107 @@
+"""Connections: how many, how long they may be silent, and what happens when the process has no descriptors left."""
+import pathlib
+import resource
+import socket
+import ssl
+import time
+from urllib.parse import urlparse
+
+from http2 import GOAWAY, HEADERS, Http2
+from pintle import TOKEN, Pintle, insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DESCRIPTORS = 256
+# the server allows 32 s for the first request, and 10 s for the handshake
+CLOSED_SECONDS = 45
+
+
+def place(server):
+    url = urlparse(server.url)
+    return url.hostname, url.port
+
+
+def silent(server, protocols=None):
+    """A TLS connection on which nothing is sent."""
+    context = insecure()
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context.wrap_socket(socket.create_connection(place(server), timeout=10))
+
+
+def config_map(name, size=10):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x" * size}}
+
+
+def limit(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def idle_connections(args):
+    """More idle connections than descriptors: others are served, and the log gets its next segments."""
+    with Pintle(args.binary, storage="embedded", before=limit(DESCRIPTORS, DESCRIPTORS)) as server:
+        connections = []
+        for i in range(2 * DESCRIPTORS):
+            try:
+                connections.append(silent(server))
+            except (OSError, ssl.SSLError):
+                pass  # it made room for another one
+            if i % 32 == 0:
+                server.ok("POST", MAPS, config_map(f"map-{i}", 900_000), timeout=10)
+        assert len(connections) > DESCRIPTORS / 2, len(connections)
+        assert server.request("GET", "/readyz", timeout=10)[0] == 200
+        open_files = len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()))
+        assert open_files < DESCRIPTORS, open_files
+        for connection in connections:
+            connection.close()
+        server.restart()
+        assert len(server.ok("GET", MAPS)["items"]) >= 2 * DESCRIPTORS / 32
+
+
+def limit_is_raised(args):
+    with Pintle(args.binary, before=limit(128, 512)) as server:
+        limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+        line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+        assert line.split()[3:5] == ["512", "512"], line
+
+
+def silence_ends(args):
+    """A connection without a request is closed after the time that kube-apiserver allows for it, in every protocol."""
+    with Pintle(args.binary) as server:
+        began = time.monotonic()
+        half = silent(server, ["http/1.1"])
+        half.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n")
+        waiting = {"no protocol": silent(server), "HTTP/1.1": silent(server, ["http/1.1"]), "half a header": half,
+                   "HTTP/2": silent(server, ["h2"]), "no handshake": socket.create_connection(place(server), timeout=10)}
+        for name, connection in waiting.items():
+            connection.settimeout(max(0.1, CLOSED_SECONDS - (time.monotonic() - began)))
+            try:
+                # HTTP/2 begins with the settings of the server
+                while connection.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+            except TimeoutError:
+                raise AssertionError(f"a silent connection stays open: {name}") from None
+        used = silent(server, ["http/1.1"])
+        used.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert used.recv(4096).startswith(b"HTTP/1.1 200"), "a request on a new connection"
+
+
+def goaway(args):
+    """HTTP/2 connections of clients without credentials end after one request, those of others do not."""
+    with Pintle(args.binary) as server:
+        for token, closes in ((None, True), ("wrong", True), (TOKEN, False)):
+            connection = Http2(*place(server))
+            connection.get(MAPS, token)
+            assert connection.until(HEADERS) is not None
+            if closes:
+                frame = connection.until(GOAWAY)
+                assert frame is not None and frame[3][4:8] == bytes(4), (token, frame)
+                assert connection.until(HEADERS) is None, "the connection goes on"
+            else:
+                connection.get(MAPS, token)
+                assert connection.until(HEADERS) is not None
+            connection.close()
+
+
+CASES = [idle_connections, limit_is_raised, silence_ends, goaway]

@@ -1,0 +1,84 @@
+"""A small HTTP/2 client (RFC 9113) that shows frames as they come, and reads only when it is asked to."""
+import socket
+import ssl
+import struct
+
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+INITIAL_WINDOW_SIZE = 4
+
+
+def text(value):
+    """A string literal of HPACK, without Huffman coding."""
+    raw = value.encode()
+    assert len(raw) < 127 + 128, "longer lengths are not needed"
+    return bytes([len(raw)]) + raw if len(raw) < 127 else bytes([127, len(raw) - 127]) + raw
+
+
+def fields(pairs):
+    return b"".join(b"\x00" + text(name) + text(value) for name, value in pairs)
+
+
+class Http2:
+    """One connection."""
+
+    def __init__(self, host, port, window=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        self.socket = context.wrap_socket(socket.create_connection((host, port), timeout=60))
+        assert self.socket.selected_alpn_protocol() == "h2"
+        settings = b"" if window is None else struct.pack(">HI", INITIAL_WINDOW_SIZE, window)
+        self.authority = f"{host}:{port}"
+        self.next = 1
+        self.buffer = b""
+        self.socket.sendall(PREFACE + self.frame(SETTINGS, 0, 0, settings))
+
+    @staticmethod
+    def frame(kind, flags, stream, payload):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    def get(self, path, token=None, accept="application/json"):
+        """Sends a request and returns the number of its stream."""
+        stream, self.next = self.next, self.next + 2
+        pairs = [(":method", "GET"), (":scheme", "https"), (":path", path), (":authority", self.authority),
+                 ("accept", accept)]
+        if token:
+            pairs.append(("authorization", "Bearer " + token))
+        self.socket.sendall(self.frame(HEADERS, END_STREAM | END_HEADERS, stream, fields(pairs)))
+        return stream
+
+    def update_window(self, stream, increment):
+        self.socket.sendall(self.frame(WINDOW_UPDATE, 0, stream, increment.to_bytes(4, "big")))
+
+    def read(self):
+        """The next frame: (type, flags, stream, payload); None when the server has closed the connection."""
+        while len(self.buffer) < 9 or len(self.buffer) < 9 + int.from_bytes(self.buffer[:3], "big"):
+            try:
+                more = self.socket.recv(65536)
+            except ConnectionResetError:
+                more = b""
+            if not more:
+                return None
+            self.buffer += more
+        length = int.from_bytes(self.buffer[:3], "big")
+        kind, flags = self.buffer[3], self.buffer[4]
+        stream, payload = int.from_bytes(self.buffer[5:9], "big"), self.buffer[9:9 + length]
+        self.buffer = self.buffer[9 + length:]
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            try:
+                self.socket.sendall(self.frame(kind, ACK, 0, payload if kind == PING else b""))
+            except OSError:
+                pass
+        return kind, flags, stream, payload
+
+    def until(self, wanted):
+        """Reads up to the first frame of a type; None if the connection ends before."""
+        while (frame := self.read()) is not None:
+            if frame[0] == wanted:
+                return frame
+        return None
+
+    def close(self):
+        self.socket.close()
