@@ -534,7 +534,7 @@ mod tests {
         }
     }
 
-    async fn put(objects: &Objects, name: &str) -> Revision {
+    async fn put(objects: &Arc<Objects>, name: &str) -> Revision {
         let object = json!({"metadata": {"name": (name.to_owned())}});
         let key = Key::new(&"g".into(), &"things".into(), "", name);
         objects.put(&key, Body::encode(&object), Meta::of(&object), None, 0).await.unwrap()
