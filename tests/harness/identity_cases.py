@@ -375,6 +375,10 @@ def proxies_say_who_asks(args):
         pair = (str(other.dir / "admin.crt"), str(other.dir / "admin.key"))
         ca = ["--requestheader-client-ca-file", str(other.dir / "ca.crt")]
         with Pintle(args.binary, *ca, "--requestheader-allowed-names=kubernetes-admin") as server:
+            # a client that goes by the names shows no certificate of an authority that is not among them
+            shown = subprocess.run(["openssl", "s_client", "-connect", urlparse(server.url).netloc], input=b"", capture_output=True).stdout.decode()
+            names_of = shown.partition("Acceptable client certificate CA names\n")[2].splitlines()[:3]
+            assert [("CN" in line) for line in names_of] == [True, True, False], shown
             status, answer = Certified(server, *pair).who(**names)
             user = answer["status"]["userInfo"]
             assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), answer
