@@ -87,20 +87,26 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         // whoever started us may not listen
         let _ = writeln!(std::io::stdout(), "{ready}");
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        let ended = loop {
-            tokio::select! {
-                signal = signals.next() => match signal {
-                    Signal::Reload => server.reload(),
-                    Signal::End => break Ok(()),
-                },
-                why = server.failed() => break Err(why),
-            }
-        };
+        let ended = until_end(&server, &mut signals).await;
         server.stop().await;
         ended
     });
     end_threads(runtime, key);
     ended
+}
+
+/// Waits for the signal to end, and reloads files when another one asks for that. The error is the reason why the server
+/// cannot go on.
+async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String> {
+    loop {
+        tokio::select! {
+            signal = signals.next() => match signal {
+                Signal::Reload => server.reload(),
+                Signal::End => return Ok(()),
+            },
+            why = server.failed() => return Err(why),
+        }
+    }
 }
 
 /// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
