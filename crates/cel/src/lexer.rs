@@ -146,7 +146,7 @@ impl Lexer<'_> {
     fn fail(&mut self, len: usize) {
         let rest = &self.text[self.at..];
         let bad = rest[len..].chars().next().map_or(0, char::len_utf8);
-        let text = escape_blanks(&rest[..len + bad]);
+        let text = &rest[..len + bad];
         self.issues.push(Issue::new(self.offset, format!("Syntax error: token recognition error at: '{text}'")));
         self.unread.push((self.at, self.at + len + bad));
         self.advance(len + bad);

@@ -19,7 +19,7 @@ use std::rc::Rc;
 pub use configuration::{Configuration, Foreign};
 pub use convert::from_json;
 pub(crate) use convert::untyped;
-pub(crate) use equal::{compare, equal, item_key, scalar_text};
+pub(crate) use equal::{compare, equal, item_key, members, scalar_text};
 pub use native::{misnamed, to_json};
 
 /// Why an evaluation failed. One word, as it is part of every result.

@@ -220,7 +220,7 @@ fn date(s: &str) -> Vec<String> {
 }
 
 fn datetime(s: &str) -> Vec<String> {
-    only_if(s.is_empty() || time::parse_format_date_time(s).is_none(), "invalid datetime")
+    only_if(!time::is_date_time(s), "invalid datetime")
 }
 
 fn by_name(name: &str) -> Option<&'static Format> {

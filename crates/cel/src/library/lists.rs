@@ -11,12 +11,24 @@ fn list<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
     if let Some(Val::List(list)) = args.first() { Ok(list) } else { Err(Error::overload()) }
 }
 
+/// Refuses an item that nothing can be compared with. Only the first is refused in the name of the function.
+fn check_ordered(item: &Val<'_>, is_first: bool, name: &str) -> Result<()> {
+    match item {
+        Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_) | Val::Bytes(_) => Ok(()),
+        Val::Duration(_) | Val::Timestamp(_) => Ok(()),
+        _ if is_first => Err(Error::new(format!("no such overload: {name}(list)"))),
+        _ => Err(Error::overload()),
+    }
+}
+
+/// Whether no item is greater than the next; items of different types are neither.
 pub fn is_sorted<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let mut previous: Option<Val<'a>> = None;
     for item in list(args)?.iter() {
         let item = item?;
+        check_ordered(&item, previous.is_none(), "isSorted")?;
         if let Some(previous) = &previous
-            && compare(previous, &item)? == Ordering::Greater
+            && compare(previous, &item) == Ok(Ordering::Greater)
         {
             return Ok(Val::Bool(false));
         }
@@ -53,8 +65,10 @@ fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>
     let mut best: Option<Val<'a>> = None;
     for item in list(args)?.iter() {
         let item = item?;
+        check_ordered(&item, best.is_none(), name)?;
         best = Some(match best {
-            Some(best) if compare(&item, &best)? != better => best,
+            // what cannot be compared, such as NaN, is not better
+            Some(best) if compare(&item, &best) != Ok(better) => best,
             _ => item,
         });
     }

@@ -41,8 +41,7 @@ fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
     crate::work::step(b.len()).ok_or_else(Error::cancelled)?;
     match a.kind() {
         Some(ListKind::Set) => {
-            let mut known: std::collections::BTreeSet<String> =
-                items.iter().map(crate::value::scalar_text).collect::<Result<_>>()?;
+            let mut known = crate::value::members(a)?;
             for item in b.iter() {
                 let item = item?;
                 if known.insert(crate::value::scalar_text(&item)?) {
@@ -419,8 +418,7 @@ fn is_zero(value: &Val<'_>) -> bool {
         Val::Timestamp(t) => t.seconds == -62_135_596_800 && t.nanoseconds == 0,
         Val::List(list) => list.is_empty(),
         Val::Map(map) => map.is_empty(),
-        Val::Optional(inner) => inner.is_none(),
-        Val::Type(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => false,
+        Val::Optional(_) | Val::Type(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => false,
     }
 }
 

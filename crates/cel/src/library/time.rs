@@ -245,6 +245,31 @@ pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     date_time(text, false)
 }
 
+/// Whether the named format `datetime` takes a text: a date, `t` in either case, a time of day with any fraction, and `z` in
+/// either case or an offset, whatever its size. A second `t` ends what is looked at.
+pub(crate) fn is_date_time(text: &str) -> bool {
+    let is_t = |c: char| c.eq_ignore_ascii_case(&'t');
+    let Some((day, rest)) = text.split_once(is_t) else { return false };
+    let time = rest.split(is_t).next().unwrap_or_default();
+    let two = |at: usize| number(time.get(at..)?, 2).map(|(number, _)| number);
+    let colons = time.get(2..3) == Some(":") && time.get(5..6) == Some(":");
+    let in_day = [(0, 23), (3, 59), (6, 59)].iter().all(|(at, max)| two(*at).is_some_and(|number| number <= *max));
+    parse_date(day).is_some() && colons && in_day && time.get(8..).is_some_and(is_fraction_and_zone)
+}
+
+/// Any character before digits, or nothing; then `z` or `+hh:mm`.
+fn is_fraction_and_zone(text: &str) -> bool {
+    let is_zone = |text: &str| {
+        let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
+        let is_pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+        text.eq_ignore_ascii_case("z") || offset.is_some_and(|(hours, minutes)| is_pair(hours) && is_pair(minutes))
+    };
+    let mut chars = text.chars();
+    let without_point = chars.next().map_or("", |_| chars.as_str());
+    let (digits, zone) = take_digits(without_point);
+    is_zone(text) || (!digits.is_empty() && is_zone(zone))
+}
+
 /// RFC 3339 in the zone the moment was given in, with as many decimals as needed.
 pub(crate) fn timestamp_text(t: Timestamp) -> String {
     let moment = civil(t, t.offset.into());
@@ -365,6 +390,27 @@ pub fn milliseconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn date_times_of_the_named_format() {
+        for (text, want) in [
+            ("2020-01-01T00:00:00Z", true),
+            ("2020-01-01t00:00:00z", true),
+            ("2020-01-01t23:59:59.123456789+01:00", true),
+            ("2020-01-01T00:00:00", false),
+            ("2020-01-01 00:00:00Z", false),
+            ("2020-01-01T24:00:00Z", false),
+            ("2020-01-01T23:59:60Z", false),
+            ("2020-01-01T00:00:00+0100", false),
+            ("2020-02-30T00:00:00Z", false),
+            ("2020-1-1T00:00:00Z", false),
+            ("2020-01-01T00:00Z", false),
+            ("2020-01-01", false),
+            ("", false),
+        ] {
+            assert_eq!(is_date_time(text), want, "{text}");
+        }
+    }
 
     #[test]
     fn durations_of_any_length_have_an_end() {

@@ -1,6 +1,6 @@
 //! Equality and order across types.
 
-use super::convert::json_value;
+use super::convert::{json_value, untyped};
 use super::{Error, Key, List, Map, Opaque, Result, Val};
 use crate::decl::ListKind;
 use crate::work;
@@ -24,7 +24,8 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
         (Val::List(list), _) if list.kind().is_some() => return Err(Error::overload()),
         (Val::Map(Map::Object(..) | Map::Json(..)), _) => return Err(Error::overload()),
         (Val::Optional(a), Val::Optional(b)) => match (a, b) {
-            (Some(a), Some(b)) => return equal(a, b),
+            // what is in them has lost what its schema says
+            (Some(a), Some(b)) => return equal(&(**a).clone().bare(), &(**b).clone().bare()),
             (None, None) => true,
             _ => false,
         },
@@ -111,6 +112,15 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
+/// The members of a list that is a set. Those of JSON are what was decoded, before it got the type of its schema: an
+/// integer there is another member than the same number as a double, as among the keys of a Go map.
+pub(crate) fn members<'a>(list: &List<'a>) -> Result<std::collections::BTreeSet<String>> {
+    match list {
+        List::Json { items, .. } => items.iter().map(|item| scalar_text(&untyped(item))).collect(),
+        _ => list.iter().map(|item| scalar_text(&item?)).collect(),
+    }
+}
+
 /// The text that stands for a scalar in sets of scalars.
 pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
     match value {
@@ -118,6 +128,8 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
             Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}"))
         }
         Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
+        Val::Double(d) => Ok(format!("double {}", if *d == 0.0 { 0.0 } else { *d })),
+        Val::Duration(_) | Val::Timestamp(_) => Ok(format!("{value:?}")),
         other => {
             let text = json_value(other).map_or_else(|| format!("{other:?}"), |json| json.to_json());
             work::make(text.len()).ok_or_else(Error::cancelled)?;
@@ -127,7 +139,7 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
 }
 
 fn sets<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
-    let known: std::collections::BTreeSet<String> = a.iter().map(|item| scalar_text(&item?)).collect::<Result<_>>()?;
+    let known = members(a)?;
     for item in b.iter() {
         if !known.contains(&scalar_text(&item?)?) {
             return Ok(false);
