@@ -135,7 +135,7 @@ impl<'a> Paths<'a> {
         let get = Operation {
             action: "list",
             verb: "list",
-            subject: format!("{}ForAllNamespaces", self.kind),
+            subject: format!("{}ForAllNamespaces", capitalized(self.kind)),
             description: format!("list objects of kind {}", self.kind),
             parameters: &[],
             body: None,
@@ -369,6 +369,12 @@ fn identifier(text: &str, capital: bool) -> String {
         upper = !c.is_alphanumeric();
     }
     out
+}
+
+/// A kind with a capital at its start, as upstream's names of operations on all namespaces have it.
+fn capitalized(kind: &str) -> String {
+    let mut letters = kind.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

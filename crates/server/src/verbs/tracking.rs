@@ -31,7 +31,7 @@ impl Versions for Tracked<'_> {
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
-        let to = self.version(api_version).ok_or(ConvertError::MissingVersion)?;
+        let Some(to) = self.version(api_version) else { return Err(self.unknown(api_version)) };
         let converted = match self.resource.is_converted_outside(object, to) {
             false => self.resource.convert_only(object.clone(), to),
             true => self.answer(object, to)?,
@@ -51,6 +51,15 @@ impl<'a> Tracked<'a> {
             return None;
         }
         self.resource.version(name).map(AsRef::as_ref)
+    }
+
+    /// The error for a version that managedFields name and the resource does not have any more. Upstream drops its owners
+    /// for built-in kinds; its converter of custom resources fails.
+    fn unknown(&self, api_version: &str) -> ConvertError {
+        match self.resource.is_custom() {
+            true => ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}")),
+            false => ConvertError::MissingVersion,
+        }
     }
 
     /// What a webhook has answered. What comes of an error here counts for nothing.

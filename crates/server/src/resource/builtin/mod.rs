@@ -13,6 +13,7 @@ mod expressions;
 mod flow;
 mod foreign;
 mod generations;
+mod key_pair;
 mod leases;
 mod migrations;
 mod mutations;

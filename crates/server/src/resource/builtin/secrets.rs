@@ -7,7 +7,7 @@ use machinery::field::{FieldError, FieldPath};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, Form, Shipped, columns, key_pair};
 
 static SHAPE: Struct = Struct {
     name: "Secret",
@@ -142,11 +142,6 @@ fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
     if new.str_at(&["type"]) != "kubernetes.io/tls" {
         return vec![];
     }
-    let holds = |key: &str| String::from_utf8_lossy(&bytes(new, key).unwrap_or_default()).contains("-----BEGIN ");
-    let missing = match (holds("tls.crt"), holds("tls.key")) {
-        (false, _) => "certificate",
-        (true, false) => "key",
-        (true, true) => return vec![],
-    };
-    vec![format!("tls: failed to find any PEM data in {missing} input")]
+    let part = |key: &str| bytes(new, key).unwrap_or_default();
+    key_pair::check(&part("tls.crt"), &part("tls.key")).err().into_iter().collect()
 }
