@@ -118,7 +118,7 @@ fn cost(subject: &Subject, input: &[u8]) -> Cost {
     Cost { input: input.len(), bytes: MEMORY.peak_usage().saturating_sub(before), time }
 }
 
-/// Time that this thread has had a processor, where the system tells: others may be busy too.
+/// Time that this thread has had a processor, where the system reports it: others may be busy too.
 fn busy() -> Option<Duration> {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     statistics.split(' ').next()?.parse().ok().map(Duration::from_nanos)

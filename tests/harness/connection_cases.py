@@ -111,7 +111,7 @@ def memory(server):
 
 
 def unread_streams(args):
-    """Lists and initial events that nobody reads take no memory of their own, and others are served."""
+    """Lists and initial events that no client reads take no memory of their own, and others are served."""
     objects, size, streams = 200, 100_000, 300
     watch = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     with Pintle(args.binary) as server:
@@ -131,7 +131,7 @@ def unread_streams(args):
                 server.ok("GET", MAPS + "/map-1", timeout=10)
             added = memory(server) - before
             assert added < 64, f"{added:.0f} MiB for {streams} responses of {objects * size >> 20} MiB{query}"
-            # whoever reads gets everything
+            # a client that reads gets everything
             listed = server.ok("GET", MAPS)
             assert len(listed["items"]) == objects
             for connection in connections:

@@ -76,7 +76,7 @@ pub enum Store {
         /// The file to make; - for the standard output.
         file: PathBuf,
     },
-    /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch are told to list
+    /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch have to list
     /// again.
     Restore {
         #[command(flatten)]

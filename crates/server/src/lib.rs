@@ -454,7 +454,7 @@ async fn prepare(
     }
     verbs::settle_all(&context).await;
     if !context.objects.store().is_shared() {
-        // nobody is writing a Service yet
+        // no request is served yet, so no Service is being written
         let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
         repaired.map_err(|status| status.message.clone())?;
     }

@@ -1,6 +1,6 @@
 //! Budgets: what an input may cost for each of its bytes, up to the size of a request body.
 //!
-//! Inputs are made of a beginning, units that come again and again, and an end, as somebody would who looks for work that
+//! Inputs are made of a beginning, units that come again and again, and an end, as an attacker would who looks for work that
 //! grows faster than its input. Each runs at a size and at half of it.
 
 mod contexts;
@@ -110,7 +110,7 @@ fn append(input: &mut Vec<u8>, unit: &[u8], number: usize) {
 }
 
 impl Subject {
-    /// What is wrong with the cost of an input, given that of half of it.
+    /// Why the cost of an input is too high, given that of half of it.
     pub fn exceeded(&self, half: Cost, whole: Cost) -> Option<String> {
         let bytes_max = BYTES_BASE + whole.input * self.bytes_per_byte;
         if whole.bytes > bytes_max {

@@ -259,7 +259,7 @@ struct Machine<'a> {
     /// The steps that were added for the character that is next.
     visited: Visited,
     visits: usize,
-    /// The visits of which the interrupt has been told.
+    /// The number of visits at the last question to the interrupt.
     asked: usize,
     stack: Vec<Thread>,
 }

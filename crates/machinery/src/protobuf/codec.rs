@@ -29,7 +29,7 @@ pub(super) fn message_name(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// Decodes an enveloped object to JSON. The error says what is wrong.
+/// Decodes an enveloped object to JSON. The error is one line.
 ///
 /// Generated code writes a text that is not set as an empty one, unless it is a pointer. So text may be empty where JSON
 /// would leave the field out; the shape of the kind knows which fields these are.

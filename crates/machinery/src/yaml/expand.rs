@@ -103,7 +103,7 @@ struct Members {
     keys: Vec<Key>,
     /// The keys, once there are many.
     known: HashSet<Key>,
-    /// What is wrong with the last key that JSON cannot have.
+    /// Why the last key has no form in JSON.
     unsupported: Option<JsonError>,
 }
 

@@ -218,7 +218,7 @@ impl Scanner<'_> {
     }
 }
 
-/// What becomes of the line breaks at the end of a block.
+/// How the line breaks at the end of a block scalar are kept (chomping).
 #[derive(Clone, Copy, PartialEq)]
 enum Chomping {
     Strip,

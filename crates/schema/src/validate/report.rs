@@ -181,7 +181,7 @@ impl Report {
 }
 
 impl Failure {
-    /// Of what tells two errors apart.
+    /// A hash of the parts in which two errors differ.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.kind as u8, &self.name, &self.detail).hash(&mut hasher);

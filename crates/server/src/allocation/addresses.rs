@@ -49,7 +49,7 @@ pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
     }
 }
 
-/// Gives an address back. It may be gone already, and somebody may have taken it since.
+/// Gives an address back. It may have been released before, or allocated again since.
 pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
     let key = key(address);
     if let Some(current) = collection(objects).get(&key.path)

@@ -291,7 +291,7 @@ fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<(), Status> 
     }
 }
 
-/// Gives node ports to a Service that replaces another, and tells which of the other's are left over.
+/// Gives node ports to a Service that replaces another, and returns those of the replaced Service that are left over.
 fn plan_update(service: &mut Value, old: &Value, pool: &mut Pool) -> Result<Vec<u16>, Status> {
     let spec = service.get("spec").cloned().unwrap_or_default();
     let (before, mut given) = (node_ports(old), vec![]);

@@ -44,7 +44,7 @@ impl Ranges {
         Ok(ranges)
     }
 
-    /// Whether somebody has chosen the network, and so knows how to reach its addresses.
+    /// Whether a flag names the network: then its addresses can be expected to be reachable.
     pub fn are_routed(&self) -> bool {
         self.routed
     }
@@ -66,7 +66,7 @@ impl Ranges {
         self.networks.iter().any(|network| network.holds(address))
     }
 
-    /// The address of the Service `default/kubernetes`, which nobody else gets.
+    /// The address of the Service `default/kubernetes`, which is never allocated.
     pub fn own_address(&self) -> Option<IpAddr> {
         self.networks.first().map(|network| network.nth(1))
     }

@@ -10,8 +10,8 @@ use super::ports::Pool;
 use super::{Allocation, Held, addresses, ports};
 use crate::objects::Objects;
 
-/// What was reserved for nobody at the last repair. A Service may be about to be written with it, so it is released only
-/// when it is reserved for nobody the next time, too.
+/// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
+/// when it has no Service at the next repair either.
 #[derive(Debug, Default)]
 pub struct Suspects {
     addresses: BTreeSet<IpAddr>,
@@ -25,7 +25,7 @@ pub(super) fn services(objects: &Arc<Objects>) -> Vec<Value> {
 }
 
 impl Allocation {
-    /// Reserves what stored Services have, and releases what is reserved for none of them: at once if nobody else can be
+    /// Reserves what stored Services have, and releases what is reserved for none of them: at once if no other server can be
     /// writing one, which `alone` says.
     pub async fn repair(&self, objects: &Arc<Objects>, suspects: &mut Suspects, alone: bool) -> Result<(), Status> {
         let services = services(objects);
@@ -47,7 +47,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// The ports that are reserved for nobody.
+    /// The ports that are reserved and that no Service has.
     async fn repair_ports(
         &self,
         objects: &Arc<Objects>,

@@ -9,7 +9,7 @@ use crate::allocation::Suspects;
 use crate::limits;
 use crate::verbs::Context;
 
-/// Repairs until the server stops. A store that nobody else writes to has been repaired before requests were served.
+/// Repairs until the server stops. A store that no other server writes to has been repaired before requests were served.
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     let mut suspects = Suspects::default();
     let mut tick = tokio::time::interval(limits::ALLOCATION_REPAIR);

@@ -74,7 +74,7 @@ impl Encoding {
         Some(Encoding { head, separator: b",", tail, item: Box::new(item) })
     }
 
-    /// CBOR, which tells the number of items in advance.
+    /// CBOR, whose head has the number of items.
     pub fn cbor(list: &Value, count: usize, tree: impl Fn(&Shown) -> Value + Send + 'static) -> Option<Encoding> {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
@@ -87,7 +87,7 @@ impl Encoding {
         Some(Encoding { head, separator: b"", tail, item: Box::new(item) })
     }
 
-    /// Protobuf, whose envelope tells the length of the items in advance; `None` for kinds that have no message.
+    /// Protobuf, whose envelope has the length of all items; `None` for kinds that have no message.
     pub fn protobuf(version: &str, kind: &str, metadata: &Value, items_bytes: u64) -> Option<Encoding> {
         let (head, tail) = protobuf::encode_list_frame(version, kind, metadata, items_bytes)?;
         Some(Encoding { head, separator: b"", tail, item: protobuf_item(version, kind) })

@@ -191,7 +191,7 @@ impl Watch {
         }
     }
 
-    /// The next of the initial events; `None` when all have been told.
+    /// The next of the initial events; `None` when all have been delivered.
     fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
         let (mut items, bookmark) = match self.initial.take()? {
             Initial::State(items, bookmark) => (items, bookmark),
@@ -228,7 +228,7 @@ impl Watch {
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
-        // of many events, only some are told at once
+        // of many events, only some are delivered at once
         let told = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
         self.sent = self.sent.max(told);
         shown.push(WatchEvent::Bookmark(self.sent, false));

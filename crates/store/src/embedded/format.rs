@@ -53,7 +53,7 @@ fn sync_name(directory: &Path) -> std::io::Result<()> {
         None => return Ok(()),
     };
     match File::open(parent) {
-        // it was made by somebody else, who may read it
+        // another user has made it, and only that user can read it
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         opened => opened?.sync_all(),
     }
@@ -62,7 +62,7 @@ fn sync_name(directory: &Path) -> std::io::Result<()> {
 /// Takes the lock of the directory, which says `holder` to others, for as long as the file is open.
 pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     let path = directory.join("LOCK");
-    // whoever can open the file can lock it
+    // a process that can open the file can lock it
     let opened = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let mut file = opened.map_err(|error| io(directory, &error))?;
     let private = file.set_permissions(std::fs::Permissions::from_mode(0o600));

@@ -134,7 +134,7 @@ pub const RESTORE_BUMP: Revision = 1_000_000_000;
 /// Fills a new data directory from a backup; every byte of the backup is checked first. The revision of the new store is
 /// that of the backup and `bump` more, and all history before it is compacted, as `etcdutl snapshot restore
 /// --bump-revision --mark-compacted` does it: no revision that was given out after the backup is given out again, and
-/// clients that know such a revision are told to list again. Objects keep the revisions of their last writes.
+/// clients that know such a revision have to list again. Objects keep the revisions of their last writes.
 pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary, OpenError> {
     let (place, name) = place_of(file)?;
     let foreign = |error: StoreError| match error {

@@ -137,7 +137,7 @@ async fn a_backup_is_of_one_moment_while_others_write() {
     writer.join().unwrap();
 }
 
-/// A follower that was ahead of the backup is told that history is gone; no revision is given out twice.
+/// A follower that was ahead of the backup gets the error that history is compacted; no revision is given out twice.
 #[tokio::test]
 async fn a_restored_store_gives_out_no_revision_again() {
     let directory = tempfile::tempdir().unwrap();

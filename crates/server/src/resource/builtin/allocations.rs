@@ -26,7 +26,7 @@ static ADDRESS: Struct = Struct {
     ],
 };
 
-/// An address that belongs to somebody.
+/// An allocated address.
 pub const IP_ADDRESS: Shipped = Shipped {
     group: "networking.k8s.io",
     kind: "IPAddress",

@@ -328,7 +328,7 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// The errors of a list of which `*` must be the only item. `missing` is told if it is empty, `others` names its items.
+/// The errors of a list of which `*` must be the only item. `missing` is the error of an empty list, `others` names its items.
 /// Answers whether the items are to be looked at one by one.
 fn wildcard_errors(
     rule: &Value,

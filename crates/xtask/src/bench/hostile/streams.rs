@@ -39,7 +39,7 @@ pub async fn never_read(access: &Access, connections: usize, path: &str, time: D
             };
             responses.push(Box::pin(sent));
         }
-        // the requests go out; from then on nobody drives the connection, so that nothing is read
+        // the requests go out; from then on the connection is not driven, so that nothing is read
         let _ = tokio::time::timeout(Duration::from_millis(50), &mut driver).await;
         held.push((sender, driver, responses));
     }

@@ -102,7 +102,7 @@ pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str]) -> Option<Field
     (!valid).then(|| FieldError::invalid(path, &Value::from(text), why))
 }
 
-/// What is wrong with an address as an endpoint.
+/// The errors of an address as an endpoint.
 pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldError>) {
     let text = value.as_str().unwrap_or_default();
     let mut refuse = |why: String| errors.push(FieldError::invalid(path, value, why));
