@@ -103,8 +103,11 @@ impl Emitter {
     }
 
     fn string(&mut self, text: &str, indent: usize, key: bool) {
-        // what is beyond the basic plane does not count as printable
-        let special = text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{feff}' || c > '\u{ffff}');
+        // what is beyond the basic plane does not count as printable; the separators are line breaks in YAML
+        let is_special = |c: char| {
+            (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || c > '\u{ffff}'
+        };
+        let special = text.chars().any(is_special);
         if special || (key && text.contains('\n')) {
             self.double_quoted(text);
         } else if text.contains('\n') {
@@ -173,6 +176,7 @@ impl Emitter {
                 '\u{b}' => self.push("\\v"),
                 '\u{c}' => self.push("\\f"),
                 '\u{1b}' => self.push("\\e"),
+                '\u{85}' => self.push("\\N"),
                 '\u{2028}' => self.push("\\L"),
                 '\u{2029}' => self.push("\\P"),
                 '\u{feff}' => self.push("\\uFEFF"),
@@ -241,8 +245,21 @@ mod tests {
 
     #[test]
     fn line_breaks_are_read_again() {
-        for text in ["\n", "\n\n", "a\n", "a\n\n", "\na", " a\nb", "a\n b\n"] {
-            let value = json!({"a": (text), "b": [(text)]});
+        for text in [
+            "\n",
+            "\n\n",
+            "a\n",
+            "a\n\n",
+            "\na",
+            " a\nb",
+            "a\n b\n",
+            "a\u{85}b",
+            "\u{2028}",
+            "a\u{2029}",
+            "a\n\u{2029}b",
+        ] {
+            let mut value = json!({"a": (text), "b": [(text)]});
+            value.set_at(&["c", text], Value::Int(1));
             let written = encode(&value);
             let read = crate::yaml::decode(written.as_bytes()).map(|decoded| decoded.value);
             assert_eq!(read.ok(), Some(value), "{written:?}");
