@@ -202,7 +202,7 @@ fn looks_typed(text: &str) -> bool {
     let date = text.len() >= 8 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-';
     let sexagesimal = text.contains(':')
         && text.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'.'));
-    !matches!(untagged(&text.into()), Scalar::Text(_)) || sexagesimal || (date && is_timestamp(text))
+    text == "<<" || !matches!(untagged(&text.into()), Scalar::Text(_)) || sexagesimal || (date && is_timestamp(text))
 }
 
 fn is_timestamp(text: &str) -> bool {
@@ -257,6 +257,8 @@ mod tests {
             "\u{2028}",
             "a\u{2029}",
             "a\n\u{2029}b",
+            "<<",
+            "=",
         ] {
             let mut value = json!({"a": (text), "b": [(text)]});
             value.set_at(&["c", text], Value::Int(1));
