@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import threading
 
+from report import Skipped
+
 HERE = pathlib.Path(__file__).resolve().parent
 MANIFESTS = HERE / "manifests"
 CACHE = HERE.parent.parent / "target" / "kubectl"
@@ -38,7 +40,8 @@ def build():
 
 
 def located():
-    """The kubectls to test, as (version, path); one that is in PATH is the oldest that we promise."""
+    """The kubectls to test, as (version, path); one that is in PATH is the oldest that we promise. Skips the case where
+    there is none."""
     found = {}
     for binary in (build(), shutil.which("kubectl")):
         if binary:
@@ -46,6 +49,8 @@ def located():
                                   check=True, env={**os.environ, "KUBECONFIG": "/dev/null"})
             version = json.loads(done.stdout)["clientVersion"]["gitVersion"]
             found.setdefault(re.match(r"v(\d+\.\d+)", version).group(1), (version, str(binary)))
+    if not found:
+        raise Skipped("neither kubectl nor Go to build it is installed")
     return found
 
 
