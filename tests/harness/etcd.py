@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-from modules import ROOT, built
+from programs import ROOT, built
 
 NEWEST = ROOT / "tests" / "etcd"
 OLDER = sorted((NEWEST / "older").iterdir())
@@ -33,7 +33,7 @@ def of_module(folder):
 
 def build():
     """Builds etcd unless that has been done; answers the binary's path."""
-    return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"), "a minute")
+    return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"))
 
 
 def free_port():

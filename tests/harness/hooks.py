@@ -2,6 +2,7 @@
 import base64
 import http.server
 import json
+import pathlib
 import ssl
 import sys
 import threading
@@ -104,3 +105,13 @@ class Hooks:
 def patch(*operations):
     document = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": document}
+
+
+def kubeconfig(hooks, path):
+    """The kubeconfig of a hook."""
+    cluster = {"server": f"https://127.0.0.1:{hooks.port}{path}", "certificate-authority-data": hooks.bundle}
+    config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook",
+              "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}
+    file = pathlib.Path(hooks.certificates) / (path.strip("/") + ".kubeconfig")
+    file.write_text(json.dumps(config))
+    return file

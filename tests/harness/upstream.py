@@ -4,8 +4,8 @@ import subprocess
 import urllib.error
 
 from etcd import free_port
-from modules import ROOT, built
-from pintle import TOKEN, Pintle, eventually
+from programs import ROOT, built
+from pintle import STARTED, TOKEN, Pintle, eventually
 
 MODULE = ROOT / "tests" / "upstream"
 SECONDS = 120
@@ -13,7 +13,7 @@ SECONDS = 120
 
 def build():
     """Builds kube-apiserver unless that has been done; answers the binary's path."""
-    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"), "some ten minutes")
+    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
 
 
 class Upstream(Pintle):
@@ -33,6 +33,8 @@ class Upstream(Pintle):
                    "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
                    "--service-account-key-file", key, "--service-account-signing-key-file", key, *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
+        if self not in STARTED:
+            STARTED.append(self)
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.url = f"https://127.0.0.1:{port}"
         eventually(self.is_ready, SECONDS)
