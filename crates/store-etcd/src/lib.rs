@@ -1,4 +1,4 @@
-//! The [`Store`] contract over etcd 3.4 to 3.7 (docs/design/store.md, "etcd").
+//! The [`Store`] contract over etcd 3.4 to 3.7 (docs/src/design/etcd.md).
 //!
 //! Invariants: revisions are etcd's, and so rise with gaps. A write is one transaction that compares the revision of its
 //! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first

@@ -1,4 +1,4 @@
-//! The bytes of a log file: a header, then frames of records, each with a checksum (docs/design/store.md, "Format").
+//! The bytes of a log file: a header, then frames of records, each with a checksum (docs/src/design/store.md, "Format").
 
 use std::hash::{BuildHasher as _, Hasher as _};
 

@@ -1,4 +1,4 @@
-//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/design/store.md).
+//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/src/design/store.md).
 //!
 //! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log with one
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.

@@ -1,5 +1,5 @@
 //! Reading a log back: the newest checkpoint, then every change after it. What a crash may have left is told from
-//! damage as docs/design/store.md says under "Recovery".
+//! damage as docs/src/design/store.md says under "Recovery".
 
 use super::disk::{Appending, Disk};
 use super::files::{Checkpoint, Listed, Segment, checkpoint_name, damaged, revision_in, segment_name};
