@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-#[cfg(test)]
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -55,10 +53,6 @@ impl Directory {
         Directory { path, handle: Mutex::new(None) }
     }
 
-    #[cfg(test)]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl Disk for Directory {
