@@ -52,7 +52,6 @@ impl Directory {
     pub fn new(path: PathBuf) -> Directory {
         Directory { path, handle: Mutex::new(None) }
     }
-
 }
 
 impl Disk for Directory {

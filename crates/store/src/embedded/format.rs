@@ -226,7 +226,9 @@ mod tests {
     #[test]
     fn directories_of_other_formats_are_refused() {
         let directory = places(&[]);
-        for (format, expected) in [("1", "no longer reads"), ("3", "use a newer pintle"), ("0", "does not hold a format")] {
+        for (format, expected) in
+            [("1", "no longer reads"), ("3", "use a newer pintle"), ("0", "does not hold a format")]
+        {
             std::fs::write(directory.path().join("FORMAT"), format!("pintle {format}\n")).unwrap();
             let error = prepare(directory.path()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
