@@ -30,7 +30,7 @@ def register(server, group, service="kubernetes", version="v1", **spec):
 
 
 def condition(server, group, version="v1"):
-    """(status, reason, message) once somebody has looked."""
+    """(status, reason, message) of the condition Available, once it is set."""
     def found():
         return server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions")
     (one,) = eventually(found)
@@ -49,7 +49,7 @@ def discovered(server, group):
 
 
 class Beside:
-    """A small server of our own: it takes down what it is asked, and answers what it is told to."""
+    """A minimal aggregated API server: it records requests and returns configured responses."""
 
     def __init__(self, certificates):
         self.certificates, self.asked, self.answers, self.connections = certificates, [], {}, 0
@@ -95,7 +95,7 @@ class Beside:
                     if self.command != "HEAD":
                         self.wfile.write(sent)
                 except OSError:
-                    self.close_connection = True  # of several looks the first answer is enough
+                    self.close_connection = True  # one successful check of several is enough
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
 
@@ -112,8 +112,8 @@ def mapped(port):
     return f"--service-address=default/kubernetes=127.0.0.1:{port}"
 
 
-def test_one_pintle_beside_another(launch):
-    """A real API server, which believes us by our certificate: objects, watches, rights, discovery, and its end."""
+def test_aggregated_pintle(launch):
+    """A Pintle as the aggregated API server, which authenticates the proxy by its certificate: objects, watches, RBAC, discovery, and its end."""
     with launch() as other:
         believed = f"--requestheader-client-ca-file={other.dir / 'ca.crt'}"
         ours = [f"--proxy-client-cert-file={other.dir / 'admin.crt'}", f"--proxy-client-key-file={other.dir / 'admin.key'}"]
@@ -154,7 +154,7 @@ def passing_on(server, remote):
             "metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}],
             "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
     assert server.ok("GET", V1, token="plain-token")["items"] == []
-    # what is answered over there is answered here
+    # responses of the aggregated server are passed on
     assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
     assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
     assert "harbor.example.com" in [group["name"] for group in server.ok("GET", "/apis")["groups"]]
@@ -191,7 +191,7 @@ def is_gone(server, remote, port):
     assert discovered(server, "harbor.example.com") is None
 
 
-def test_what_it_is_told(launch):
+def test_forwarded_requests(launch):
     """Who asks, and nothing that could be mistaken for that; bodies of any size, both ways."""
     named = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
     with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port), *named) as server:
@@ -237,7 +237,7 @@ def test_what_it_is_told(launch):
         assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [a for a in beside.asked if a[0] == "GET" and a[1].endswith("waves")]
 
 
-def test_why_it_is_not_available(launch):
+def test_reasons_of_unavailability(launch):
     with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port)) as server:
         make = lambda name, **spec: server.ok("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
         make("nowhere", ports=[{"port": 443}])
@@ -262,7 +262,7 @@ def test_why_it_is_not_available(launch):
             assert condition(server, group, version) == ("False", reason, message), name
             assert server.request("GET", f"/apis/{group}/{version}/things")[:2] == (503, "service unavailable\n")
             assert discovered(server, group) == [{"version": version, "freshness": "Stale"}]
-        # who looks does not ask who answers; who passes something on does
+        # availability checks do not verify the certificate; forwarded requests do
         passed(server, "distrusted.example.com")
         assert server.request("GET", "/apis/distrusted.example.com/v1/things")[:2] == (
             503, "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n")

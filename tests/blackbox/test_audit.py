@@ -83,7 +83,7 @@ def test_levels_and_stages(launch):
         assert "hidden" not in text and TOKEN not in text, "secrets are recorded without what is in them"
 
 
-def test_bodies_are_recorded_as_they_were_understood(launch):
+def test_bodies_are_recorded(launch):
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
     with Audited(launch, {"level": "RequestResponse", "omitManagedFields": True, "omitStages": ["RequestReceived"]}) as server:
         def event(method, path, body=None, **more):
@@ -127,7 +127,7 @@ def test_watches_have_three_stages(launch):
         server.last("watch=1")
 
 
-def test_others_are_named(launch):
+def test_impersonated_users_are_recorded(launch):
     with Audited(launch, {"level": "Metadata"}) as server:
         server.ok("GET", MAPS, headers={"Impersonate-User": "ann", "Impersonate-Group": "system:masters"})
         event = server.last(MAPS)
@@ -143,7 +143,7 @@ def test_others_are_named(launch):
         assert "authenticationMetadata" not in server.last(SECRETS), "legacy impersonation has no constraint"
 
 
-def test_policies_and_webhooks_leave_notes(launch):
+def test_policies_and_webhooks_add_annotations(launch):
     admission = "/apis/admissionregistration.k8s.io/v1"
     resources = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]}
     levels = [{"level": "Metadata", "verbs": ["create"]}, {"level": "Request"}]
@@ -189,7 +189,7 @@ def test_policies_and_webhooks_leave_notes(launch):
         assert json.loads(closed_notes["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, closed_notes
 
 
-def test_slow_requests_tell_why(launch):
+def test_slow_requests_have_latency_annotations(launch):
     def late(_):
         time.sleep(0.6)  # what takes its time is what is tried here
         return {"allowed": True}
@@ -227,7 +227,7 @@ def test_events_are_sent_in_batches(launch):
             assert len(hooks.lists[1]["items"]) == 1, "what is left is sent before the end"
 
 
-def test_files_are_put_aside(launch):
+def test_log_files_are_rotated(launch):
     with Audited(launch, {"level": "Metadata"}, flags=["--audit-log-maxsize=1", "--audit-log-maxbackup=1", "--audit-log-mode=batch"]) as server:
         long = "x" * 6000
         for i in range(100):
@@ -240,7 +240,7 @@ def test_files_are_put_aside(launch):
         assert stages.count("ResponseComplete") == 100, len(stages)
 
 
-def test_wrong_policies_are_named(launch):
+def test_invalid_policies_are_reported(launch):
     for rules, wanted in (([], "loaded illegal policy with 0 rules"), ([{"level": "All"}], 'rules[0].level: Unsupported value: "All"')):
         server = launch()
         server.flags = (*policy(server, *rules), "--audit-log-path=-")

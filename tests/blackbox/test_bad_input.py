@@ -1,4 +1,4 @@
-"""Bad input: the exact answer of kube-apiserver over HTTP, one clear line and a non-zero exit on the command line."""
+"""Bad input: the exact response of kube-apiserver over HTTP, one clear line and a non-zero exit status on the command line."""
 import json
 import pathlib
 import shutil
@@ -55,7 +55,7 @@ REQUESTS = [
 ]
 
 
-def test_requests(launch):
+def test_malformed_requests(launch):
     with launch() as server:
         before = server.ok("GET", MAPS)["items"]
         for (what, method, path, media, body), want in REQUESTS:
@@ -68,7 +68,7 @@ def test_requests(launch):
         assert server.ok("GET", MAPS)["items"] == before, "refused requests have changed something"
 
 
-def test_lines(launch):
+def test_malformed_command_lines(launch):
     """Each is refused in one line that names what is wrong."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
     text = directory / "text"

@@ -40,7 +40,7 @@ def boat(name, sails=1):
 
 
 def serve(launch, *flags):
-    """Runs a server that is expected to refuse; answers its exit status and its words."""
+    """Runs a server that must fail to start. Returns its exit status and its output."""
     done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
     return done.returncode, done.stdout + done.stderr
 
@@ -79,7 +79,7 @@ def test_refuses_newer_formats(launch):
     shutil.rmtree(directory)
 
 
-def test_names_damage(launch):
+def test_corruption_is_reported(launch):
     with launch(storage="embedded") as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
         server.stop()
@@ -127,7 +127,7 @@ def test_kubeconfig_is_private(launch):
         assert mode == 0o600, oct(mode)
 
 
-def test_drains(launch):
+def test_drains_on_stop(launch):
     with launch() as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
         watch = Watch(server, BOATS + "?watch=1")
@@ -138,7 +138,7 @@ def test_drains(launch):
         assert "broken" not in watch.lines, watch.lines
 
 
-def test_who_may(launch):
+def test_unauthenticated_and_forbidden_requests(launch):
     with launch() as server:
         path = "/api/v1/namespaces/default/configmaps"
         status, answer, _ = server.request("GET", path, token="wrong")
@@ -264,7 +264,7 @@ def test_registrations_are_restored_at_start(launch):
     path = "/apis/apiregistration.k8s.io/v1/apiservices/v1."
     with launch(storage="embedded") as server:
         alter_registrations(server)
-        # a definition wakes whoever looks after the APIServices of definitions
+        # a CRD wakes the controller of its APIServices
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.last.example.com"},
             "spec": {"group": "last.example.com", "scope": "Cluster", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
@@ -333,5 +333,5 @@ def test_quotas(launch):
         server.ok("PATCH", core + "/resourcequotas/q", {"spec": {"hard": {"count/configmaps": None}}})
         eventually(lambda: status()["used"] == {"secrets": "0", "cpu": "0"})
         assert create("more")[0] == 201
-        # which nobody counts
+        # events are not counted
         server.ok("POST", core + "/events", {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}})

@@ -68,7 +68,7 @@ def test_limit_is_raised(launch):
         assert line.split()[3:5] == ["512", "512"], line
 
 
-def test_silence_ends(launch):
+def test_silent_connections_are_closed(launch):
     """A connection without a request is closed after the time that kube-apiserver allows for it, in every protocol."""
     with launch() as server:
         began = time.monotonic()

@@ -26,7 +26,7 @@ def hooked(server, kind, *hooks, **more):
     server.ok("POST", f"{ADMISSION}/{kind}webhookconfigurations", {"metadata": {"name": hooks[0][0]}, "webhooks": webhooks})
 
 
-def test_what_hangs_holds_up_nobody_else(launch):
+def test_hanging_webhooks_do_not_block_others(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         release = threading.Event()
         hooked(server, "validating", ("hangs", hooks.on("/hangs", lambda _: release.wait(60) and {"allowed": False})), timeoutSeconds=30)
@@ -48,7 +48,7 @@ def test_what_hangs_holds_up_nobody_else(launch):
         assert not [item for item in server.ok("GET", MAPS)["items"] if item["metadata"]["name"].startswith("m")]
 
 
-def test_what_loops_is_asked_twice(launch):
+def test_looping_webhooks_are_reinvoked_once(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         def other(request):
             """Takes back what the other one did."""
@@ -64,7 +64,7 @@ def test_what_loops_is_asked_twice(launch):
 
 
 def test_broken_patches_change_nothing(launch):
-    """As kube-apiserver 1.35.3 answers them."""
+    """As kube-apiserver 1.35.3 responds."""
     calling, internal = 'Internal error occurred: failed calling webhook "patch.acme.io": ', "Internal error occurred: "
     def document(text):
         return {"patchType": "JSONPatch", "patch": base64.b64encode(text.encode()).decode()}
@@ -100,8 +100,8 @@ def test_broken_patches_change_nothing(launch):
                 if item["metadata"]["name"] in cases] == []
 
 
-def test_lies_are_told_apart(launch):
-    """Answers that are no answers, as kube-apiserver 1.35.3 takes them."""
+def test_invalid_webhook_responses(launch):
+    """Malformed responses, handled as kube-apiserver 1.35.3 does."""
     shape = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
     def typed(kind):
         return f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {shape}"
@@ -154,19 +154,19 @@ def there(server, namespace, name):
     return server.request("GET", f"{CORE}/{namespace}/configmaps/{name}")[0] == 200
 
 
-def test_odd_owners(launch):
+def test_unusual_owner_references(launch):
     with launch() as server:
         def owned_by(name, *owners):
             server.ok("PATCH", f"{MAPS}/{name}", {"metadata": {"ownerReferences": list(owners)}})
 
-        # its own owner: there until somebody deletes it, in whichever way
+        # its own owner: it stays until it is deleted, by any policy
         for policy in ("Background", "Foreground", "Orphan"):
             own = made(server, "default", "own")
             owned_by("own", owner(own, blockOwnerDeletion=True))
             assert there(server, "default", "own")
             server.ok("DELETE", MAPS + "/own", {"propagationPolicy": policy})
             eventually(lambda: not there(server, "default", "own"))
-        # a circle holds nobody back, and goes as a whole
+        # a cycle blocks no deletion, and is collected as a whole
         for policy in ("Background", "Foreground"):
             a = made(server, "default", "a")
             b = made(server, "default", "b", owner(a, blockOwnerDeletion=True))
@@ -190,7 +190,7 @@ def test_odd_owners(launch):
         assert server.request("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/wide")[0] == 200
 
 
-def test_a_namespace_that_cannot_end(launch):
+def test_namespace_that_cannot_terminate(launch):
     with launch() as server:
         server.ok("POST", CORE, {"metadata": {"name": "stuck"}})
         stuck = CORE + "/stuck"
@@ -222,7 +222,7 @@ def test_a_namespace_that_cannot_end(launch):
         eventually(lambda: server.request("GET", stuck)[0] == 404, seconds=60)
 
 
-def test_what_an_emptied_namespace_tells(launch):
+def test_conditions_of_a_terminating_namespace(launch):
     """A namespace that only its own metadata still holds says that nothing is left, signed as upstream's controllers sign;
     what one of them keeps in every namespace is put right, description and all."""
     with launch("--controllers=*,root-ca-cert-publisher") as server:
@@ -248,7 +248,7 @@ def test_what_an_emptied_namespace_tells(launch):
         assert sorted(signed, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], signed
 
 
-def test_slow_ones_cost_nobody_else(launch):
+def test_slow_clients_do_not_slow_others(launch):
     """Connections that say nothing, requests that never end, watchers and readers that never read: others go on, and what
     is kept for such a client is bounded by what its connection holds."""
     with launch() as server:

@@ -1,4 +1,4 @@
-"""Definitions of a hostile or careless author: what is refused is told exactly, what is taken costs little, and the server
+"""CRDs of a hostile or careless author: rejections are exact, what is accepted costs little, and the server
 goes on. Limits: 3 MiB of body, 10,000 levels, 1,000 repetitions and 1,000 levels of a pattern, 8 selectable fields, the costs
 of rules."""
 import json
@@ -108,7 +108,7 @@ def test_hostile_objects(launch):
 
 
 def test_scales(launch):
-    """Bodies of the scale subresource are typed: unknown members are told, wrong ones refused, names and uids compared."""
+    """Bodies of the scale subresource are typed: unknown fields are reported, wrong ones refused, names and uids compared."""
     with launch() as server:
         number = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
         paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
@@ -135,7 +135,7 @@ def test_scales(launch):
         assert server.ok("GET", trains + "/a")["spec"] == {"replicas": 3}
         answered("PUT", {**scale, "odd": 1}, 200, 'unknown field \\"odd\\"')
         assert server.ok("GET", trains + "/a")["spec"] == {"replicas": 5}
-        # what a custom resource cannot be answered in is told before anything is done
+        # an encoding that custom resources do not have is refused before anything else happens
         for method, path in (("GET", "/a"), ("DELETE", "/a"), ("DELETE", "/nope"), ("DELETE", "")):
             accept = {"Accept": "application/vnd.kubernetes.protobuf"}
             assert server.request(method, trains + path, headers=accept)[0] == 406, (method, path)
@@ -165,7 +165,7 @@ def test_defaults_of_status(launch):
 
 
 def test_strict_order(launch):
-    """Unknown and repeated members of typed bodies are told as they stand there; those of patches in the order of names."""
+    """Unknown and duplicate fields of typed bodies are reported in the order of the body; those of patches in the order of names."""
     with launch() as server:
         body = json.dumps(definition("orders", {"a": {"type": "string", "zz": 1}})).replace('"scope": ', '"odd": 1, "scope": "x", "scope": ')
         status, answer, _ = server.request("POST", V1 + "?fieldValidation=Strict", body.encode())

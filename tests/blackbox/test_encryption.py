@@ -65,7 +65,7 @@ def test_keys_are_rotated_by_writing_again(launch):
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
 
 
-def test_wrong_keys_are_told_and_change_nothing(launch):
+def test_wrong_keys_are_reported_and_change_nothing(launch):
     with tempfile.TemporaryDirectory() as directory:
         path = configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
         flag = f"--encryption-provider-config={path}"

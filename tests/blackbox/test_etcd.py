@@ -186,7 +186,7 @@ def test_services_have_addresses_of_their_own(launch):
         assert status == 422, answer
 
 
-def test_custom_resources_are_cbor_behind_their_switch(launch):
+def test_custom_resources_are_cbor_behind_their_gate(launch):
     """With CBORServingAndStorage custom resources are stored as CBOR, which is read without it, too."""
     key = "/registry/harbor.example.com/boats/default/one"
     with Etcd() as etcd:
@@ -206,7 +206,7 @@ def test_custom_resources_are_cbor_behind_their_switch(launch):
 
 
 def test_controllers_move(launch):
-    """One server runs the controllers: namespaces are emptied whoever is asked, and by the other when it has gone."""
+    """One server runs the controllers: namespaces are emptied whichever server gets the request, and by the other one when it has ended."""
     with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
         lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
         eventually(lambda: one.request("GET", lease)[0] == 200)
@@ -250,7 +250,7 @@ def test_controllers_have_one_holder(launch):
 
 
 def test_controllers_without_a_lease(launch):
-    """--leader-elect=false: they run at once, nobody is asked and nothing is written for it."""
+    """--leader-elect=false: they run at once, and no Lease is written."""
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
     with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false", "-v", "2") as server:
         owner = server.ok("POST", MAPS, config_map("owner"))["metadata"]
@@ -263,7 +263,7 @@ def test_controllers_without_a_lease(launch):
         assert server.request("GET", lease)[0] == 404 and RUNS not in server.stderr()
 
 
-def test_migrations_lie_as_upstream_keeps_them(launch):
+def test_migrations_are_stored_as_upstream_stores_them(launch):
     """A StorageVersionMigration is carried out by whichever server runs the controllers, and lies where 1.35 looks for it."""
     served = "--runtime-config=storagemigration.k8s.io/v1beta1=true,storagemigration.k8s.io/v1=true"
     with Etcd() as etcd, server_on(launch, etcd, served) as one, server_on(launch, etcd, served) as two:
@@ -398,7 +398,7 @@ class FollowingWatch(ResumingWatch):
 
 
 def test_waits_for_etcd(launch):
-    """Unreachable at the start: told on /readyz; served as soon as etcd is there, and told again when it goes."""
+    """Unreachable at the start: reported by /readyz; served as soon as etcd is reachable, and reported again when it ends."""
     etcd = Etcd()
     member = etcd.members[0]
     server = server_on(launch, etcd, "--secure-port", "0")
@@ -482,7 +482,7 @@ def refused_to_start(launch, etcd, *flags, env=None):
     return done.stderr
 
 
-def test_keys_of_others(launch):
+def test_foreign_keys(launch):
     with Etcd() as etcd:
         for key, value, why in (("/registry/configmaps/default/a", b"hello", "it is neither JSON nor protobuf"),
                                 ("/registry/secrets/default/a", b"k8s:enc:aescbc:v1:key1:xyz", "it is encrypted, and no provider reads it (k8s:enc:aescbc:v1:key1)"),
@@ -530,7 +530,7 @@ def test_users_of_etcd(launch):
 
 
 def test_compacted_under_the_server(launch):
-    """Compaction every second: watches of what is too old are told so, newer ones go on."""
+    """Compaction every second: watches of compacted revisions get 410, newer ones continue."""
     with Etcd() as etcd, server_on(launch, etcd, "--etcd-compaction-interval", "1s") as server:
         old = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
         for number in range(3):
@@ -571,8 +571,8 @@ def test_registrations_of_others_stay(launch):
         assert found == {**registrations.RESTORED, theirs: registrations.ALTERED[theirs]}, found
 
 
-def test_each_server_tells_uses_of_tokens(launch):
-    """Whoever runs the controllers, the server that sees a token in a Secret tells the day."""
+def test_each_server_tracks_uses_of_tokens(launch):
+    """The server that sees a token of a Secret records the day, whichever server runs the controllers."""
     core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
     with Etcd() as etcd, server_on(launch, etcd) as one:
         key = one.dir / "service-account.key"
@@ -711,8 +711,8 @@ def test_etcd_without_room(launch):
 
 
 def test_changes_lost(launch):
-    """While a server sleeps, its watch of etcd breaks and what it missed is compacted: it reads everything anew, and whoever
-    watches is told to start again."""
+    """While a server sleeps, its watch of etcd breaks and what it missed is compacted: it reads everything again, and
+    watches end with 410."""
     with Etcd() as etcd, server_on(launch, etcd) as server:
         server.ok("POST", DEFINITIONS, DEFINITION)
         server.ok("POST", BOATS, boat("gone"))
@@ -740,7 +740,7 @@ def test_changes_lost(launch):
 
 
 def test_member_hangs(launch):
-    """A member that is alive and does not answer is left for another, by calls and by the watch."""
+    """Calls and the watch leave a member that is alive and does not respond."""
     with Etcd(members=3) as etcd, server_on(launch, etcd) as server:
         start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], set()
         for member in etcd.members[:2]:

@@ -1,4 +1,4 @@
-"""Priority and fairness: objects, headers, and who waits for whom."""
+"""Priority and fairness: objects, headers, and which requests wait."""
 import threading
 
 import pytest
@@ -16,7 +16,7 @@ def dangling(schema):
     return [(c["type"], c["status"]) for c in schema.get("status", {}).get("conditions", [])]
 
 
-def test_objects_are_there_and_stay(launch):
+def test_default_objects_are_maintained(launch):
     with launch() as server:
         levels = {level["metadata"]["name"]: level for level in server.ok("GET", FLOW + "/prioritylevelconfigurations")["items"]}
         assert set(levels) == {"exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low",
@@ -36,7 +36,7 @@ def test_objects_are_there_and_stay(launch):
         assert status == 422 and "spec of 'catch-all' must equal the fixed value" in answer["message"], answer
 
 
-def test_answers_say_where_they_came_from(launch):
+def test_responses_name_schema_and_level(launch):
     with launch() as server:
         uids = {name: server.ok("GET", f"{FLOW}/{name}")["metadata"]["uid"]
                 for name in ("flowschemas/exempt", "flowschemas/global-default", "prioritylevelconfigurations/exempt",

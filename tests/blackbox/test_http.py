@@ -288,7 +288,7 @@ def test_discovery_in_other_encodings(launch):
                 assert ask(server, path, cbor)[0] == 406, "OpenAPI has its own two media types"
 
 
-def test_cbor_is_behind_its_switch(launch):
+def test_cbor_is_behind_its_gate(launch):
     # {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {"name": "c"}}
     body = bytes.fromhex("d9d9f7a4") + b"".join((
         b"\x44kind\x49ConfigMap", b"\x44data\xa1\x41a\x41b", b"\x48metadata\xa1\x44name\x41c", b"\x4aapiVersion\x42v1"))

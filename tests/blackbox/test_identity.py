@@ -22,7 +22,7 @@ ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 def who(server, **more):
-    """(status, userInfo) of whoever sends this."""
+    """The status of a SelfSubjectReview, and the userInfo or the error."""
     status, answer, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
     return status, answer["status"]["userInfo"] if status == 201 else answer
 
@@ -261,7 +261,7 @@ def asked_by_a_file(hooks, path, *conditions, **members):
     return {"type": "Webhook", "name": path.strip("/"), "webhook": webhook}
 
 
-def test_a_file_says_who_decides(launch):
+def test_authorization_configuration(launch):
     rbac = {"type": "RBAC", "name": "rbac"}
     with launch() as certificates, Hooks(certificates) as hooks:
         hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
@@ -280,7 +280,7 @@ def test_a_file_says_who_decides(launch):
             assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is asked after it"
             assert len(hooks.requests("/first")) == 1, "what does not match is not asked"
 
-            # who cannot be asked has no opinion, which fails if nobody else has one; or it refuses
+            # an unreachable webhook has no opinion, which ends in a refusal if no other authorizer has one; or it refuses
             def failing(policy):
                 broken = asked_by_a_file(hooks, "/broken", failurePolicy=policy)
                 written(certificates, "authorization.json", authorizers(broken, rbac))
@@ -309,7 +309,7 @@ def test_a_file_says_who_decides(launch):
             assert reloads % "success" + " 3" in server.ok("GET", "/metrics")
 
 
-def test_a_wrong_file_is_named(launch):
+def test_invalid_files_are_reported(launch):
     with launch() as other:
         wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
         for flags, parts in (
@@ -361,7 +361,7 @@ class Certified:
         return response.status, json.loads(response.read())
 
 
-def test_proxies_say_who_asks(launch):
+def test_front_proxy_headers(launch):
     with launch() as other:
         names = {"X-Remote-User": "ann", "X-Remote-Group": "a", "X-Remote-Extra-Scope": "s"}
         pair = (str(other.dir / "admin.crt"), str(other.dir / "admin.key"))
@@ -420,7 +420,7 @@ VERBS = {
 }
 
 
-def test_who_may_not_is_told_so_before_the_body_is_read(launch):
+def test_forbidden_requests_end_before_their_body_is_read(launch):
     with launch() as server, launch() as other:
         account = "/api/v1/namespaces/default/serviceaccounts"
         for each, name in ((server, "sam"), (server, "gone"), (other, "sam")):
@@ -462,7 +462,7 @@ def test_who_may_not_is_told_so_before_the_body_is_read(launch):
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 LIST = "secrets is forbidden: cannot list secrets in kube-system"
 GET = 'secrets "s" is forbidden: cannot get secrets in kube-system'
-# what a path asks for, as kube-apiserver 1.35.3 answers it; `cannot VERB RESOURCE in PLACE` stands for the long form
+# the request attributes of a path in kube-apiserver 1.35.3; `cannot VERB RESOURCE in PLACE` stands for the long form
 TRICKS = [
     ("/api/v1/namespaces/default/../kube-system/secrets", '.. "kube-system" is forbidden: cannot get ../secrets in default'),
     ("/version/.." + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
@@ -516,7 +516,7 @@ def long_form(short):
     return f'{what}User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
 
 
-def test_paths_are_what_they_are(launch):
+def test_paths_are_not_normalized(launch):
     with launch() as server:
         server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
         role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]}
@@ -564,7 +564,7 @@ def parts_of(token):
     return [json.loads(base64.urlsafe_b64decode(part + "==")) for part in token.split(".")[:2]]
 
 
-def test_tokens_are_what_their_signature_says(launch):
+def test_signatures_of_tokens_are_verified(launch):
     account = "/api/v1/namespaces/default/serviceaccounts"
     with launch() as server:
         eventually(lambda: (server.dir / "service-account.key").exists())
@@ -626,7 +626,7 @@ def certificate(authority, place, subject, *extensions, days=1):
     return str(place / "c.crt"), str(place / "c.key")
 
 
-def test_certificates_are_believed_if_they_are_good(launch):
+def test_client_certificates_are_verified(launch):
     client = "extendedKeyUsage=clientAuth"
     with launch() as server, launch() as other:
         def ask(authority, subject, *extensions, **more):
@@ -641,13 +641,13 @@ def test_certificates_are_believed_if_they_are_good(launch):
             "of a server": ask(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
         }.items():
             assert (answer[0], answer[1]["message"]) == (401, "Unauthorized"), (kind, answer)
-        # nobody's name is nobody
+        # the name of an anonymous user is system:anonymous
         status, answer = ask(server, "/O=system:masters", client)
         assert status in (401, 403), answer
 
 
-def test_bodies_of_who_may_not_are_not_looked_at(launch):
-    """Not asked for, too large, malformed, of an unknown type, in pieces: the answer is that of who may not."""
+def test_bodies_of_forbidden_requests_are_not_decoded(launch):
+    """Unexpected, too large, malformed, of an unknown type, in pieces: the response is that of a forbidden request."""
     with launch() as server:
         url = urlparse(server.url)
         wanted = 'configmaps is forbidden: User "plain" cannot create resource "configmaps" in API group "" in the namespace "default"'
@@ -667,7 +667,7 @@ def test_bodies_of_who_may_not_are_not_looked_at(launch):
                 assert (response.status, json.loads(response.read())["message"]) == (403, wanted), headers
 
 
-def test_acting_as_others_needs_the_right(launch):
+def test_impersonation_needs_permission(launch):
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     with launch() as server:
         rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]
@@ -777,7 +777,7 @@ def modes_of_impersonation(server, settle=lambda: None):
           ({"User": "bob", "Extra_a.io__k": "v"}, part("user-info", "userextras/a.io/k", "v")),
           ({"path": "/version", "method": "GET", "User": "bob"},
            (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/version"'))]),
-        # what nobody gets by a mode
+        # permissions that no mode grants
         ([on("user-info"), users, groups, to("user-info", "userextras/k")],
          [({"User": "bob", "Group": "g"}, (201, "bob: g system:authenticated")),
           ({"User": "bob", "Group": "system:masters"},
@@ -820,7 +820,7 @@ def modes_of_impersonation(server, settle=lambda: None):
         assert act(**headers) == (400, f'requested &user.DefaultInfo{{Name:"", {shown}}} without impersonating a user name')
 
 
-def test_acting_in_a_mode(launch):
+def test_constrained_impersonation(launch):
     with launch(MODES) as server:
         modes_of_impersonation(server)
         _, answer, _ = server.request("GET", "/metrics")
@@ -832,7 +832,7 @@ def test_acting_in_a_mode(launch):
         assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="ALPHA"} 1' in answer
 
 
-def test_agents_act_as_their_node(launch):
+def test_agents_impersonate_their_node(launch):
     account = {"username": "system:serviceaccount:n:agent", "groups": ["system:serviceaccounts"],
                "extra": {"authentication.kubernetes.io/node-name": ["n1"], "authentication.kubernetes.io/pod-name": ["p"]}}
     mode = "impersonate-on:associated-node:create"
@@ -852,7 +852,7 @@ def test_agents_act_as_their_node(launch):
             assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in answer["message"], answer
 
 
-def test_a_token_that_is_not_where_it_belongs(launch):
+def test_misplaced_tokens(launch):
     with launch() as server:
         status, _, headers = server.request("GET", MAPS, token=None, headers={"Authorization": "Bearer  plain-token"})
         assert status == 403 and "contains extra space before the bearer token" in headers["warning"], headers
@@ -869,7 +869,7 @@ TRACKING = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-serv
 
 
 def test_uses_of_tokens_in_secrets(launch):
-    """As kube-apiserver 1.35.3 tells them: the day on the Secret, a warning, annotations of the audit log, a ConfigMap."""
+    """As kube-apiserver 1.35.3 records them: the day on the Secret, a warning, annotations of the audit log, a ConfigMap."""
     core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
     server = launch()
     policy, log = written(server, "policy.json", {
@@ -935,7 +935,7 @@ def test_uses_of_tokens_in_secrets(launch):
         assert answer["status"]["authenticated"] and "warning" not in headers, "only whoever uses it is told"
         server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": None}}})
         assert used("invalid")[0] == 201
-        # a day that has gone by is told anew, one of tomorrow is not
+        # a past day is replaced, a future one is not
         server.ok("PATCH", core + "/secrets/manual", {"metadata": {"labels": {label: "2024-01-01"}}})
         used("manual")
         told("manual")
@@ -950,7 +950,7 @@ def test_uses_of_tokens_in_secrets(launch):
         eventually(lambda: server.request("GET", TRACKING)[0] == 200)
 
 
-def test_secrets_are_not_told(launch):
+def test_secrets_are_not_logged(launch):
     """Neither in logs, however much is logged, nor in what is audited of requests without their bodies, nor in events."""
     server = launch()
     policy, log = written(server, "policy.json", {
@@ -979,7 +979,7 @@ def test_secrets_are_not_told(launch):
                 assert hidden not in text, (place, hidden)
 
 
-def test_tokens_that_lie_in_secrets(launch):
+def test_tokens_in_secrets(launch):
     """A Secret of its type is given a token, which is good for as long as the Secret holds it and the account is there."""
     core = "/api/v1/namespaces/default"
     with launch() as server:

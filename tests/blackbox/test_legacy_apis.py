@@ -1,4 +1,4 @@
-"""The older generations of custom resources, switched on with --runtime-config: definitions of v1beta1."""
+"""Legacy APIs, enabled with --runtime-config: v1beta1 CRDs."""
 import json
 import subprocess
 
@@ -32,8 +32,8 @@ def test_off_by_default(launch):
     assert "--runtime-config" in done.stdout and "extensions/v1beta1" in done.stdout, done.stdout
 
 
-def test_every_answer_warns(launch):
-    """Whatever is asked of v1beta1, and whether or not it is granted, the answer says that it is deprecated."""
+def test_every_response_warns(launch):
+    """Every response of v1beta1 has a deprecation warning, successful or not."""
     with launch(BETA) as server:
         name = V1BETA1 + "/crontabs.stable.example.com"
         apply = {"Content-Type": "application/apply-patch+yaml"}
@@ -164,7 +164,7 @@ def test_is_discovered(launch):
         assert '"validation"' in text and '"version"' in text, text
 
 
-def test_kubectl_of_both_ages(launch, kubectl_binary):
+def test_kubectl_applies_v1beta1(launch, kubectl_binary):
     with launch(BETA) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
         file = kubectl.file("definition.yaml", json.dumps(definition(version="v1", scope="Namespaced", additionalPrinterColumns=[
             {"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}])))

@@ -26,7 +26,7 @@ from workload import MAPS, Client
 pytestmark = [pytest.mark.linear, pytest.mark.serial, pytest.mark.timeout(7200)]
 
 KEYS, CLIENTS, WATCHERS = 4, 6, 3
-# faults of a run, and answered requests between two of them
+# faults of a run, and completed requests between two of them
 FAULTS, ROUNDS_SLOW = 6, 40
 BETWEEN_MIN, BETWEEN_MORE = 30, 120
 # seconds of a fault that passes by itself; what a slow disk takes for each sync
@@ -147,7 +147,7 @@ class Setting:
     server: Pintle
     faces: list
     faults: list
-    # what a client may hear of a request whose fate nobody knows, or that was not begun
+    # errors of a request whose effect is unknown, or that was not begun
     outages: tuple = (503,)
 
 
@@ -167,11 +167,11 @@ class Worker(threading.Thread):
                 self.failure = error
             except BROKEN:
                 self.client = None
-                # the server is being started again, or nobody reaches it
+                # the server is restarting or unreachable
                 self.stop.wait(0.02)
 
     def expect(self, status, answer):
-        """Nothing but an outage comes instead of a good answer."""
+        """An error other than an outage is a failure."""
         if status in self.setting.outages:
             raise ConnectionError(answer)
         assert status == 200, (status, answer)
@@ -311,7 +311,7 @@ def restarted(server):
 
 
 def paused(process):
-    """Nothing moves for a moment; requests wait. `process` answers what is running."""
+    """Suspends a process for a moment, so that requests wait; `process` returns it."""
     def fault():
         process().send_signal(signal.SIGSTOP)
         time.sleep(MOMENT)

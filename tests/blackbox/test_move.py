@@ -31,7 +31,7 @@ def definition(group):
 
 
 def objects(tag):
-    """One object of each shipped kind, by collection and name."""
+    """One object of each built-in kind, by collection and name."""
     core, roles = "/api/v1/namespaces/default", f"/apis/{RBAC}/v1"
     admission, flow = "/apis/admissionregistration.k8s.io/v1", "/apis/flowcontrol.apiserver.k8s.io/v1"
     beta, group = f"/apis/{BETA}", f"{tag}.example.com"
@@ -73,7 +73,7 @@ def objects(tag):
 
 
 def write(server, tag):
-    """Writes one object of each kind, and a custom resource by all its ways; answers them by path."""
+    """Writes one object of each kind, and a custom resource by all its ways; returns them by path."""
     paths = []
     for collection, name, content in objects(tag):
         server.ok("POST", collection, {**content, "metadata": {"name": name, **content.get("metadata", {})}})
@@ -104,12 +104,12 @@ def serves(server, objects):
 
 
 def changed(server, objects):
-    """Changes all objects; answers them as they are now."""
+    """Changes all objects. Returns them."""
     return {path: server.ok("PATCH", path, {"metadata": {"labels": {"moved": "1"}}}) for path in objects}
 
 
 def alone(launch, etcd):
-    """A pintle without controllers that kube-apiserver has not: nobody changes what was written."""
+    """A Pintle without the controllers that kube-apiserver lacks, so that written objects stay unchanged."""
     return launch("--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", GATE,
                   f"--runtime-config={MIGRATIONS}=true", storage="etcd")
 

@@ -40,7 +40,7 @@ def policy(server, name, *mutations, bind=True, **spec):
     return server.request("POST", ADMISSION + "/mutatingadmissionpolicies", body)
 
 
-def test_they_are_behind_their_gate(launch):
+def test_policies_are_behind_their_gate(launch):
     with launch() as server:
         assert server.request("GET", ADMISSION + "/mutatingadmissionpolicies")[0] == 404
     with launch(GATE) as server:
@@ -115,13 +115,13 @@ def test_what_goes_wrong(launch):
             assert ignoring["metadata"]["generation"] == 2
             server.ok("POST", boats + "?dryRun=All", body)
             server.ok("DELETE", f"{ADMISSION}/mutatingadmissionpolicies/{name}")
-        # what a policy makes is validated as if somebody had sent it
+        # the result of a policy is validated like a request
         assert policy(server, "sails", apply("Object{spec: Object.spec{sails: 9}}"))[0] == 201
         status, answer, _ = server.request("POST", boats, body)
         assert status == 422 and "should be less than or equal to 5" in answer["message"], answer
 
 
-def test_policies_that_cannot_be(launch):
+def test_invalid_policies(launch):
     with launch(GATE) as server:
         cases = [
             ({"mutations": []}, "spec.mutations: Required value: mutations must contain at least one item"),
@@ -160,7 +160,7 @@ def test_parameters(launch):
         assert (status, answer["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in answer["message"], answer
 
 
-def test_others_may_change_it_again(launch):
+def test_webhooks_reinvoke_policies(launch):
     with launch(GATE) as server, Hooks(server) as hooks:
         config = hooks.on("/add", lambda request: patch({"op": "add", "path": "/data", "value": {"hook": "here"}})
                           if not request["object"].get("data") else {"allowed": True})
@@ -215,7 +215,7 @@ def test_types_are_checked(launch):
         assert [(m["manager"], m["operation"]) for m in managers] == [("validatingadmissionpolicy-status", "Apply")], managers
 
 
-def test_what_upstream_makes_of_objects(launch):
+def test_recorded_mutations(launch):
     """What a kube-apiserver with the gate makes of mutations that are right, and of many that are not."""
     with launch(GATE) as server:
         for file in ("mutated-custom", "mutated-typed"):

@@ -64,7 +64,7 @@ class Binding(unittest.TestCase):
 
 
 class Comparison(unittest.TestCase):
-    def test_numbers_and_booleans_are_told_apart(self):
+    def test_numbers_and_booleans_are_distinguished(self):
         self.assertEqual(len({replay.canonical(value) for value in (1, 1.0, True, "1")}), 4)
 
     def test_descriptions_count_only_where_the_scenario_sent_them(self):

@@ -1,5 +1,5 @@
 """Many writes over few objects: disk and memory are bounded by what is live and the history that is kept, not by what was
-ever written; and a restart reads no more than that. Times are told, not asserted. Only with --slow: the short version is
+ever written; and a restart reads no more than that. Times are printed, not asserted. Only with --slow: the short version is
 `the_disk_stays_flat` of the store.
 """
 import json
@@ -41,7 +41,7 @@ def work(url, method, numbers, turns):
 
 
 def take(answers):
-    """Reads one answer, which is a success."""
+    """Reads one response, which must be a success."""
     status = answers.readline()
     assert status.split()[1] in (b"200", b"201"), status
     length = None

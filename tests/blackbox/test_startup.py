@@ -86,7 +86,7 @@ def test_the_holder_of_a_directory_is_named(launch):
         assert ":0" not in done.stderr, done.stderr
 
 
-def test_backups_to_the_standard_output(launch):
+def test_backups_to_stdout(launch):
     with launch(storage="embedded") as server, tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}})
         done = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", str(server.dir)], capture_output=True,
@@ -101,7 +101,7 @@ def test_backups_to_the_standard_output(launch):
             restored.ok("GET", MAPS + "/kept")
 
 
-def test_flags_say_what_is_meant(launch):
+def test_mistaken_flags_get_hints(launch):
     for flags, said in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
                         (["--request-timeout", "30"], "it has no unit: 30s, 30m or 30h?")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)

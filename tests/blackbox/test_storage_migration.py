@@ -123,7 +123,7 @@ RAN = ("Running", "False", "StorageVersionMigrationInProgress", "")
 SUCCEEDED = [RAN, ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")]
 
 
-def test_wishes_are_fulfilled(launch):
+def test_storage_version_migrations_run(launch):
     """Objects of a definition, while others write, and over a restart; what is newer stays as it is."""
     with launch(SERVED, storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", swapped)
@@ -154,7 +154,7 @@ def test_wishes_are_fulfilled(launch):
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
 
 
-def test_wishes_about_shipped_kinds(launch):
+def test_migrations_of_built_in_kinds(launch):
     """Secrets lie under a new key afterwards; what lies as it should is not written."""
     secrets, maps = encryption.SECRETS, encryption.MAPS
     with tempfile.TemporaryDirectory() as directory:
@@ -180,7 +180,7 @@ def test_wishes_about_shipped_kinds(launch):
             assert server.ok("GET", secrets + "/kept")["data"] == first["data"], "the old key is not needed any more"
 
 
-def test_wishes_that_fail(launch):
+def test_migrations_that_fail(launch):
     with launch() as server:
         assert server.request("GET", WISHES)[0] == 404, "it is off by default"
     with launch(SERVED) as server, Hooks(server) as hooks:
@@ -211,7 +211,7 @@ def test_wishes_that_fail(launch):
         assert ended(server, "again")[1] == SUCCEEDED
 
 
-def test_wishes_are_objects(launch):
-    """What a kube-apiserver answers about them where they are served; nobody carries them out there."""
+def test_migrations_are_objects(launch):
+    """Recorded from a kube-apiserver that serves migrations without running their controller."""
     with launch(SERVED, "--controllers=-storage-version-migrator-controller") as server:
         transcripts.check(server, transcripts.OWN / "switched" / "storage-migrations.json")

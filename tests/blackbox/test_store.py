@@ -1,4 +1,4 @@
-"""The data directory: damage is told before anything is served, and `pintle store` checks, backs up and restores."""
+"""The data directory: corruption is reported before anything is served, and `pintle store` checks, backs up and restores."""
 import os
 import pathlib
 import re
@@ -39,7 +39,7 @@ def filled(launch):
     return server, segment
 
 
-def test_flipped_bits_are_told(launch):
+def test_flipped_bits_are_reported(launch):
     server, segment = filled(launch)
     whole = segment.read_bytes()
     for at in (0, 100, len(whole) // 2, len(whole) - 300):
@@ -111,7 +111,7 @@ def test_durability_can_be_chosen(launch):
 
 
 def test_files_that_may_not_grow(launch):
-    """No room, as a limit of the process makes it: writes are refused and tell why, all else goes on, until there is room."""
+    """No room, as a limit of the process makes it: writes fail with the reason, all else continues, until there is room."""
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
@@ -142,7 +142,7 @@ def test_files_that_may_not_grow(launch):
 
 
 def test_a_disk_that_cannot_sync(launch):
-    """Nothing is acknowledged from then on, and /readyz tells why; reads and watches go on. The next start has what was
+    """Nothing is acknowledged from then on, and /readyz has the reason; reads and watches go on. The next start has what was
     acknowledged before, and takes writes."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
@@ -169,7 +169,7 @@ def test_a_disk_that_cannot_sync(launch):
 
 
 def test_a_disk_without_room(launch):
-    """Writes are refused and tell why, a frame that fits by half is undone, and all else goes on, until there is room."""
+    """Writes fail with the reason, a frame that fits by half is undone, and all else continues, until there is room."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
@@ -193,7 +193,7 @@ def test_a_disk_without_room(launch):
 
 
 def test_a_disk_without_room_at_the_start(launch):
-    """What is there is told in one line and stays as it is; with room the server starts."""
+    """The problem is reported in one line and the directory stays unchanged; with room the server starts."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         server.stop(signal.SIGKILL)
@@ -240,7 +240,7 @@ def events(server, after):
     return len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={after}&timeoutSeconds=1")[1].splitlines())
 
 
-def test_flipped_bits_of_a_backup_are_told(launch):
+def test_flipped_bits_of_a_backup_are_reported(launch):
     server, _ = filled(launch)
     backup, place = server.dir / "backup", server.dir / "place"
     assert run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)[0] == 0
@@ -283,7 +283,7 @@ def contents(directory):
 
 
 def test_read_only_directories(launch):
-    """As somebody who may not write there; root may, and becomes somebody else."""
+    """As a user without write permission; root becomes another user for it."""
     server, _ = filled(launch)
     data = server.dir
     found = contents(data)

@@ -1,4 +1,4 @@
-"""Traces: which requests have them, what is in them, and who is told of them."""
+"""Traces: which requests have them, what is in them, and where they are sent."""
 import json
 
 import pytest
@@ -41,7 +41,7 @@ class Traced:
         return self.collector.spans
 
 
-def test_a_write_is_followed_to_its_webhook_and_the_store(launch):
+def test_spans_of_a_write(launch):
     with launch() as certificates, Hooks(certificates) as hooks, Traced(launch, 0) as traced:
         server, seen = traced.server, []
         client = hooks.on("/hook", lambda request: {"allowed": True})
@@ -72,7 +72,7 @@ def test_a_write_is_followed_to_its_webhook_and_the_store(launch):
         assert [headers["traceparent"] for headers in seen] == [f"00-{TRACE}-{call.id}-01"], seen
 
 
-def test_a_share_is_sampled_and_strangers_begin_anew(launch):
+def test_sampling_and_untrusted_parents(launch):
     with Traced(launch, 1_000_000) as traced:
         server = traced.server
         assert server.request("GET", MAPS + "/x", token="plain-token", headers=told(1))[0] == 403
@@ -85,7 +85,7 @@ def test_a_share_is_sampled_and_strangers_begin_anew(launch):
         assert all(span.trace != TRACE and span.parent == "" and span.links == [TRACE] for span in spans), spans
 
 
-def test_a_collector_that_is_gone_costs_nobody_anything(launch):
+def test_an_unreachable_collector_is_harmless(launch):
     with Traced(launch, 1_000_000) as traced:
         traced.collector.__exit__()
         for _ in range(10):
@@ -94,7 +94,7 @@ def test_a_collector_that_is_gone_costs_nobody_anything(launch):
         assert "traces are lost" in (traced.server.dir / "stderr.log").read_text()
 
 
-def test_wrong_configurations_are_named(launch):
+def test_invalid_configurations_are_reported(launch):
     for member, wanted in (({"samplingRatePerMillion": -1}, "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"),
                            ({"endpoint": "ftp://x"}, "unsupported scheme: ftp")):
         server = launch()

@@ -204,7 +204,7 @@ def test_choosing(server, hooks):
     refused(server, "odd", 403, f'configmaps "odd" is forbidden: {why}')
 
 
-def test_asking(server, hooks):
+def test_admission_requests(server, hooks):
     """What webhooks are asked, and when: reviews and tokens too, names as they are known by then."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
     mine = [{"name": "mine", "expression": "request.userInfo.username == 'tester'"}]
@@ -260,7 +260,7 @@ def test_asking(server, hooks):
     assert [request["options"]["preconditions"] for _, request in calls] == [{"uid": uid}] * 2, calls
 
 
-def test_asking_about_scales(server, hooks):
+def test_admission_requests_of_scales(server, hooks):
     """A change is shown as it was sent, then what comes of it."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
@@ -288,7 +288,7 @@ def test_asking_about_scales(server, hooks):
     assert status == 500 and answer["message"].startswith("failed to create manager for existing fields"), answer
 
 
-def test_by_service(server, hooks):
+def test_services(server, hooks):
     hooks.on("/service", lambda _: {"allowed": False})
     client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
     with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
@@ -394,7 +394,7 @@ def test_converting_badly(server, hooks):
 
 
 def test_converting_late_or_never(server, hooks):
-    """A webhook that does not answer costs its own requests their time, and nobody else anything."""
+    """A webhook that does not respond makes its own requests time out, and no others."""
     prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat failed: Post "
     answers = threading.Event()
 
@@ -464,7 +464,7 @@ def test_converting_for_many(server, hooks):
 
 
 def test_converting_by_service(server, hooks):
-    """A service is found by the map; who is not believed is not asked."""
+    """A Service is found by --service-address; a server whose certificate is not trusted gets no request."""
     hooks.on("/convert", swapped)
     service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
     with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:

@@ -32,7 +32,7 @@ def of_module(folder):
 
 
 def build():
-    """Builds etcd unless that has been done; answers the binary's path."""
+    """Builds etcd unless that has been done. Returns the path of the binary."""
     return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"))
 
 
@@ -67,7 +67,7 @@ class Member:
 
 
 class Etcd:
-    """`with Etcd() as etcd:` gives a cluster whose data is thrown away at the end."""
+    """`with Etcd() as etcd:` runs a cluster with ephemeral data."""
 
     def __init__(self, members=1, scheme="http", flags=("--unsafe-no-fsync",)):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pintle-etcd-"))

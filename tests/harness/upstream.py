@@ -12,7 +12,7 @@ SECONDS = 120
 
 
 def build():
-    """Builds kube-apiserver unless that has been done; answers the binary's path."""
+    """Builds kube-apiserver unless that has been done. Returns the path of the binary."""
     return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
 
 

@@ -27,7 +27,7 @@ class Client:
 
 
 class Writer:
-    """Creates, replaces and deletes objects of its own; `may` tells the versions each may have, None for absent."""
+    """Creates, replaces and deletes objects of its own; `may` has the versions that each may have, None for absent."""
 
     def __init__(self, number, seed):
         self.prefix, self.random = f"writer-{number}", random.Random(seed)
@@ -44,7 +44,7 @@ class Writer:
             return
 
     def write(self, client):
-        # of others nobody knows yet in which state they are
+        # the state of the others is unknown
         live = [name for name, may in self.may.items() if len(may) == 1 and may != {None}]
         name = self.random.choice(live) if live and self.random.random() < 0.7 else None
         if name is None:
@@ -64,7 +64,7 @@ class Writer:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"n": str(self.random.random())}}
 
     def change(self, client, name, before, method, path, body):
-        # until it is answered, the write may have happened under a version that nobody has told us
+        # until there is a response, the write may have happened under an unknown version
         self.may[name] = before | ({None} if method == "DELETE" else {"?"})
         status, answer = client.ask(method, path, body)
         assert status in (200, 201), (method, path, status, answer)

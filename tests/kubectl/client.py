@@ -33,7 +33,7 @@ class Out(str):
 
 
 class Kubectl:
-    """`kubectl("get", "boats")` runs the command in the case's namespace and answers its output."""
+    """`kubectl("get", "boats")` runs the command in the case's namespace and returns its output."""
 
     def __init__(self, binary, server, namespace):
         self.binary, self.server, self.namespace = binary, server, namespace
@@ -115,7 +115,7 @@ class Lines:
             self.changed.notify()
 
     def expect(self, number):
-        """Waits until there are so many lines, and answers all of them."""
+        """Waits until there are that many lines. Returns all of them."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.seen) >= number or self.ended, timeout=SECONDS)
             assert len(self.seen) >= number, f"`kubectl {self.command}` wrote only {self.seen}"
