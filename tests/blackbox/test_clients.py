@@ -37,6 +37,7 @@ def python(source, out):
     """A virtual environment with exactly what requirements.txt names."""
     wanted, have = source / "requirements.txt", out / "requirements.txt"
     if not have.exists() or have.read_text() != wanted.read_text():
+        pytest.importorskip("ensurepip")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(out / "venv")], check=True)
         subprocess.run([str(out / "venv/bin/pip"), "install", "--quiet", "--no-deps", "--requirement", str(wanted)],
                        check=True)

@@ -18,6 +18,7 @@ import registrations
 import transcripts
 from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
 from pintle import eventually
+from programs import openssl
 from workload import Client, ResumingWatch, Writer
 
 pytestmark = pytest.mark.etcd
@@ -591,9 +592,6 @@ def test_encrypted_connections(launch):
     """etcd that wants to know its clients by certificates."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as place:
         place = pathlib.Path(place)
-
-        def openssl(*words):
-            subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=authority",
                 "-keyout", place / "ca.key", "-out", place / "ca.crt")

@@ -23,6 +23,12 @@ def require(*programs):
         pytest.skip(f"{missing} not installed")
 
 
+def openssl(*words, input=b""):
+    """Runs openssl. Returns its output."""
+    require("openssl")
+    return subprocess.run(["openssl", *map(str, words)], input=input, check=True, capture_output=True).stdout
+
+
 @contextlib.contextmanager
 def locked(path):
     """Holds an exclusive lock beside `path`, so that one process builds it while others wait."""

@@ -4,7 +4,7 @@ import subprocess
 import urllib.error
 
 from etcd import free_port
-from programs import ROOT, built
+from programs import ROOT, built, openssl
 from pintle import STARTED, TOKEN, Pintle, eventually
 
 MODULE = ROOT / "tests" / "upstream"
@@ -27,7 +27,7 @@ class Upstream(Pintle):
         self.dir.mkdir(parents=True, exist_ok=True)
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\n')
         key, port = self.dir / "accounts.key", free_port()
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        openssl("genrsa", "-out", key, "2048")
         command = [self.binary, "--etcd-servers", self.etcd.urls, "--bind-address", "127.0.0.1", "--secure-port", port,
                    "--cert-dir", self.dir / "certificates", "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
                    "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
