@@ -11,7 +11,7 @@ pytestmark = pytest.mark.docs
 SOURCE = ROOT / "docs" / "src"
 SUMMARY = SOURCE / "SUMMARY.md"
 PAGES = sorted(SOURCE.rglob("*.md"))
-MARKDOWN = [*PAGES, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "tests").glob("*/README.md")), ROOT / "benches" / "README.md"]
+MARKDOWN = [*PAGES, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "tests").glob("**/README.md")), ROOT / "benches" / "README.md"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 REPOSITORY = "https://github.com/pintle/pintle/blob/main/"
 
