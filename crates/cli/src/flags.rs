@@ -185,7 +185,7 @@ pub struct Etcd {
 
     /// The id of the cluster that is meant, as etcd's log and our messages tell it; no other is spoken to [default: that of
     /// the first start on the data directory].
-    #[arg(long, value_name = "HEX", value_parser = store_etcd::parse_id, help_heading = "Storage")]
+    #[arg(long, value_name = "HEX", value_parser = crate::etcd::parse_id, help_heading = "Storage")]
     pub etcd_cluster_id: Option<u64>,
 
     /// The authorities of the etcd servers' certificates, PEM [default: those of the system].

@@ -6,6 +6,7 @@ mod cel;
 mod certificates;
 mod client;
 mod encryption;
+#[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
 mod flags;
 mod identity;

@@ -34,9 +34,8 @@ pub fn export(task: &Transfer) -> Result<(), String> {
     let (snapshot, layout) = match task.etcd.etcd_servers.is_empty() {
         true => (store::snapshot(&task.place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
         false => {
-            let latest =
-                runtime()?.block_on(async { etcd::store(&task.etcd)?.latest().await.map_err(|e| e.to_string()) });
-            (latest?, etcd::storage(&task.etcd, None)?.layout)
+            let latest = runtime()?.block_on(etcd::latest(&task.etcd))?;
+            (latest, etcd::storage(&task.etcd, None)?.layout)
         }
     };
     let layout = task.encryption.to_layout(layout)?;
@@ -71,8 +70,7 @@ pub fn import(task: &Transfer) -> Result<(), String> {
             runtime.block_on(transfer::import(&file, &storage, &mut told))?
         }
         false => runtime.block_on(async {
-            // who is not there is told, and not waited for
-            etcd::store(&task.etcd)?.check().await.map_err(|error| error.to_string())?;
+            etcd::check(&task.etcd).await?;
             let storage = task.encryption.apply(etcd::storage(&task.etcd, None)?)?;
             transfer::import(&file, &storage, &mut told).await
         })?,

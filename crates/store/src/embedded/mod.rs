@@ -5,7 +5,7 @@
 //! After a failed fdatasync nothing is acknowledged any more.
 //!
 //! Files, from the disk up: `disk`, `frame` (bytes), `files` (which there are), `writer`, `recovery`, `checkpoint`,
-//! `format` (the directory) and `upgrade`, `offline` (check, backup, restore); `state`, `committer`, `follower` above.
+//! `format` (the directory), `offline` (check, backup, restore); `state`, `committer`, `follower` above.
 
 mod checkpoint;
 mod committer;
@@ -20,7 +20,6 @@ mod recovery;
 mod state;
 #[cfg(test)]
 mod tests;
-mod upgrade;
 mod writer;
 
 use std::fs::File;
@@ -51,6 +50,8 @@ pub enum OpenError {
     Held(PathBuf, String),
     /// The directory was written by a newer version.
     NewerFormat(PathBuf, u32),
+    /// The directory was written by a version whose format this one no longer reads.
+    OlderFormat(PathBuf, u32),
     Damaged(PathBuf, String),
     Io(PathBuf, String),
     /// A backup can't be written or read.
@@ -66,6 +67,11 @@ impl std::fmt::Display for OpenError {
             Self::NewerFormat(path, version) => write!(
                 f,
                 "data directory {} has format {version}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle",
+                path.display()
+            ),
+            Self::OlderFormat(path, version) => write!(
+                f,
+                "data directory {} has format {version}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one",
                 path.display()
             ),
             Self::Damaged(path, why) => write!(f, "data directory {} is damaged: {why}", path.display()),
