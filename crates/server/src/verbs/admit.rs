@@ -7,6 +7,7 @@ use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
 use crate::resource::unknown_kind;
+use crate::wording;
 
 /// What admission is asked about a request.
 pub struct Write<'a> {
@@ -107,7 +108,8 @@ impl Write<'_> {
             && let Err(why) = schema::apply::check_managed_fields(&object)
         {
             self.request.warn(format!(
-                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {}",
+                wording::managed_fields::managed_fields_error(&why)
             ));
             match before {
                 Some(before) => object.set_at(&MANAGED, before.clone()),

@@ -1,10 +1,12 @@
 //! From the bytes of a request to an object of the request's version (crd.md 7.6, api-machinery 5).
 
-use machinery::value::{Decoded, JsonError, KeyOrder, STRICT_ERRORS_MAX, decode_strict, key_order, quote};
-use machinery::{Status, Value, yaml};
+use machinery::value::{Decoded, JsonError, JsonProblem, KeyOrder, STRICT_ERRORS_MAX, decode_strict, key_order, quote};
+use machinery::yaml::{self, YamlProblem};
+use machinery::{DecodeError, Status, Value};
 
 use crate::request::FieldValidation;
 use crate::resource::{Version, builtin, group_version, unknown_kind};
+use crate::wording;
 use schema::{DefaultsTooLarge, Malformed};
 
 use super::Request;
@@ -49,29 +51,30 @@ impl Document {
         Document { bytes: value.to_json().into(), format: Format::Json }
     }
 
-    pub fn decode(&self) -> Result<Decoded, JsonError> {
-        match self.format {
-            Format::Json => decode_strict(&self.bytes),
-            Format::Yaml => yaml::decode(&self.bytes),
-            Format::Protobuf => {
-                let value = machinery::protobuf::decode(&self.bytes).map_err(|message| JsonError { message })?;
-                Ok(Decoded { value, duplicates: vec![] })
-            }
-            Format::Cbor => {
-                let value = machinery::cbor::decode(&self.bytes).map_err(|message| JsonError { message })?;
-                Ok(Decoded { value, duplicates: vec![] })
-            }
-        }
+    pub fn decode(&self) -> Result<Decoded, DecodeError> {
+        let without_duplicates = |value| Decoded { value, duplicates: vec![] };
+        Ok(match self.format {
+            Format::Json => decode_strict(&self.bytes)?,
+            Format::Yaml => yaml::decode(&self.bytes)?,
+            Format::Protobuf => without_duplicates(machinery::protobuf::decode(&self.bytes)?),
+            Format::Cbor => without_duplicates(machinery::cbor::decode(&self.bytes)?),
+        })
     }
 
     /// What is wrong with the type of the document, if anything is.
-    pub fn type_error(&self, decoded: &Result<Decoded, JsonError>) -> Option<String> {
+    pub fn type_error(&self, decoded: &Result<Decoded, DecodeError>) -> Option<String> {
         match decoded {
             Ok(decoded) => type_error(&decoded.value),
-            Err(e) if self.format == Format::Json || yaml::is_too_deep(e) => {
-                Some(format!("couldn't get version/kind; json parse error: {e}"))
+            Err(error) => {
+                let text = wording::decode_error(error);
+                Some(match error {
+                    DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
+                    DecodeError::Yaml(error) if matches!(error.problem, YamlProblem::TooDeep(_)) => {
+                        format!("couldn't get version/kind; json parse error: {text}")
+                    }
+                    _ => text,
+                })
             }
-            Err(e) => Some(e.to_string()),
         }
     }
 }
@@ -253,11 +256,11 @@ impl Request {
     /// Decodes the body of a create or an update.
     pub fn decode_object(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
         let decoded = document.decode();
-        if let Err(error) = &decoded
-            && error.message.starts_with("json: cannot unmarshal number")
+        if let Err(DecodeError::Json(error @ JsonError { problem: JsonProblem::NumberOutOfRange { .. }, .. })) =
+            &decoded
         {
             // the type can be read, the object can't
-            return Err(self.bad_own_body(&error.message));
+            return Err(self.bad_own_body(&wording::json_error(error)));
         }
         if let Some(why) = document.type_error(&decoded) {
             return Err(self.unrecognized(&why, document));

@@ -1,11 +1,13 @@
 //! What a write does to the current object: replace it, patch it, apply to it.
 
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::yaml::YamlProblem;
 use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::body::{Document, Format, Strict, no_text, type_error};
 use super::{Request, Subresource};
 use crate::request::{FieldValidation, WriteOptions};
+use crate::wording;
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,24 +63,31 @@ pub enum Patch {
 pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change, Status> {
     let unknown = match options.field_validation {
         FieldValidation::Ignore => Unknown::Ignored,
-        _ => Unknown::Told,
+        _ => Unknown::Reported,
     };
     match kind {
         PatchKind::Apply => decode_apply(document, options),
         PatchKind::Json => {
-            let patch = json_patch::decode_patch(&document.bytes, unknown)?;
+            let patch = json_patch::decode_patch(&document.bytes, unknown);
+            let patch = patch.map_err(|error| wording::patch::json_patch_error(&error, unknown))?;
             Ok(Change::Patch(Patch::Json(patch, document.bytes.clone())))
         }
-        PatchKind::Merge => Ok(Change::Patch(Patch::Merge(merge_patch::decode_patch(&document.bytes, unknown)?))),
+        PatchKind::Merge => {
+            let patch = merge_patch::decode_patch(&document.bytes, unknown);
+            let patch = patch.map_err(|error| wording::patch::merge_patch_error(&error, unknown))?;
+            Ok(Change::Patch(Patch::Merge(patch)))
+        }
         PatchKind::Strategic => {
-            Ok(Change::Patch(Patch::Strategic(strategic_merge::decode_patch(&document.bytes, unknown)?)))
+            let patch = strategic_merge::decode_patch(&document.bytes, unknown);
+            let patch = patch.map_err(|error| wording::patch::strategic_patch_error(&error))?;
+            Ok(Change::Patch(Patch::Strategic(patch)))
         }
     }
 }
 
 fn decode_apply(document: &Document, options: &WriteOptions) -> Result<Change, Status> {
     let decoded = match document.format {
-        Format::Cbor => document.decode().map_err(|error| error.message),
+        Format::Cbor => document.decode().map_err(|error| wording::decode_error(&error)),
         _ => decode_yaml(document),
     };
     let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
@@ -123,9 +132,12 @@ fn decode_yaml(document: &Document) -> Result<machinery::value::Decoded, String>
         machinery::yaml::reread(&mut decoded.value);
         return Ok(decoded);
     }
-    machinery::yaml::decode(bytes).map_err(|error| match machinery::yaml::is_too_deep(&error) {
-        true => format!("error unmarshaling JSON: while decoding JSON: {error}"),
-        false => format!("error converting YAML to JSON: {error}"),
+    machinery::yaml::decode(bytes).map_err(|error| {
+        let text = wording::yaml_error(&error);
+        match error.problem {
+            YamlProblem::TooDeep(_) => format!("error unmarshaling JSON: while decoding JSON: {text}"),
+            _ => format!("error converting YAML to JSON: {text}"),
+        }
     })
 }
 
@@ -165,7 +177,7 @@ fn written(patch: &Patch, old: &Value) -> Option<Raw> {
 /// The duplicate keys that a JSON patch has brought into the object.
 fn brought(patch: &Patch, old: &Value) -> Vec<String> {
     match patch {
-        Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.contains("].value")) => {
+        Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.path.contains("].value")) => {
             written(patch, old).map(|written| written.duplicates(json)).unwrap_or_default()
         }
         _ => vec![],
@@ -186,13 +198,19 @@ fn shown(request: &Request, patch: &Patch, old: &Value) -> String {
     }
 }
 
+/// What strict field validation reports of a patch.
+fn strict_texts(patch: &Patch) -> Vec<String> {
+    let (errors, prefix) = match patch {
+        Patch::Json(patch, _) => (&patch.strict_errors, "json patch "),
+        Patch::Merge(patch) => (&patch.strict_errors, ""),
+        Patch::Strategic(patch) => (&patch.strict_errors, ""),
+    };
+    errors.iter().map(|error| format!("{prefix}{}", wording::patch::strict_error(error))).collect()
+}
+
 fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let mut strict = Strict::default();
-    let told = match patch {
-        Patch::Json(patch, _) => &patch.strict_errors,
-        Patch::Merge(patch) => &patch.strict_errors,
-        Patch::Strategic(patch) => &patch.strict_errors,
-    };
+    let mut texts = strict_texts(patch);
     let mut object = patched_only(request, patch, old)?;
     let invalid = |why: String| {
         let error = FieldError::invalid_raw(&FieldPath::new("patch"), shown(request, patch, old), why);
@@ -240,11 +258,10 @@ fn patched(request: &Request, patch: &Patch, old: &Value, options: &WriteOptions
     match options.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => {
-            told.iter().for_each(|text| request.warn(text.clone()));
+            texts.into_iter().for_each(|text| request.warn(text));
             strict.warn(Format::Json, request);
         }
         FieldValidation::Strict => {
-            let mut texts = told.clone();
             texts.extend(strict.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
             texts.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             if !texts.is_empty() {

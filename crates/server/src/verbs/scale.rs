@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machinery::patch::gotext;
 use machinery::value::Decoded;
 use machinery::{Status, Text, Value};
-use schema::apply::{ConvertError, Force, ScalePath, TypeSchema, Versions};
+use schema::apply::{ConvertError, Force, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 use schema::shape;
 
 use super::admit;
@@ -15,7 +15,11 @@ use super::{Context, Outcome, Request, Shown, meta, timestamps, write};
 use crate::objects::Stored;
 use crate::request::{FieldValidation, WriteOptions, parse_uint};
 use crate::resource::{ScalePaths, Version, unknown_kind};
-use crate::{clock, deadline, limits};
+use crate::{clock, deadline, limits, wording};
+
+fn unreadable(error: ManagedFieldsError) -> Status {
+    Status::internal(wording::managed_fields::managed_fields_error(&error))
+}
 
 fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
@@ -225,7 +229,7 @@ impl Attempt {
         let replicas = integer(&old, &paths.spec_replicas)?.unwrap_or(UNSET);
         let mut scale = scale_of(&old, &paths, Some(replicas))?;
         let tracked = tracked_paths(request);
-        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &tracked).map_err(Status::internal)?;
+        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &tracked).map_err(unreadable)?;
         if let Some(list) = list {
             scale.set_at(&MANAGED_FIELDS, list);
         }
@@ -237,8 +241,7 @@ impl Attempt {
         let mut object = self.old.clone();
         object.set_at(&segments(&self.paths.spec_replicas), Value::Int(replicas_of(scale)));
         let (before, after) = (self.old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
-        let list =
-            ScalePath::to_resource(before, after, &request.api_version(), &self.tracked).map_err(Status::internal)?;
+        let list = ScalePath::to_resource(before, after, &request.api_version(), &self.tracked).map_err(unreadable)?;
         match list {
             Some(list) => object.set_at(&MANAGED_FIELDS, list),
             None => drop(object.remove_at(&MANAGED_FIELDS)),
@@ -418,7 +421,8 @@ async fn apply(
             return Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")));
         }
         let tracking = field_manager(&manager, &types);
-        let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking)?.object;
+        let scale = schema::apply::apply(Some(&attempt.scale), configuration, force, &tracking);
+        let scale = scale.map_err(wording::managed_fields::apply_error)?.object;
         if scale.at(&["spec", "replicas"]) != attempt.scale.at(&["spec", "replicas"]) {
             return Err(unconvertible(configuration));
         }
