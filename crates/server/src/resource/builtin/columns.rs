@@ -1,9 +1,9 @@
-//! The columns of shipped kinds in tables.
+//! The columns of built-in kinds in tables.
 
 use machinery::{Map, Value, jsonpath};
 
 /// A column and how its cell is made; the second argument is now, in microseconds.
-pub struct ShippedColumn {
+pub struct BuiltInColumn {
     pub name: &'static str,
     pub kind: &'static str,
     pub format: &'static str,
@@ -13,16 +13,16 @@ pub struct ShippedColumn {
     pub cell: fn(&Value, i64) -> Value,
 }
 
-const fn column(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { name, kind: "string", format: "", description, priority: 0, cell }
+const fn column(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { name, kind: "string", format: "", description, priority: 0, cell }
 }
 
-const fn wide(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { priority: 1, ..column(name, description, cell) }
+const fn wide(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { priority: 1, ..column(name, description, cell) }
 }
 
-const fn number(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { kind: "integer", ..column(name, description, cell) }
+const fn number(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { kind: "integer", ..column(name, description, cell) }
 }
 
 /// The description of columns that show the age.
@@ -32,7 +32,7 @@ fn created(object: &Value) -> &str {
     object.str_at(&["metadata", "creationTimestamp"])
 }
 
-pub const AGE: ShippedColumn = ShippedColumn {
+pub const AGE: BuiltInColumn = BuiltInColumn {
     name: "Age",
     kind: "string",
     format: "",
@@ -41,7 +41,7 @@ pub const AGE: ShippedColumn = ShippedColumn {
     cell: |object, now| Value::from(jsonpath::columns::age(created(object), now)),
 };
 
-pub const CREATED_AT: ShippedColumn = ShippedColumn {
+pub const CREATED_AT: BuiltInColumn = BuiltInColumn {
     name: "Created At",
     kind: "date",
     format: "",
@@ -51,12 +51,12 @@ pub const CREATED_AT: ShippedColumn = ShippedColumn {
 };
 
 /// What kinds without columns of their own show.
-pub const PLAIN: &[ShippedColumn] = &[CREATED_AT];
+pub const PLAIN: &[BuiltInColumn] = &[CREATED_AT];
 
-pub const DESCRIPTION: ShippedColumn =
+pub const DESCRIPTION: BuiltInColumn =
     column("Description", "The description of this object.", |object, _| Value::from(object.str_at(&["description"])));
 
-pub const VERSIONS: ShippedColumn =
+pub const VERSIONS: BuiltInColumn =
     column("Version(s)", "The versions in which objects of the kind are served.", |object, _| {
         Value::from(super::third_party::versions(object))
     });
@@ -73,34 +73,34 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-pub const DATA: ShippedColumn = column(
+pub const DATA: BuiltInColumn = column(
     "Data",
     "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.",
     |object, _| count(len(object, &["data"]) + len(object, &["binaryData"])),
 );
 
-pub const SECRET_DATA: ShippedColumn = column(
+pub const SECRET_DATA: BuiltInColumn = column(
     "Data",
     "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4",
     |object, _| count(len(object, &["data"])),
 );
 
-pub const PHASE: ShippedColumn =
+pub const PHASE: BuiltInColumn =
     column("Status", "The status of the namespace", |object, _| Value::from(object.str_at(&["status", "phase"])));
 
-pub const TYPE: ShippedColumn = column(
+pub const TYPE: BuiltInColumn = column(
     "Type",
     "Used to facilitate programmatic handling of secret data. More info: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
     |object, _| Value::from(object.str_at(&["type"])),
 );
 
-pub const HOLDER: ShippedColumn = column(
+pub const HOLDER: BuiltInColumn = column(
     "Holder",
     "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
     |object, _| Value::from(object.str_at(&["spec", "holderIdentity"])),
 );
 
-pub const ROLE: ShippedColumn = column(
+pub const ROLE: BuiltInColumn = column(
     "Role",
     "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
     |object, _| {
@@ -109,19 +109,19 @@ pub const ROLE: ShippedColumn = column(
     },
 );
 
-pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn {
+pub const CLUSTER_ROLE: BuiltInColumn = BuiltInColumn {
     description: "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
     ..ROLE
 };
 
-pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
-pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
-pub const ACCOUNTS: ShippedColumn =
+pub const USERS: BuiltInColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
+pub const GROUPS: BuiltInColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
+pub const ACCOUNTS: BuiltInColumn =
     wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
-pub const CLUSTER_USERS: ShippedColumn = ShippedColumn { description: "Users in the clusterRoleBinding", ..USERS };
-pub const CLUSTER_GROUPS: ShippedColumn = ShippedColumn { description: "Groups in the clusterRoleBinding", ..GROUPS };
-pub const CLUSTER_ACCOUNTS: ShippedColumn =
-    ShippedColumn { description: "ServiceAccounts in the clusterRoleBinding", ..ACCOUNTS };
+pub const CLUSTER_USERS: BuiltInColumn = BuiltInColumn { description: "Users in the clusterRoleBinding", ..USERS };
+pub const CLUSTER_GROUPS: BuiltInColumn = BuiltInColumn { description: "Groups in the clusterRoleBinding", ..GROUPS };
+pub const CLUSTER_ACCOUNTS: BuiltInColumn =
+    BuiltInColumn { description: "ServiceAccounts in the clusterRoleBinding", ..ACCOUNTS };
 
 /// The subjects of a kind, those in namespaces with them.
 fn subjects(binding: &Value, kind: &str) -> Value {
@@ -134,24 +134,24 @@ fn subjects(binding: &Value, kind: &str) -> Value {
     Value::from(of_kind.map(text).collect::<Vec<_>>().join(", "))
 }
 
-pub const WEBHOOKS: ShippedColumn =
+pub const WEBHOOKS: BuiltInColumn =
     number("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration", |object, _| {
         count(len(object, &["webhooks"]))
     });
 
-pub const VALIDATIONS: ShippedColumn = number(
+pub const VALIDATIONS: BuiltInColumn = number(
     "Validations",
     "Validations indicates the number of validation rules defined in this configuration",
     |object, _| count(len(object, &["spec", "validations"])),
 );
 
-pub const MUTATIONS: ShippedColumn = number(
+pub const MUTATIONS: BuiltInColumn = number(
     "Mutations",
     "Mutation indicates the number of mutations rules defined in this configuration",
     |object, _| count(len(object, &["spec", "mutations"])),
 );
 
-pub const PARAM_KIND: ShippedColumn =
+pub const PARAM_KIND: BuiltInColumn =
     column("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy", |object, _| {
         match object.at(&["spec", "paramKind"]) {
             None => Value::from("<unset>"),
@@ -159,13 +159,13 @@ pub const PARAM_KIND: ShippedColumn =
         }
     });
 
-pub const POLICY_NAME: ShippedColumn = column(
+pub const POLICY_NAME: BuiltInColumn = column(
     "PolicyName",
     "PolicyName indicates the policy definition which the policy binding binded to",
     |object, _| Value::from(object.str_at(&["spec", "policyName"])),
 );
 
-pub const PARAM_REF: ShippedColumn =
+pub const PARAM_REF: BuiltInColumn =
     column("ParamRef", "ParamRef indicates the param resource which sets the configuration param", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
@@ -193,13 +193,13 @@ fn selector_text(selector: &Value) -> String {
     )
 }
 
-pub const REQUESTS: ShippedColumn = column(
+pub const REQUESTS: BuiltInColumn = column(
     "Request",
     "Request represents a minimum amount of cpu/memory that a container may consume.",
     |object, _| usage(object, false),
 );
 
-pub const LIMITS: ShippedColumn = column(
+pub const LIMITS: BuiltInColumn = column(
     "Limit",
     "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
     |object, _| usage(object, true),
@@ -216,7 +216,7 @@ fn usage(quota: &Value, limits: bool) -> Value {
 }
 
 /// The columns of events, whichever group they are read from.
-pub const EVENT: &[ShippedColumn] = &[
+pub const EVENT: &[BuiltInColumn] = &[
     column("Last Seen", "The time at which the most recent occurrence of this event was recorded.", |event, now| {
         since(last_seen(event), now)
     }),
@@ -261,7 +261,7 @@ pub const EVENT: &[ShippedColumn] = &[
         let count = event.at(&["series", "count"]).or_else(|| Some(either(event, "count", "deprecatedCount")));
         Value::Int(count.and_then(one).unwrap_or(1))
     }),
-    ShippedColumn {
+    BuiltInColumn {
         format: "name",
         ..wide("Name", NAME_DESCRIPTION, |event, _| Value::from(event.str_at(&["metadata", "name"])))
     },
@@ -305,19 +305,19 @@ fn of_limited(level: &Value, path: &[&str]) -> Value {
     }
 }
 
-pub const PRIORITY_LEVEL: ShippedColumn = column(
+pub const PRIORITY_LEVEL: BuiltInColumn = column(
     "PriorityLevel",
     "`name` is the name of the priority level configuration being referenced Required.",
     |object, _| Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"])),
 );
 
-pub const MATCHING_PRECEDENCE: ShippedColumn = column(
+pub const MATCHING_PRECEDENCE: BuiltInColumn = column(
     "MatchingPrecedence",
     "`matchingPrecedence` is used to choose among the FlowSchemas that match a given request. The chosen FlowSchema is among those with the numerically lowest (which we take to be logically highest) MatchingPrecedence.  Each MatchingPrecedence value must be ranged in [1,10000]. Note that if the precedence is not specified, it will be set to 1000 as default.",
     |object, _| object.at(&["spec", "matchingPrecedence"]).cloned().unwrap_or_default(),
 );
 
-pub const DISTINGUISHER_METHOD: ShippedColumn = column(
+pub const DISTINGUISHER_METHOD: BuiltInColumn = column(
     "DistinguisherMethod",
     "`distinguisherMethod` defines how to compute the flow distinguisher for requests that match this schema. `nil` specifies that the distinguisher is disabled and thus will always be the empty string.",
     |object, _| match object.str_at(&["spec", "distinguisherMethod", "type"]) {
@@ -326,44 +326,44 @@ pub const DISTINGUISHER_METHOD: ShippedColumn = column(
     },
 );
 
-pub const MISSING_LEVEL: ShippedColumn =
+pub const MISSING_LEVEL: BuiltInColumn =
     column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration", |object, _| {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
         let dangling = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
         Value::from(dangling.map_or("?", |condition| condition.str_at(&["status"])))
     });
 
-pub const LEVEL_TYPE: ShippedColumn = column(
+pub const LEVEL_TYPE: BuiltInColumn = column(
     "Type",
     "`type` indicates whether this priority level is subject to limitation on request execution.  A value of `\"Exempt\"` means that requests of this priority level are not subject to a limit (and thus are never queued) and do not detract from the capacity made available to other priority levels.  A value of `\"Limited\"` means that (a) requests of this priority level _are_ subject to limits and (b) some of the server's limited capacity is made available exclusively to this priority level. Required.",
     |object, _| Value::from(object.str_at(&["spec", "type"])),
 );
 
-pub const CONCURRENCY_SHARES: ShippedColumn = column(
+pub const CONCURRENCY_SHARES: BuiltInColumn = column(
     "NominalConcurrencyShares",
     "`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level. This is the number of execution seats available at this priority level. This is used both for requests dispatched from this priority level as well as requests dispatched from other priority levels borrowing seats from this level. The server's concurrency limit (ServerCL) is divided among the Limited priority levels in proportion to their NCS values:\n\nNominalCL(i)  = ceil( ServerCL * NCS(i) / sum_ncs ) sum_ncs = sum[priority level k] NCS(k)\n\nBigger numbers mean a larger nominal concurrency limit, at the expense of every other priority level.\n\nIf not specified, this field defaults to a value of 30.\n\nSetting this field to zero supports the construction of a \"jail\" for this priority level that is used to hold some request(s)",
     |object, _| of_limited(object, &["nominalConcurrencyShares"]),
 );
 
-pub const QUEUES: ShippedColumn = column(
+pub const QUEUES: BuiltInColumn = column(
     "Queues",
     "`queues` is the number of queues for this priority level. The queues exist independently at each apiserver. The value must be positive.  Setting it to 1 effectively precludes shufflesharding and thus makes the distinguisher method of associated flow schemas irrelevant.  This field has a default value of 64.",
     |object, _| of_limited(object, &["limitResponse", "queuing", "queues"]),
 );
 
-pub const HAND_SIZE: ShippedColumn = column(
+pub const HAND_SIZE: BuiltInColumn = column(
     "HandSize",
     "`handSize` is a small positive number that configures the shuffle sharding of requests into queues.  When enqueuing a request at this priority level the request's flow identifier (a string pair) is hashed and the hash value is used to shuffle the list of queues and deal a hand of the size specified here.  The request is put into one of the shortest queues in that hand. `handSize` must be no larger than `queues`, and should be significantly smaller (so that a few heavy flows do not saturate most of the queues).  See the user-facing documentation for more extensive guidance on setting this field.  This field has a default value of 8.",
     |object, _| of_limited(object, &["limitResponse", "queuing", "handSize"]),
 );
 
-pub const QUEUE_LENGTH: ShippedColumn = column(
+pub const QUEUE_LENGTH: BuiltInColumn = column(
     "QueueLengthLimit",
     "`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority level at a time; excess requests are rejected.  This value must be positive.  If not specified, it will be defaulted to 50.",
     |object, _| of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"]),
 );
 
-pub const API_SERVICE: ShippedColumn =
+pub const API_SERVICE: BuiltInColumn =
     column("Service", "The reference to the service that hosts this API endpoint.", |object, _| {
         let part = |name: &str| object.str_at(&["spec", "service", name]).to_owned();
         match object.at(&["spec", "service"]) {
@@ -372,7 +372,7 @@ pub const API_SERVICE: ShippedColumn =
         }
     });
 
-pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service is available.", |object, _| {
+pub const AVAILABLE: BuiltInColumn = column("Available", "Whether this service is available.", |object, _| {
     let all = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let found = all.iter().find(|condition| condition.str_at(&["type"]) == "Available");
     let said = |condition: &Value| match (condition.str_at(&["status"]), condition.str_at(&["reason"])) {
@@ -383,10 +383,10 @@ pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service i
 });
 
 /// The name where upstream does not say that it is one.
-pub const PLAIN_NAME: ShippedColumn =
+pub const PLAIN_NAME: BuiltInColumn =
     column("Name", NAME_DESCRIPTION, |object, _| Value::from(object.str_at(&["metadata", "name"])));
 
-pub const MIGRATED_RESOURCE: ShippedColumn = column("Resource", "GroupResource to migrate", |object, _| {
+pub const MIGRATED_RESOURCE: BuiltInColumn = column("Resource", "GroupResource to migrate", |object, _| {
     let part = |name: &str| object.str_at(&["spec", "resource", name]);
     match part("group") {
         "" => Value::from(part("resource")),
@@ -394,7 +394,7 @@ pub const MIGRATED_RESOURCE: ShippedColumn = column("Resource", "GroupResource t
     }
 });
 
-pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Status of the migration", |object, _| {
+pub const MIGRATION_STATUS: BuiltInColumn = column("Status", "Status of the migration", |object, _| {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let told = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
     let mut kinds = told.map(|condition| condition.str_at(&["type"]));
@@ -403,7 +403,7 @@ pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Status of the migr
 });
 
 /// The columns of services.
-pub const SERVICE: &[ShippedColumn] = &[
+pub const SERVICE: &[BuiltInColumn] = &[
     column("Type", SERVICE_TYPE_DESCRIPTION, |service, _| Value::from(service.str_at(&["spec", "type"]))),
     column("Cluster-IP", CLUSTER_IP_DESCRIPTION, |service, _| {
         let addresses = texts(service, &["spec", "clusterIPs"]);
