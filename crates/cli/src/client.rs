@@ -1,4 +1,4 @@
-//! A client of a running server, by its kubeconfig.
+//! A client of a running server, configured by a kubeconfig.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub struct Client {
     token: String,
 }
 
-/// What was answered: the code, and the body if that is JSON.
-pub struct Answer {
+/// A response: its status code, and its body if that is JSON.
+pub struct Response {
     pub code: u16,
     pub body: Value,
 }
 
-impl Answer {
+impl Response {
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.code)
     }
@@ -44,7 +44,7 @@ impl Answer {
 
     pub fn message(&self) -> String {
         match self.body.str_at(&["message"]) {
-            "" => format!("the server answered {}", self.code),
+            "" => format!("the server responded with status {}", self.code),
             message => message.to_owned(),
         }
     }
@@ -67,18 +67,18 @@ impl Client {
         Ok(Client { sender, authority, token: access.token })
     }
 
-    pub async fn get(&mut self, path: &str) -> Result<Answer, String> {
+    pub async fn get(&mut self, path: &str) -> Result<Response, String> {
         self.call("GET", path, "application/json", None).await
     }
 
-    /// Sends a request with the media type of its answer and a JSON body; that of a PATCH is a merge patch.
+    /// Sends a request with a JSON body, a merge patch for PATCH; `accept` is the media type of the response.
     pub async fn call(
         &mut self,
         method: &str,
         path: &str,
         accept: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, String> {
+    ) -> Result<Response, String> {
         let mut request = Request::builder().method(method).uri(path).header("host", &self.authority);
         request = request.header("accept", accept).header("user-agent", "pintle");
         if !self.token.is_empty() {
@@ -95,7 +95,7 @@ impl Client {
         let response = self.sender.send_request(request).await.map_err(broken)?;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.map_err(broken)?.to_bytes();
-        Ok(Answer { code, body: machinery::value::decode(&bytes).unwrap_or_default() })
+        Ok(Response { code, body: machinery::value::decode(&bytes).unwrap_or_default() })
     }
 }
 

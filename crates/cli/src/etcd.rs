@@ -1,4 +1,4 @@
-//! From the flags to etcd.
+//! Opens etcd as the flags describe it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::flags::Etcd;
 
-/// The variable of the password, where no file is named.
+pub use store_etcd::parse_id;
+
+/// Environment variable with the password of the etcd user, read when no password file is given.
 const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
 
 /// The file in the data directory that holds the id of the cluster.
@@ -18,21 +20,27 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// What only a server does.
+/// Options that only a server sets.
 pub struct Server<'a> {
-    /// Where it remembers the cluster, beside its certificates.
+    /// Directory in which the cluster id is kept between starts.
     pub directory: &'a Path,
-    /// How long events are kept; zero for ever.
+    /// Time to live of events; zero keeps them forever.
     pub event_ttl: Duration,
-    /// How it writes custom resources.
+    /// Encoding of custom resources.
     pub form: server::CustomForm,
 }
 
-/// The store that flags describe. Nothing is asked of it yet.
-pub fn store(flags: &Etcd) -> Result<store_etcd::Etcd, String> {
-    open(flags, None)
+/// Reads all live keys at the newest revision.
+pub async fn latest(flags: &Etcd) -> Result<store::Snapshot, String> {
+    open(flags, None)?.latest().await.map_err(|error| error.to_string())
 }
 
+/// Connects to etcd once, so that an unreachable or foreign cluster is reported instead of being waited for.
+pub async fn check(flags: &Etcd) -> Result<(), String> {
+    open(flags, None)?.check().await.map_err(|error| error.to_string())
+}
+
+/// Creates the client; it does not connect yet.
 fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, String> {
     if flags.etcd_servers.is_empty() {
         return Err("--storage etcd: needs --etcd-servers".to_owned());
@@ -54,7 +62,7 @@ fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, Strin
     store_etcd::Etcd::new(&options)
 }
 
-/// The same with the layout of the API server.
+/// Returns the store with kube-apiserver's key layout. Does not connect yet.
 pub fn storage(flags: &Etcd, server: Option<&Server>) -> Result<server::Storage, String> {
     let prefix = store_etcd::normalise(&flags.etcd_prefix);
     let form = server.map(|server| server.form).unwrap_or_default();

@@ -18,7 +18,7 @@ pub fn render(server: &str, authority: &str, certificate: &str, key: &str) -> St
     )
 }
 
-/// The server of the current context, and who we are to it. The error is one line.
+/// Reads the server and the credentials of the current context. The error is one line.
 pub fn read(path: &Path) -> Result<Outside, String> {
     let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let wrong = |why: String| format!("{}: {why}", path.display());
@@ -26,11 +26,11 @@ pub fn read(path: &Path) -> Result<Outside, String> {
     outside(&config, path.parent().unwrap_or(Path::new("."))).map_err(wrong)
 }
 
-/// The member of a list that has a name.
-fn named<'a>(config: &'a Value, list: &str, name: &str, member: &str) -> Result<&'a Value, String> {
+/// Field `field` of the entry of `list` with this name.
+fn named<'a>(config: &'a Value, list: &str, name: &str, field: &str) -> Result<&'a Value, String> {
     let items = config.get(list).and_then(Value::as_array).unwrap_or_default();
-    let found = items.iter().find(|item| item.str_at(&["name"]) == name).and_then(|item| item.get(member));
-    found.ok_or_else(|| format!("there is no {member} {name:?}"))
+    let found = items.iter().find(|item| item.str_at(&["name"]) == name).and_then(|item| item.get(field));
+    found.ok_or_else(|| format!("there is no {field} {name:?}"))
 }
 
 /// What stands there as base64, or in a file beside the kubeconfig.
@@ -51,9 +51,9 @@ fn content(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String
 fn outside(config: &Value, directory: &Path) -> Result<Outside, String> {
     let context = named(config, "contexts", config.str_at(&["current-context"]), "context")?;
     let cluster = named(config, "clusters", context.str_at(&["cluster"]), "cluster")?;
-    let nobody = Value::object();
+    let anonymous = Value::object();
     let user = match context.str_at(&["user"]) {
-        "" => &nobody,
+        "" => &anonymous,
         name => named(config, "users", name, "user")?,
     };
     let token = match user.str_at(&["token"]) {

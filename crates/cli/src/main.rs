@@ -6,6 +6,7 @@ mod cel;
 mod certificates;
 mod client;
 mod encryption;
+#[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
 mod flags;
 mod identity;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            logs::tell(&format!("pintle: {message}"));
+            logs::print_error(&format!("pintle: {message}"));
             ExitCode::FAILURE
         }
     }

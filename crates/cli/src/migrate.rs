@@ -28,7 +28,7 @@ const PAGE: usize = 500;
 const WAIT: Duration = Duration::from_millis(100);
 const WAITS_MAX: usize = 300;
 
-/// Migrates, and tells what is done line by line. The error is one line.
+/// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Migrate) -> Result<(), String> {
     let Migrate::ThirdPartyResource { name, dry_run, kubeconfig } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -37,7 +37,7 @@ pub fn run(task: &Migrate) -> Result<(), String> {
 }
 
 fn say(line: &str) {
-    // whoever started us may not listen
+    // stdout may be closed
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -76,14 +76,14 @@ async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), Str
 }
 
 async fn registration(client: &mut Client, name: &str) -> Result<Value, String> {
-    let answer = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
-    if answer.code == 404 && answer.body.str_at(&["kind"]) != "Status" {
+    let response = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
+    if response.code == 404 && response.body.str_at(&["kind"]) != "Status" {
         return Err(
             "the server does not serve ThirdPartyResources: start it with --runtime-config=extensions/v1beta1=true"
                 .to_owned(),
         );
     }
-    let registration = answer.ok()?;
+    let registration = response.ok()?;
     match registration.at(&["metadata", "deletionTimestamp"]) {
         Some(_) => Err(format!("ThirdPartyResource {name} is being deleted already, with its objects")),
         None => Ok(registration),
@@ -167,7 +167,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
 /// Takes back the definition that was made; the objects are still the ThirdPartyResource's.
 async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", what.definition());
-    match client.call("DELETE", &path, JSON, None).await.and_then(crate::client::Answer::ok) {
+    match client.call("DELETE", &path, JSON, None).await.and_then(crate::client::Response::ok) {
         Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
         Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),
     }
@@ -177,8 +177,8 @@ async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
 async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
-    let answer = client.call("DELETE", &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
-    answer.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
+    let response = client.call("DELETE", &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
+    response.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
 }
 
 fn report(before: &Uids, after: &Uids) -> Result<(), String> {

@@ -28,6 +28,7 @@ mod trace;
 pub mod transfer;
 mod verbs;
 mod webhook;
+mod wording;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -459,4 +460,31 @@ async fn prepare(
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Embedded;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lasting_fault_is_reported_after_the_grace_period() {
+        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
+        let (fault, begun) = (watch::Sender::new(None), Instant::now());
+        let supervisor = tokio::spawn(supervise(Arc::downgrade(&objects), fault.clone()));
+        tokio::time::sleep(limits::FAULT_GRACE).await;
+        objects.faults.passing("the store is away".to_owned());
+        tokio::time::sleep(limits::FAULT_GRACE / 2).await;
+        objects.faults.passed();
+        tokio::time::sleep(limits::FAULT_GRACE).await;
+        assert_eq!(*fault.borrow(), None, "a fault that passes does not end the process");
+        objects.faults.lasting("an observer has panicked".to_owned());
+        supervisor.await.unwrap();
+        assert_eq!(fault.borrow().as_deref(), Some("an observer has panicked"));
+        let most = limits::FAULT_GRACE * 7 / 2 + limits::FAULT_LOOK * 2;
+        assert!(begun.elapsed() >= limits::FAULT_GRACE * 7 / 2 && begun.elapsed() <= most, "{:?}", begun.elapsed());
+    }
 }

@@ -1,4 +1,5 @@
 //! The binary as a process, and who it lets in.
 
 mod certificates;
+mod restore;
 mod server;

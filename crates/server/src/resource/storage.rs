@@ -110,7 +110,7 @@ fn is_definition(place: &Place) -> bool {
 }
 
 fn decode(bytes: &[u8]) -> Result<Value, String> {
-    machinery::value::decode(bytes).map_err(|error| format!("it is neither JSON nor protobuf ({})", error.message))
+    machinery::value::decode(bytes).map_err(|error| format!("it is neither JSON nor protobuf ({error})"))
 }
 
 impl Transform for Form {
@@ -132,13 +132,16 @@ impl Transform for Form {
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
         if value.starts_with(&cbor::SELF_DESCRIBED) {
-            let object = cbor::decode_stored(&value)?;
+            let object = cbor::decode_stored(&value).map_err(|error| error.to_string())?;
             let opened = self.open(place, object.to_json().into())?;
             return Ok(Opened { stale: !self.is_cbor(place), ..opened });
         }
         let enveloped = value.starts_with(&protobuf::MAGIC);
         if let Some(built_in) = typed(place) {
-            let mut object = if enveloped { protobuf::decode(&value)? } else { decode(&value)? };
+            let mut object = match enveloped {
+                true => protobuf::decode(&value).map_err(|error| error.to_string())?,
+                false => decode(&value)?,
+            };
             if object.str_at(&["metadata", "name"]).is_empty() {
                 // kube-apiserver gives no name to what it allocates from
                 let name = place.key.path.rsplit('/').next().unwrap_or_default();

@@ -5,6 +5,7 @@ use machinery::{Map, Status, Text, Value};
 use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
+use crate::wording;
 
 /// A write as admission is asked about it.
 pub struct Admit<'a> {
@@ -102,7 +103,8 @@ impl Admit<'_> {
             && let Err(why) = schema::apply::check_managed_fields(&object)
         {
             self.request.warn(format!(
-                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {}",
+                wording::managed_fields::managed_fields_error(&why)
             ));
             match before {
                 Some(before) => object.set_at(&MANAGED, before.clone()),

@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::value::Decoded;
-use machinery::{FieldError, FieldPath, Status, Value, yaml};
+use machinery::yaml::{self, YamlProblem};
+use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::Request;
 use super::change::Change;
 use crate::request::{FieldValidation, WriteOptions};
 use crate::resource::{Document, Format, Strict, Unpatched};
+use crate::wording::{decode_error, patch as wording, yaml_error};
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +54,29 @@ pub struct RepeatedKeys {
 pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
     let unknown = match options.field_validation {
         FieldValidation::Ignore => Unknown::Ignored,
-        _ => Unknown::Told,
+        _ => Unknown::Reported,
     };
     let bytes = &document.bytes;
     Ok(Change::Patch(match kind {
         PatchKind::Apply => return decode_configuration(document, options),
-        PatchKind::Json => Patch::Json(json_patch::decode_patch(bytes, unknown)?, bytes.clone()),
-        PatchKind::Merge => Patch::Merge(merge_patch::decode_patch(bytes, unknown)?),
-        PatchKind::Strategic => Patch::Strategic(strategic_merge::decode_patch(bytes, unknown)?),
+        PatchKind::Json => {
+            let patch = json_patch::decode_patch(bytes, unknown);
+            Patch::Json(patch.map_err(|error| wording::json_patch_error(&error, unknown))?, bytes.clone())
+        }
+        PatchKind::Merge => {
+            let patch = merge_patch::decode_patch(bytes, unknown);
+            Patch::Merge(patch.map_err(|error| wording::merge_patch_error(&error, unknown))?)
+        }
+        PatchKind::Strategic => {
+            let patch = strategic_merge::decode_patch(bytes, unknown);
+            Patch::Strategic(patch.map_err(|error| wording::strategic_patch_error(&error))?)
+        }
     }))
 }
 
 fn decode_configuration(document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
     let decoded = match document.format {
-        Format::Cbor => document.decode().map_err(|error| error.message),
+        Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
         _ => decode_yaml(&document.bytes),
     };
     let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
@@ -89,9 +100,12 @@ fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
         yaml::reread(&mut decoded.value);
         return Ok(decoded);
     }
-    yaml::decode(bytes).map_err(|error| match yaml::is_too_deep(&error) {
-        true => format!("error unmarshaling JSON: while decoding JSON: {error}"),
-        false => format!("error converting YAML to JSON: {error}"),
+    yaml::decode(bytes).map_err(|error| {
+        let text = yaml_error(&error);
+        match error.problem {
+            YamlProblem::TooDeep(_) => format!("error unmarshaling JSON: while decoding JSON: {text}"),
+            _ => format!("error converting YAML to JSON: {text}"),
+        }
     })
 }
 
@@ -134,11 +148,11 @@ impl Patch {
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => {
-                let warnings = self.strict_errors().iter().cloned().chain(strict.warnings(Format::Json));
+                let warnings = self.strict_errors().into_iter().chain(strict.warnings(Format::Json));
                 warnings.for_each(|warning| request.warn(warning));
             }
             FieldValidation::Strict => {
-                let mut errors = self.strict_errors().to_vec();
+                let mut errors = self.strict_errors();
                 errors.extend(strict.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
                 errors.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
                 if !errors.is_empty() {
@@ -149,12 +163,14 @@ impl Patch {
         Ok(object)
     }
 
-    fn strict_errors(&self) -> &[String] {
-        match self {
-            Patch::Json(patch, _) => &patch.strict_errors,
-            Patch::Merge(patch) => &patch.strict_errors,
-            Patch::Strategic(patch) => &patch.strict_errors,
-        }
+    /// What strict field validation reports of the patch itself.
+    fn strict_errors(&self) -> Vec<String> {
+        let (errors, prefix) = match self {
+            Patch::Json(patch, _) => (&patch.strict_errors, "json patch "),
+            Patch::Merge(patch) => (&patch.strict_errors, ""),
+            Patch::Strategic(patch) => (&patch.strict_errors, ""),
+        };
+        errors.iter().map(|error| format!("{prefix}{}", wording::strict_error(error))).collect()
     }
 
     /// The patch merged into an object, before its result is decoded.
@@ -178,7 +194,7 @@ impl Patch {
     /// The duplicate keys that a JSON patch brings into an object.
     fn duplicates(&self, old: &Value) -> Vec<String> {
         match self {
-            Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.contains("].value")) => {
+            Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.path.contains("].value")) => {
                 self.raw(old).map(|raw| raw.duplicates(json)).unwrap_or_default()
             }
             _ => vec![],

@@ -10,8 +10,8 @@ use machinery::{Status, Value};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
 use super::Request;
-use crate::clock;
 use crate::resource::{Resource, Version};
+use crate::{clock, wording};
 
 /// The versions of one resource, seen through one endpoint.
 struct Tracked<'a> {
@@ -113,7 +113,9 @@ impl Request {
     ) -> Result<schema::apply::Outcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
-        let work = |request: &FieldManager<'_>| schema::apply::apply(live, configuration, force, request);
+        let work = |request: &FieldManager<'_>| {
+            schema::apply::apply(live, configuration, force, request).map_err(wording::managed_fields::apply_error)
+        };
         self.tracked(manager, bare, work).await
     }
 

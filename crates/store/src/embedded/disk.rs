@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-#[cfg(test)]
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -53,11 +51,6 @@ pub struct Directory {
 impl Directory {
     pub fn new(path: PathBuf) -> Directory {
         Directory { path, handle: Mutex::new(None) }
-    }
-
-    #[cfg(test)]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use super::disk::{Directory, Disk as _};
-use super::{OpenError, recovery, upgrade};
+use super::{OpenError, recovery};
 
 /// The format of the data directory that this version writes.
 pub const FORMAT_VERSION: u32 = 2;
@@ -81,43 +81,39 @@ pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// The format of a directory; none if nothing has been stored there.
-pub fn read(directory: &Path) -> Result<Option<u32>, OpenError> {
+/// Whether the directory holds a store of this version's format; false if no store was ever created there. Fails if the
+/// format is another version's.
+pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
     let text = match std::fs::read_to_string(directory.join("FORMAT")) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(io(directory, &error)),
     };
     match text.trim().strip_prefix("pintle ").and_then(|version| version.parse::<u32>().ok()) {
         Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
-        Some(version) if version > 0 => Ok(Some(version)),
+        Some(version @ 1..FORMAT_VERSION) => Err(OpenError::OlderFormat(directory.to_owned(), version)),
+        Some(FORMAT_VERSION) => Ok(true),
         _ => Err(damaged(directory, "the file FORMAT does not hold a format")),
     }
 }
 
-/// Makes the directory one of this version's format: a new one is filled, an older one upgraded. A crash at any moment
-/// leaves what was there, or what is wanted.
+/// Creates an empty log in a new data directory, and finishes one that a crash has interrupted. A directory that already
+/// has a log is left as it is.
 pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
-    match read(directory)? {
-        // of the two names that are made last, a crash has left the second only
-        Some(FORMAT_VERSION) if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() => {
+    if is_initialized(directory)? {
+        // of the two names that are created last, a crash has left the second only
+        if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() {
             let place = Directory::new(directory.to_owned());
             place.rename(UNFINISHED, LOG).and_then(|()| place.sync()).map_err(failed)?;
         }
-        Some(FORMAT_VERSION) => {}
-        Some(_) => make(directory, |log| upgrade::from_1(directory, log))?,
-        None if directory.join("store").exists() || has_content(directory).map_err(failed)? => {
-            return Err(damaged(directory, "the file FORMAT is missing"));
-        }
-        None => make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))?,
+        return Ok(());
     }
-    // what an upgrade leaves behind
-    match std::fs::remove_dir_all(directory.join(upgrade::STORE_1)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-        _ => Ok(()),
+    if has_content(directory).map_err(failed)? {
+        return Err(damaged(directory, "the file FORMAT is missing"));
     }
+    make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))
 }
 
 /// Whether a log lies there to which something has been written.
@@ -175,7 +171,7 @@ mod tests {
         for left_by_a_crash in [&["FORMAT gone"][..], &["log log.tmp"], &["FORMAT gone", "log log.tmp"]] {
             let directory = places(left_by_a_crash);
             prepare(directory.path()).unwrap();
-            assert_eq!(read(directory.path()).unwrap(), Some(FORMAT_VERSION));
+            assert!(is_initialized(directory.path()).unwrap());
             assert_eq!(recovery::read(&Directory::new(log_directory(directory.path()))).unwrap().state.head, 0);
         }
     }
@@ -225,5 +221,17 @@ mod tests {
         std::fs::write(directory.path().join("FORMAT"), [0xff, 0]).unwrap();
         let error = prepare(directory.path()).unwrap_err().to_string();
         assert!(error.contains("does not hold a format"), "{error}");
+    }
+
+    #[test]
+    fn directories_of_other_formats_are_refused() {
+        let directory = places(&[]);
+        for (format, expected) in
+            [("1", "no longer reads"), ("3", "use a newer pintle"), ("0", "does not hold a format")]
+        {
+            std::fs::write(directory.path().join("FORMAT"), format!("pintle {format}\n")).unwrap();
+            let error = prepare(directory.path()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

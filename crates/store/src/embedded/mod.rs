@@ -1,11 +1,11 @@
-//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/design/store.md).
+//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/src/design/store.md).
 //!
 //! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log with one
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
 //! After a failed fdatasync nothing is acknowledged any more.
 //!
 //! Files, from the disk up: `disk`, `frame` (bytes), `files` (which there are), `writer`, `recovery`, `checkpoint`,
-//! `format` (the directory) and `upgrade`, `offline` (check, backup, restore); `state`, `committer`, `follower` above.
+//! `format` (the directory), `offline` (check, backup, restore); `state`, `committer`, `follower` above.
 
 mod checkpoint;
 mod committer;
@@ -20,7 +20,6 @@ mod recovery;
 mod state;
 #[cfg(test)]
 mod tests;
-mod upgrade;
 mod writer;
 
 use std::fs::File;
@@ -51,6 +50,8 @@ pub enum OpenError {
     Held(PathBuf, String),
     /// The directory was written by a newer version.
     NewerFormat(PathBuf, u32),
+    /// The directory was written by a version whose format this one no longer reads.
+    OlderFormat(PathBuf, u32),
     Damaged(PathBuf, String),
     Io(PathBuf, String),
     /// A backup can't be written or read.
@@ -66,6 +67,11 @@ impl std::fmt::Display for OpenError {
             Self::NewerFormat(path, version) => write!(
                 f,
                 "data directory {} has format {version}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle",
+                path.display()
+            ),
+            Self::OlderFormat(path, version) => write!(
+                f,
+                "data directory {} has format {version}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one",
                 path.display()
             ),
             Self::Damaged(path, why) => write!(f, "data directory {} is damaged: {why}", path.display()),
@@ -88,7 +94,7 @@ pub struct Embedded {
 /// Waits until everything is written and the directory is free.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // the committer ends when nobody can send it anything any more
+        // the committer ends when its last sender is gone
         self.jobs = mpsc::channel(1).0;
         if let Some(committer) = self.committer.take() {
             let _ = committer.join();
@@ -154,9 +160,9 @@ impl Embedded {
 
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
-        let (reply, answer) = oneshot::channel();
+        let (reply, result) = oneshot::channel();
         self.jobs.send(job(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        result.await.map_err(|_| gone())
     }
 }
 

@@ -10,7 +10,7 @@ use super::disk::{Appending, Directory, Disk as _};
 use super::files::{checkpoint_name, segment_name};
 use super::frame::{self, Header};
 use super::recovery::{self, Found, each_entry};
-use super::{FORMAT_VERSION, OpenError, format, open_error};
+use super::{OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot, StoreError};
 
 /// How often a log is read again that seems to be damaged: a server may be writing what is read at this moment.
@@ -23,7 +23,7 @@ pub struct Summary {
     pub revision: Revision,
     /// History goes back to this revision.
     pub compacted: Revision,
-    /// The log ends in a write that was under way when its server crashed, or is so now.
+    /// The log ends in an incomplete write: its server crashed during the write, or is writing it now.
     pub torn: bool,
 }
 
@@ -36,13 +36,8 @@ impl Summary {
 }
 
 fn read(directory: &Path) -> Result<Found, OpenError> {
-    match format::read(directory)? {
-        Some(FORMAT_VERSION) => {}
-        Some(older) => {
-            let why = format!("it has format {older}, which the next start of a server upgrades");
-            return Err(OpenError::Io(directory.to_owned(), why));
-        }
-        None => return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned())),
+    if !format::is_initialized(directory)? {
+        return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned()));
     }
     let log = Directory::new(format::log_directory(directory));
     let names = || {
@@ -94,7 +89,7 @@ pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
     Ok(Summary::of(&found))
 }
 
-/// Writes the same backup to a stream, such as the standard output. A reader recognizes one that is cut off.
+/// Writes the same backup to a stream, such as stdout. Readers detect a truncated backup.
 pub fn backup_to(directory: &Path, out: impl Write + Send + 'static) -> Result<Summary, OpenError> {
     let found = read(directory)?;
     let entries = Entries::begin(Box::new(Stream(out)), found.state.head);
@@ -154,7 +149,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary,
     .map_err(foreign)?;
     format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
-    if format::read(directory)?.is_some() || format::log_directory(directory).exists() {
+    if format::is_initialized(directory)? || format::log_directory(directory).exists() {
         return Err(OpenError::Io(directory.to_owned(), "there is a store already".to_owned()));
     }
     format::make(directory, |log| {

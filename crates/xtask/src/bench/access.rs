@@ -5,7 +5,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How to reach a server, and as whom. Certificates and keys are PEM.
+/// URL and credentials of a server. Certificates and keys are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub server: String,

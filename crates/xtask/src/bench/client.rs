@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::access::Access;
 
-/// Bytes of an answer that are kept; of longer ones only the size is known.
+/// Bytes of a response that are kept; of longer ones only the size is known.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// One request.
@@ -47,26 +47,26 @@ impl Call {
     }
 }
 
-/// One answer, read to its end.
-pub struct Answer {
+/// One response, read to its end.
+pub struct Response {
     pub status: u16,
     pub size: usize,
     /// The beginning of the body.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// An error unless the request succeeded.
-    pub fn ok(self, call: &str) -> Result<Answer, String> {
+    pub fn ok(self, call: &str) -> Result<Response, String> {
         if (200..300).contains(&self.status) {
             return Ok(self);
         }
         let text: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
-        Err(format!("{call} was answered {}: {}", self.status, text.trim()))
+        Err(format!("{call} was refused with status {}: {}", self.status, text.trim()))
     }
 }
 
-/// Where to connect, and as whom.
+/// Address and credentials of connections.
 pub struct Client {
     authority: String,
     address: SocketAddr,
@@ -171,8 +171,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and answers as soon as the head of the response is there.
-    pub async fn open(&mut self, call: Call) -> Result<Response<Incoming>, String> {
+    /// Sends a request and returns as soon as the head of the response has been received.
+    pub async fn open(&mut self, call: Call) -> Result<hyper::Response<Incoming>, String> {
         let request = self.client.request(call)?;
         let broken = |error: hyper::Error| format!("the connection broke: {error}");
         match &mut self.sender {
@@ -187,19 +187,19 @@ impl Connection {
         }
     }
 
-    /// Sends a request and reads its answer.
-    pub async fn send(&mut self, call: Call) -> Result<Answer, String> {
-        let mut response = self.open(call).await?;
-        let mut answer = Answer { status: response.status().as_u16(), size: 0, body: vec![] };
-        while let Some(frame) = response.frame().await {
-            let frame = frame.map_err(|error| format!("an answer broke off: {error}"))?;
+    /// Sends a request and reads its response.
+    pub async fn send(&mut self, call: Call) -> Result<Response, String> {
+        let mut incoming = self.open(call).await?;
+        let mut response = Response { status: incoming.status().as_u16(), size: 0, body: vec![] };
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| format!("a response ended early: {error}"))?;
             if let Some(data) = frame.data_ref() {
-                answer.size += data.len();
-                let room = KEPT_BYTES - answer.body.len();
-                answer.body.extend_from_slice(&data[..data.len().min(room)]);
+                response.size += data.len();
+                let room = KEPT_BYTES - response.body.len();
+                response.body.extend_from_slice(&data[..data.len().min(room)]);
             }
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 

@@ -59,11 +59,11 @@ impl Subject {
         connection.send(Call::post(DEFINITIONS, fixtures::definition(&kind))).await?.ok("POST of a definition")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let answer = connection.send(Call::get(kind.collection())).await?;
-            match answer.status {
+            let response = connection.send(Call::get(kind.collection())).await?;
+            match response.status {
                 200 => return Ok(kind),
                 404 | 429 | 503 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                _ => return answer.ok("the first list of a kind").map(|_| kind),
+                _ => return response.ok("the first list of a kind").map(|_| kind),
             }
         }
     }
@@ -97,12 +97,12 @@ impl Subject {
         connection.send(Call::delete(path.clone())).await?.ok("DELETE of a definition")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let answer = connection.send(Call::get(path.clone())).await?;
-            match answer.status {
+            let response = connection.send(Call::get(path.clone())).await?;
+            match response.status {
                 404 => return Ok(()),
                 200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
                 200 => return Err(format!("it is still there after {PATIENCE:?}")),
-                _ => return answer.ok("GET of a deleted definition").map(drop),
+                _ => return response.ok("GET of a deleted definition").map(drop),
             }
         }
     }

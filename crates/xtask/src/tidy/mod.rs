@@ -1,9 +1,10 @@
 //! What the compiler can't check: layers, sizes, words, and where clocks, tasks and channels may be used.
 //!
-//! `source` reads a file and blanks what is no code; `tables` reads ARCHITECTURE.md; `layers`, `sizes`, `words` and
-//! `crates` each hold one kind of rule and answer [`Problem`]s.
+//! `source` reads a file and blanks everything but code; `tables` reads ARCHITECTURE.md; `layers`, `sizes`, `words`,
+//! `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
 
 mod crates;
+mod glossary;
 mod layers;
 mod sizes;
 mod source;
@@ -66,9 +67,17 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     let rooms = layers::rooms(sources);
     let mut problems = layers::check(&document, &rooms, sources);
     problems.extend(crates::check(&document, &crates::read(root)?));
+    let glossary = glossary::read(&document).unwrap_or_else(|problem| {
+        problems.push(problem);
+        vec![]
+    });
     for source in sources {
         problems.extend(sizes::check(source));
         problems.extend(words::check(source));
+        problems.extend(glossary::check(source, &glossary));
+    }
+    for (path, text) in source::read_markdown(root)? {
+        problems.extend(glossary::check_markdown(&path, &text, &glossary));
     }
     Ok((problems, rooms.len()))
 }

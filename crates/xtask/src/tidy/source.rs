@@ -9,15 +9,17 @@ pub struct Source {
     pub text: String,
     /// The text with comments, strings and characters as spaces; line breaks stay.
     pub code: String,
+    /// The comments, with everything else as spaces; line breaks stay.
+    pub comments: String,
     /// The code without what is compiled for tests only.
     pub production: String,
 }
 
 impl Source {
     pub fn new(path: &str, text: String) -> Source {
-        let code = blank_texts(&text);
+        let (code, comments) = split(&text);
         let production = if is_test_path(path) { blank(&code) } else { blank_tests(&code) };
-        Source { path: path.to_owned(), text, code, production }
+        Source { path: path.to_owned(), text, code, comments, production }
     }
 
     /// The name of its crate's folder.
@@ -29,6 +31,36 @@ impl Source {
     pub fn in_src(&self) -> Option<&str> {
         self.path.split_once("/src/").map(|(_, rest)| rest)
     }
+}
+
+/// Every Markdown file at the root and below docs/ and crates/: its path from the root and its text.
+pub fn read_markdown(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut paths = vec![];
+    for below in ["", "docs", "crates", "benches", "examples", "tests"] {
+        markdown_paths(root, below, &mut paths)?;
+    }
+    let read = |path: String| match std::fs::read_to_string(root.join(&path)) {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(format!("cannot read {path}: {error}")),
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn markdown_paths(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot read {below}: {error}");
+    for entry in std::fs::read_dir(root.join(below)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        let is_directory = entry.file_type().map_err(failed)?.is_dir();
+        // the root's directories are named one by one: others hold what was built
+        if is_directory && !below.is_empty() && !matches!(name.as_str(), "target" | "node_modules" | ".venv") {
+            markdown_paths(root, &path, paths)?;
+        } else if !is_directory && name.ends_with(".md") {
+            paths.push(path);
+        }
+    }
+    Ok(())
 }
 
 /// The number of the line that the byte at `at` stands in.
@@ -143,22 +175,33 @@ fn is_one_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.chars().count() == 1)
 }
 
-/// The code without comments and texts.
-fn blank_texts(text: &str) -> String {
+/// The code without comments and texts, and the comments without everything else.
+fn split(text: &str) -> (String, String) {
     let bytes = text.as_bytes();
-    let (mut out, mut i) = (Vec::with_capacity(bytes.len()), 0);
+    let (mut code, mut comments) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
+    let mut i = 0;
     while i < bytes.len() {
         let after_word = i > 0 && (bytes[i - 1].is_ascii_alphanumeric() || bytes[i - 1] == b'_');
         let length = text_length(bytes, i, after_word).min(bytes.len() - i);
-        if length == 0 {
-            out.push(bytes[i]);
-            i += 1;
-            continue;
+        let part = &bytes[i..i + length.max(1)];
+        let blank = |b: &u8| if *b == b'\n' { b'\n' } else { b' ' };
+        match (length, part[0]) {
+            (0, _) => {
+                code.push(part[0]);
+                comments.push(blank(&part[0]));
+            }
+            (_, b'/') => {
+                code.extend(part.iter().map(blank));
+                comments.extend_from_slice(part);
+            }
+            _ => {
+                code.extend(part.iter().map(blank));
+                comments.extend(part.iter().map(blank));
+            }
         }
-        out.extend(bytes[i..i + length].iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' }));
-        i += length;
+        i += part.len();
     }
-    String::from_utf8_lossy(&out).into_owned()
+    (String::from_utf8_lossy(&code).into_owned(), String::from_utf8_lossy(&comments).into_owned())
 }
 
 /// Where the item that starts at `from` ends: behind its block, or behind its semicolon.
@@ -211,7 +254,7 @@ mod tests {
             ("r#type 'é' b'}' x", "r#type b x"),
         ];
         for (text, want) in cases {
-            let shown = blank_texts(text);
+            let shown = split(text).0;
             assert_eq!(shown.len(), text.len(), "{text}");
             let mut words =
                 shown.replace('\n', " \n ").split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");

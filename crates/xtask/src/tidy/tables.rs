@@ -13,10 +13,14 @@ fn cells(line: &str) -> Option<Vec<String>> {
     Some(inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect())
 }
 
+/// Whether a line is the header of a table with these columns.
+pub fn is_header(line: &str, header: &[&str]) -> bool {
+    cells(line).is_some_and(|cells| cells == header)
+}
+
 /// The rows of the table with this header; `None` if there is no such table.
 pub fn find(document: &str, header: &[&str]) -> Option<Vec<TableRow>> {
-    let mut lines =
-        document.lines().enumerate().skip_while(|(_, line)| cells(line).is_none_or(|cells| cells != header));
+    let mut lines = document.lines().enumerate().skip_while(|(_, line)| !is_header(line, header));
     lines.next()?;
     let rows = lines.map_while(|(i, line)| Some(TableRow { line: i + 1, cells: cells(line)? }));
     let is_rule = |row: &TableRow| row.cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')));

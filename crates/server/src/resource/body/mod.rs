@@ -2,8 +2,11 @@
 
 mod strict;
 
-use machinery::value::{Decoded, JsonError, decode_strict};
-use machinery::{Value, yaml};
+use machinery::value::{Decoded, decode_strict};
+use machinery::yaml::{self, YamlProblem};
+use machinery::{DecodeError, Value};
+
+use crate::wording;
 
 pub use strict::Strict;
 
@@ -47,30 +50,30 @@ impl Document {
         Document { bytes: value.to_json().into(), format: Format::Json }
     }
 
-    pub fn decode(&self) -> Result<Decoded, JsonError> {
-        match self.format {
-            Format::Json => decode_strict(&self.bytes),
-            Format::Yaml => yaml::decode(&self.bytes),
-            Format::Protobuf => {
-                let value = machinery::protobuf::decode(&self.bytes).map_err(|message| JsonError { message })?;
-                Ok(Decoded { value, duplicates: vec![] })
-            }
-            Format::Cbor => {
-                let value = machinery::cbor::decode(&self.bytes).map_err(|message| JsonError { message })?;
-                Ok(Decoded { value, duplicates: vec![] })
-            }
-        }
+    pub fn decode(&self) -> Result<Decoded, DecodeError> {
+        let without_duplicates = |value| Decoded { value, duplicates: vec![] };
+        Ok(match self.format {
+            Format::Json => decode_strict(&self.bytes)?,
+            Format::Yaml => yaml::decode(&self.bytes)?,
+            Format::Protobuf => without_duplicates(machinery::protobuf::decode(&self.bytes)?),
+            Format::Cbor => without_duplicates(machinery::cbor::decode(&self.bytes)?),
+        })
     }
 
     /// The error in the type that the document says it has.
-    pub fn type_error(&self, decoded: &Result<Decoded, JsonError>) -> Option<String> {
-        match decoded {
-            Ok(decoded) => type_error(&decoded.value),
-            Err(e) if self.format == Format::Json || yaml::is_too_deep(e) => {
-                Some(format!("couldn't get version/kind; json parse error: {e}"))
+    pub fn type_error(&self, decoded: &Result<Decoded, DecodeError>) -> Option<String> {
+        let error = match decoded {
+            Ok(decoded) => return type_error(&decoded.value),
+            Err(error) => error,
+        };
+        let text = wording::decode_error(error);
+        Some(match error {
+            DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
+            DecodeError::Yaml(error) if matches!(error.problem, YamlProblem::TooDeep(_)) => {
+                format!("couldn't get version/kind; json parse error: {text}")
             }
-            Err(e) => Some(e.to_string()),
-        }
+            _ => text,
+        })
     }
 }
 

@@ -99,7 +99,7 @@ pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
 const BINDING_COLUMNS: &[columns::BuiltInColumn] =
     &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 const CLUSTER_BINDING_COLUMNS: &[columns::BuiltInColumn] =
-    &[columns::CLUSTER_ROLE, columns::AGE, columns::CLUSTER_USERS, columns::CLUSTER_GROUPS, columns::CLUSTER_ACCOUNTS];
+    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 
 pub const ROLE_BINDING: BuiltIn = BuiltIn {
     hooks: Hooks::RoleBinding,

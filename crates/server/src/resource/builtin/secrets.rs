@@ -125,7 +125,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
                     Ok(Value::String(_)) => kind("string"),
                     Ok(Value::Bool(_)) => kind("bool"),
                     Ok(_) => kind("number"),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(crate::wording::json_error(&error)),
                 };
                 let hidden = Value::from("<secret contents redacted>");
                 read.err().map(|why| FieldError::invalid(&path(key), &hidden, why)).into_iter().collect()

@@ -11,14 +11,15 @@ use std::sync::Arc;
 
 use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
-use machinery::value::{Decoded, quote};
-use machinery::{FieldError, Status, Text, Value};
+use machinery::value::{Decoded, JsonProblem, quote};
+use machinery::{DecodeError, FieldError, Status, Text, Value};
 use schema::apply::ConvertError;
 
 use super::body::{Document, Format, Strict, excerpt};
 use super::{Registry, Resource, Version};
 use crate::objects::Key;
 use crate::request::FieldValidation;
+use crate::wording;
 
 pub use builtin::BuiltInCodec;
 pub use custom::CustomCodec;
@@ -168,11 +169,11 @@ impl Endpoint {
     /// Parses a body whose `apiVersion` and `kind` can be read.
     fn parse(&self, document: &Document) -> Result<Decoded, Status> {
         let decoded = document.decode();
-        if let Err(error) = &decoded
-            && error.message.starts_with("json: cannot unmarshal number")
+        if let Err(DecodeError::Json(error)) = &decoded
+            && matches!(error.problem, JsonProblem::NumberOutOfRange { .. })
         {
             // the type can be read, the object can't
-            return Err(self.bad_own_body(&error.message));
+            return Err(self.bad_own_body(&wording::json_error(error)));
         }
         if let Some(why) = document.type_error(&decoded) {
             return Err(self.unrecognized(&why, document));

@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 
 use machinery::patch::gotext;
 use machinery::{Status, Text, Value};
-use schema::apply::{ConvertError, FieldSet, ScalePath, TypeSchema, Versions};
+use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
 use super::{Strategy, Validity, custom};
 use crate::resource::codec::{Codec, CustomCodec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
 use crate::resource::{ScalePaths, Version};
+use crate::wording::managed_fields::managed_fields_error;
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -71,7 +72,7 @@ impl Strategy for ScaleStrategy {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
         let mut scale = scale_of(old, paths, Some(replicas))?;
-        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &self.tracked).map_err(Status::internal)?;
+        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &self.tracked).map_err(unreadable)?;
         if let Some(list) = list {
             scale.set_at(&MANAGED_FIELDS, list);
         }
@@ -89,7 +90,7 @@ impl Strategy for ScaleStrategy {
         object.set_at(&segments(path), Value::Int(replicas));
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
         let api_version = self.codec.api_version();
-        let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(Status::internal)?;
+        let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(unreadable)?;
         super::set_or_remove(&mut object, &MANAGED_FIELDS, list);
         Ok(object)
     }
@@ -155,6 +156,10 @@ impl ScaleStrategy {
 
 fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths, Status> {
     at.version.scale.as_ref().ok_or_else(|| at.resource.not_found(object.str_at(&["metadata", "name"])))
+}
+
+fn unreadable(error: ManagedFieldsError) -> Status {
+    Status::internal(managed_fields_error(&error))
 }
 
 fn segments(path: &str) -> Vec<&str> {

@@ -15,7 +15,7 @@ use super::load::Samples;
 use super::process::{Launch, Server, memory, memory_peak};
 use inputs::{Attack, Scenario};
 
-/// How long the hostile clients are served, unless they are answered before.
+/// Time for which hostile clients are served, unless they have their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
 /// How long other requests are measured without them.
 const QUIET: Duration = Duration::from_secs(3);
@@ -153,7 +153,7 @@ async fn attack_with(attack: Attack, access: super::access::Access) -> String {
     result.unwrap_or_else(|error| error)
 }
 
-/// Sends all requests at once, each on its own connection, and says how long they took and how they were answered.
+/// Sends all requests at once, each on its own connection; returns how long they took and their status codes.
 async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<String, String> {
     let client = Arc::new(Client::new(access, false)?);
     let began = Instant::now();
@@ -163,8 +163,8 @@ async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<St
         running.spawn(async move { Ok::<_, String>(client.connect().await?.send(call).await?.status) });
     }
     let mut codes = vec![];
-    while let Some(answered) = running.join_next().await {
-        codes.push(answered.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
+    while let Some(finished) = running.join_next().await {
+        codes.push(finished.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
     }
     codes.sort();
     codes.dedup();

@@ -12,7 +12,7 @@ use super::row;
 
 /// How long collecting may take before the measure gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Writes of somebody else between two looks at what is left.
+/// Writes of another client between two reads of the remaining objects.
 const WRITES_PER_LOOK: usize = 5;
 const NAMESPACES: &str = "/api/v1/namespaces";
 

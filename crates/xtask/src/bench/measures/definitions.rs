@@ -18,11 +18,11 @@ async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration,
     let started = Instant::now();
     connection.send(Call::post(DEFINITIONS, fixtures::definition(kind))).await?.ok("POST of a definition")?;
     loop {
-        let answer = connection.send(Call::post(kind.collection(), fixtures::object(kind, 0, 0))).await?;
-        match answer.status {
+        let response = connection.send(Call::post(kind.collection(), fixtures::object(kind, 0, 0))).await?;
+        match response.status {
             201 => return Ok(started.elapsed()),
             404 | 429 | 503 if started.elapsed() < PATIENCE => {}
-            _ => return answer.ok("the first object").map(|_| started.elapsed()),
+            _ => return response.ok("the first object").map(|_| started.elapsed()),
         }
     }
 }

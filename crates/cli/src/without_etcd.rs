@@ -1,0 +1,35 @@
+//! Stands in for `etcd` in a binary that was built without the feature `etcd`: every use of etcd is an error.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::flags::Etcd;
+
+fn unavailable<T>() -> Result<T, String> {
+    Err("this binary was built without etcd; build it with the cargo feature \"etcd\", or use --storage embedded"
+        .to_owned())
+}
+
+/// Options that only a server sets.
+#[expect(dead_code, reason = "only the module that this one stands in for reads them")]
+pub struct Server<'a> {
+    pub directory: &'a Path,
+    pub event_ttl: Duration,
+    pub form: server::CustomForm,
+}
+
+pub fn parse_id(_text: &str) -> Result<u64, String> {
+    unavailable()
+}
+
+pub async fn latest(_flags: &Etcd) -> Result<store::Snapshot, String> {
+    unavailable()
+}
+
+pub async fn check(_flags: &Etcd) -> Result<(), String> {
+    unavailable()
+}
+
+pub fn storage(_flags: &Etcd, _server: Option<&Server>) -> Result<server::Storage, String> {
+    unavailable()
+}
