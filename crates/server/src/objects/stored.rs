@@ -69,6 +69,20 @@ impl Meta {
     }
 }
 
+/// An object as it is to be stored.
+pub struct Encoded {
+    pub body: Body,
+    pub meta: Meta,
+    /// The id of the version in which clients see exactly these bytes, if there is one.
+    pub shown_in: Option<u64>,
+}
+
+impl Encoded {
+    pub fn of(object: &Value) -> Encoded {
+        Encoded { body: Body::encode(object), meta: Meta::of(object), shown_in: None }
+    }
+}
+
 /// Where encoded objects are written to.
 pub trait Sink {
     fn copy(&mut self, bytes: &[u8]);
