@@ -10,9 +10,9 @@ use machinery::Status;
 use machinery::status::Reason;
 
 use super::body::Body;
+use super::client::Client;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
-use super::listener::Client;
 use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::Open;

@@ -8,8 +8,8 @@ use machinery::Status;
 use machinery::status::{Details, Reason};
 
 use super::chain::{Answer, Edge, out_of_time};
+use super::client::Client;
 use super::inflight::{Permit, Running};
-use super::listener::Client;
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
 use crate::audit::{self, Layer, Trail};

@@ -3,6 +3,7 @@
 mod body;
 mod chain;
 mod chunks;
+mod client;
 mod connections;
 mod documents;
 mod door;
