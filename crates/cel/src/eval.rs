@@ -2,8 +2,8 @@
 //!
 //! Errors are values of `Result`; `&&`, `||` and folds absorb them, except the one that says the budget is used up.
 
-use crate::cost::runtime::CallCost;
 use crate::decl::{Decl, DeclKind};
+use crate::library::costs::Charge;
 use crate::library::{Overload, is_plain, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
@@ -279,16 +279,16 @@ impl<'a> Frame<'a> {
         let (a, b) = match (left, right) {
             (Ok(a), Ok(b)) => (a, b),
             (a, b) => {
-                self.charge(CallCost::Equality.of_call(&[sizeless(&a), sizeless(&b)], None))?;
+                self.charge(Charge::Equality.of_call(&[sizeless(&a), sizeless(&b)], None))?;
                 return a.and(b);
             }
         };
         let same = equal(&a, &b);
-        self.charge_steps(CallCost::Equality.of_call(&[a, b], None))?;
+        self.charge_steps(Charge::Equality.of_call(&[a, b], None))?;
         same.map(|same| Val::Bool(same != negated))
     }
 
-    fn order(&mut self, sides: &'a [Node; 2], order: Order, cost: CallCost) -> Result<Val<'a>> {
+    fn order(&mut self, sides: &'a [Node; 2], order: Order, cost: Charge) -> Result<Val<'a>> {
         let left = self.eval(&sides[0]);
         if let Ok(Val::Int(left)) = left
             && let Node::Const(Const::Int(right)) = &sides[1]

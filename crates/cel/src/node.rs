@@ -1,6 +1,6 @@
 //! What programs are made of: nodes whose variables are slots and whose functions are pointers.
 
-use crate::cost::runtime::CallCost;
+use crate::library::costs::Charge;
 use crate::library::{Function, OverloadIndex};
 use crate::regex::Regex;
 use crate::types::Type;
@@ -42,7 +42,7 @@ pub(crate) enum Node {
     Order {
         sides: Box<[Node; 2]>,
         order: Order,
-        cost: CallCost,
+        cost: Charge,
     },
     Call(Box<Call>),
     Regex(Box<RegexCall>),
@@ -120,7 +120,7 @@ pub(crate) struct Call {
     pub known: Option<Function>,
     pub overloads: &'static [OverloadIndex],
     pub args: Box<[Node]>,
-    pub cost: CallCost,
+    pub cost: Charge,
 }
 
 #[derive(Debug)]
@@ -136,7 +136,7 @@ pub(crate) struct RegexCall {
     pub kind: RegexKind,
     pub regex: Regex,
     pub args: Box<[Node]>,
-    pub cost: CallCost,
+    pub cost: Charge,
 }
 
 #[derive(Debug)]

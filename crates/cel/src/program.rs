@@ -5,9 +5,9 @@
 
 use crate::ast::{Comprehension, Expr, Field, Kind, Literal};
 use crate::check::{Checked, Reference};
-use crate::cost::runtime::CallCost;
 use crate::env::Environment;
 use crate::eval::{Frame, Slot};
+use crate::library::costs::{Charge, Costs};
 use crate::library::{OverloadIndex, is_plain, registry};
 use crate::macros::{ACCUMULATOR, UNUSED};
 use crate::node::{
@@ -278,7 +278,7 @@ impl Lowering<'_> {
             }
             _ => {}
         }
-        let cost = CallCost::of(function, id);
+        let cost = only.map_or_else(|| Costs::of_function(function), |o| o.costs).charge;
         if let Some(order) = Order::of(function) {
             let sides = <[Node; 2]>::try_from(nodes).map_err(|_| Error::overload())?;
             return Ok(Node::Order { sides: Box::new(sides), order, cost });
@@ -437,7 +437,7 @@ fn qualify(node: Node, qualifier: Qualifier) -> Box<Attribute> {
 }
 
 /// Compiles a constant pattern once.
-fn regex_call(function: &str, nodes: &mut Vec<Node>, cost: CallCost) -> Result<Option<Node>, Error> {
+fn regex_call(function: &str, nodes: &mut Vec<Node>, cost: Charge) -> Result<Option<Node>, Error> {
     let kind = match function {
         "matches" => RegexKind::Matches,
         "find" => RegexKind::Find,

@@ -47,7 +47,7 @@ fn definitions(text: &str) -> Result<Vec<Value>, String> {
     }
     let mut found = vec![];
     for document in documents {
-        let value = yaml::decode(document.as_bytes()).map_err(|error| error.message)?.value;
+        let value = yaml::decode(document.as_bytes()).map_err(|error| error.to_string())?.value;
         let items = value.get("items").and_then(Value::as_array).unwrap_or(std::slice::from_ref(&value));
         found.extend(items.iter().filter(|item| item.str_at(&["kind"]) == "CustomResourceDefinition").cloned());
     }

@@ -4,6 +4,7 @@
 //! value or an error, never with a panic.
 
 pub mod cbor;
+mod decode;
 pub mod field;
 pub mod jsonpath;
 pub mod names;
@@ -16,6 +17,7 @@ pub mod time;
 pub mod value;
 pub mod yaml;
 
+pub use decode::DecodeError;
 pub use field::{FieldError, FieldPath};
 pub use status::Status;
 pub use value::{Map, Text, Value};

@@ -58,7 +58,7 @@ pub fn export(
     write(json!({"format": FORMAT, "objects": objects, "revision": revision}), out)?;
     for (place, entry) in entries {
         let opened = layout.open(&place, entry.value.clone()).map_err(|why| unreadable(&place, &why))?;
-        let object = machinery::value::decode(&opened.value).map_err(|error| unreadable(&place, &error.message))?;
+        let object = machinery::value::decode(&opened.value).map_err(|error| unreadable(&place, &error.to_string()))?;
         let Key { group, plural, path } = place.key;
         let line = json!({
             "group": (Value::String(group)), "resource": (Value::String(plural)), "path": (Value::String(path)),
@@ -80,7 +80,7 @@ fn read(file: &[u8], layout: &Layout) -> Result<Vec<(Place, Bytes)>, String> {
     let damaged = |why: &str| format!("the file is damaged: {why}");
     let body = file.strip_suffix(b"\n").ok_or_else(|| damaged("it ends within a line"))?;
     let end = body.iter().rposition(|b| *b == b'\n').ok_or_else(|| damaged("it has one line"))? + 1;
-    let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.message));
+    let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.to_string()));
     let mut sum = digest::Sha256::default();
     sum.update(&file[..end]);
     if decode(&body[end..])?.str_at(&["sha256"]) != sum.hex() {

@@ -114,12 +114,12 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 fn json_patch(input: &[u8]) {
-    let Ok(patch) = json_patch::decode_patch(input, Unknown::Told) else { return };
+    let Ok(patch) = json_patch::decode_patch(input, Unknown::Reported) else { return };
     let _ = json_patch::apply(DOCUMENT.clone(), &patch);
 }
 
 fn merge_patch(input: &[u8]) {
-    let Ok(patch) = merge_patch::decode_patch(input, Unknown::Told) else { return };
+    let Ok(patch) = merge_patch::decode_patch(input, Unknown::Reported) else { return };
     let _ = merge_patch::apply(DOCUMENT.clone(), patch.value);
 }
 
@@ -129,7 +129,7 @@ fn strategic_patch(input: &[u8]) {
             "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"});
         PatchMeta::of_kind(&json!({"type": "object", "properties": {"list": (list)}}))
     });
-    let Ok(patch) = strategic_merge::decode_patch(input, Unknown::Told) else { return };
+    let Ok(patch) = strategic_merge::decode_patch(input, Unknown::Reported) else { return };
     let _ = strategic_merge::apply(DOCUMENT.clone(), patch.value, &META);
 }
 

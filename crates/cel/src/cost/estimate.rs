@@ -6,6 +6,7 @@
 mod calls;
 mod parts;
 
+use self::calls::Call;
 use crate::ast::{Comprehension, Expr, Id, Kind, Literal};
 use crate::check::Checked;
 use crate::decl::{Decl, Step};
@@ -91,8 +92,7 @@ struct Argument<'c, 'd> {
     expr: &'c Expr,
     place: Place<'d>,
     t: &'c Type,
-    /// The size that the expression itself tells.
-    computed: Option<Range>,
+    size: Option<Range>,
 }
 
 /// The estimated cost of an expression.
@@ -352,7 +352,7 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     fn argument(&mut self, expr: &'c Expr) -> Argument<'c, 'd> {
-        Argument { expr, place: self.place(expr), t: self.t(expr), computed: self.size(expr) }
+        Argument { expr, place: self.place(expr), t: self.t(expr), size: self.size(expr) }
     }
 
     fn call(&mut self, expr: &'c Expr) -> Range {
@@ -386,9 +386,10 @@ impl<'c, 'd> Coster<'c, 'd> {
         });
         let mut total = Range { min: u64::MAX, max: 0 };
         let mut result: Option<Range> = None;
+        let call = Call { expr, receiver: receiver.as_ref(), args: &arguments, costs: &costs };
         for index in overloads {
             let overload = registry().overload(*index);
-            let (cost, size) = self.overload(expr, function, overload.id, receiver.as_ref(), &arguments, &costs);
+            let (cost, size) = self.overload(&call, overload);
             total = total.union(cost);
             if let Some(size) = size {
                 result = Some(result.map_or(size, |known| known.union(size)));

@@ -5,6 +5,7 @@
 
 pub mod authorization;
 pub(crate) mod bind;
+pub(crate) mod costs;
 mod declarations;
 pub(crate) mod format;
 pub(crate) mod lists;
@@ -18,6 +19,7 @@ pub(crate) mod strings;
 pub(crate) mod time;
 pub(crate) mod urls;
 
+use self::costs::Costs;
 use crate::types::{Param, Type};
 use crate::value::{Result, Val};
 use std::collections::HashMap;
@@ -99,6 +101,7 @@ pub(crate) struct Overload {
     pub letters: Vec<u8>,
     pub library: Library,
     pub call: Function,
+    pub costs: &'static Costs,
 }
 
 /// All overloads of all libraries.
@@ -132,8 +135,9 @@ impl Registry {
         let mut letters = vec![];
         params.iter().chain([&result]).for_each(|t| collect_letters(t, &mut letters));
         let call = bind::function(id, function, member);
+        let costs = Costs::of_overload(function, id);
         let index = self.overloads.len() as OverloadIndex;
-        self.overloads.push(Overload { id, function, member, params, result, letters, library, call });
+        self.overloads.push(Overload { id, function, member, params, result, letters, library, call, costs });
         self.functions.entry(function).or_default().push(index);
     }
 

@@ -5,46 +5,55 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use minicbor::Decoder;
 use minicbor::data::Type;
 
+use super::error::{CborError, CborProblem};
 use super::{Bounds, from_half};
 use crate::time;
 use crate::value::{Map, Text, Value};
 
-type Read<T> = Result<T, String>;
+type Read<T> = Result<T, CborError>;
 
-/// How the bytes of a string are shown as text (RFC 8949 3.4.5.2).
+/// The encoding by which a byte string becomes text in JSON (RFC 8949, section 3.4.5.2).
 #[derive(Clone, Copy)]
-enum Later {
-    AsTheyAre,
+enum StringEncoding {
+    Utf8,
     Base64Url,
     Base64,
     Base16,
 }
 
-/// Reads one document within the bounds that kube-apiserver sets for requests. The error is a line.
+/// Decodes one document within the bounds that kube-apiserver sets for requests.
 pub fn decode(bytes: &[u8]) -> Read<Value> {
     decode_within(bytes, Bounds::REQUEST)
 }
 
-/// Reads one document from a store: as deep as JSON may nest, and as long as it is.
+/// Decodes one document from a store: values may nest as deep as in JSON, and collections may be of any length.
 pub fn decode_stored(bytes: &[u8]) -> Read<Value> {
     decode_within(bytes, Bounds::STORED)
 }
 
 fn decode_within(bytes: &[u8], bounds: Bounds) -> Read<Value> {
     if bytes.is_empty() {
-        return Err("EOF".to_owned());
+        return Err(CborError { offset: 0, problem: CborProblem::Empty });
     }
     let mut input = Decoder::new(bytes);
-    let value = value(&mut input, Place { depth: 0, bounds, later: Later::AsTheyAre })?;
+    let value = value(&mut input, Place { depth: 0, bounds, encoding: StringEncoding::Utf8 })?;
     let (at, length) = (input.position(), bytes.len());
     if at < length {
-        return Err(format!("cbor: {} bytes of extraneous data starting at index {at}", length - at));
+        return Err(CborError { offset: at, problem: CborProblem::TrailingBytes { count: length - at } });
     }
     Ok(value)
 }
 
-fn failed(error: minicbor::decode::Error) -> String {
-    if error.is_end_of_input() { "unexpected EOF".to_owned() } else { format!("cbor: {error}") }
+fn failed(error: minicbor::decode::Error) -> CborError {
+    let offset = error.position().unwrap_or_default();
+    match error.is_end_of_input() {
+        true => CborError { offset, problem: CborProblem::UnexpectedEnd },
+        false => CborError { offset, problem: CborProblem::Malformed(error.to_string()) },
+    }
+}
+
+fn error(input: &Decoder<'_>, problem: CborProblem) -> CborError {
+    CborError { offset: input.position(), problem }
 }
 
 /// Where a value stands.
@@ -52,7 +61,7 @@ fn failed(error: minicbor::decode::Error) -> String {
 struct Place {
     depth: usize,
     bounds: Bounds,
-    later: Later,
+    encoding: StringEncoding,
 }
 
 impl Place {
@@ -60,33 +69,32 @@ impl Place {
         Place { depth: self.depth + 1, ..self }
     }
 
-    fn showing(self, later: Later) -> Place {
-        Place { later, ..self.below() }
+    fn showing(self, encoding: StringEncoding) -> Place {
+        Place { encoding, ..self.below() }
     }
 }
 
 fn value(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     if place.depth > place.bounds.depth {
-        return Err(format!("cbor: exceeded max nested level {}", place.bounds.depth));
+        return Err(error(input, CborProblem::TooDeep { max: place.bounds.depth }));
     }
     match input.datatype().map_err(failed)? {
         Type::Null => input.null().map(|()| Value::Null).map_err(failed),
         Type::Bool => input.bool().map(Value::Bool).map_err(failed),
         Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Int => {
             let given = input.int().map_err(failed)?;
-            let whole =
-                i64::try_from(given).map_err(|_| format!("cbor: cannot unmarshal {given} into Go value of type int64"));
-            whole.map(Value::Int)
+            let whole = i64::try_from(given).map(Value::Int);
+            whole.map_err(|_| error(input, CborProblem::IntegerOutOfRange(given.to_string())))
         }
         Type::F16 => half(input),
-        Type::F32 => finite(input.f32().map(f64::from).map_err(failed)?),
-        Type::F64 => finite(input.f64().map_err(failed)?),
-        Type::Bytes | Type::BytesIndef => string(input, place.later).map(Value::String),
+        Type::F32 => input.f32().map_err(failed).and_then(|value| finite(input, value.into())),
+        Type::F64 => input.f64().map_err(failed).and_then(|value| finite(input, value)),
+        Type::Bytes | Type::BytesIndef => string(input, place.encoding).map(Value::String),
         Type::String | Type::StringIndef => text(input).map(Value::String),
         Type::Array | Type::ArrayIndef => array(input, place),
         Type::Map | Type::MapIndef => map(input, place),
         Type::Tag => tagged(input, place),
-        other => Err(format!("cbor: {other} is not supported")),
+        other => Err(error(input, CborProblem::UnsupportedType(other.to_string()))),
     }
 }
 
@@ -94,27 +102,28 @@ fn half(input: &mut Decoder<'_>) -> Read<Value> {
     let at = input.position();
     let bits = input.input().get(at + 1..at + 3).and_then(|bytes| bytes.try_into().ok()).map(u16::from_be_bytes);
     input.set_position(at + 3);
-    finite(from_half(bits.ok_or("unexpected EOF")?))
+    let bits = bits.ok_or_else(|| error(input, CborProblem::UnexpectedEnd))?;
+    finite(input, from_half(bits))
 }
 
-fn finite(value: f64) -> Read<Value> {
+fn finite(input: &Decoder<'_>, value: f64) -> Read<Value> {
     match value.is_finite() {
         true => Ok(Value::Float(value)),
-        false => Err("cbor: floating-point NaN and infinity are not supported".to_owned()),
+        false => Err(error(input, CborProblem::NotFinite)),
     }
 }
 
 /// A byte string. What is no UTF-8 is replaced, as JSON would have it.
-fn string(input: &mut Decoder<'_>, later: Later) -> Read<Text> {
+fn string(input: &mut Decoder<'_>, encoding: StringEncoding) -> Read<Text> {
     let mut bytes = vec![];
     for part in input.bytes_iter().map_err(failed)? {
         bytes.extend_from_slice(part.map_err(failed)?);
     }
-    Ok(match later {
-        Later::AsTheyAre => String::from_utf8_lossy(&bytes).into(),
-        Later::Base64Url => URL_SAFE_NO_PAD.encode(bytes).into(),
-        Later::Base64 => STANDARD.encode(bytes).into(),
-        Later::Base16 => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    Ok(match encoding {
+        StringEncoding::Utf8 => String::from_utf8_lossy(&bytes).into(),
+        StringEncoding::Base64Url => URL_SAFE_NO_PAD.encode(bytes).into(),
+        StringEncoding::Base64 => STANDARD.encode(bytes).into(),
+        StringEncoding::Base16 => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
     })
 }
 
@@ -127,7 +136,7 @@ fn text(input: &mut Decoder<'_>) -> Read<Text> {
 }
 
 /// Whether another item follows: there are as many as were declared, or the break ends them.
-fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, what: &str) -> Read<bool> {
+fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, problem: CborProblem) -> Read<bool> {
     let more = match declared {
         Some(length) => (read as u64) < length,
         None if input.datatype().map_err(failed)? == Type::Break => {
@@ -137,7 +146,7 @@ fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize,
         None => true,
     };
     match more && (read >= max || declared.is_some_and(|length| length > max as u64)) {
-        true => Err(format!("cbor: exceeded max number of {}", what.replace('#', &max.to_string()))),
+        true => Err(error(input, problem)),
         false => Ok(more),
     }
 }
@@ -145,7 +154,8 @@ fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize,
 fn array(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     let declared = input.array().map_err(failed)?;
     let mut items = vec![];
-    while more(input, declared, items.len(), place.bounds.length, "elements # for CBOR array")? {
+    let max = place.bounds.length;
+    while more(input, declared, items.len(), max, CborProblem::TooManyItems { max })? {
         items.push(value(input, place.below())?);
     }
     Ok(Value::Array(items))
@@ -153,40 +163,41 @@ fn array(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
 
 fn map(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     let declared = input.map().map_err(failed)?;
-    let mut members = vec![];
-    while more(input, declared, members.len(), place.bounds.length, "key-value pairs # for CBOR map")? {
-        let name = match value(input, place.showing(Later::AsTheyAre))? {
+    let mut fields = vec![];
+    let max = place.bounds.length;
+    while more(input, declared, fields.len(), max, CborProblem::TooManyFields { max })? {
+        let name = match value(input, place.showing(StringEncoding::Utf8))? {
             Value::String(name) => name,
-            other => return Err(format!("cbor: cannot unmarshal {other} into Go value of type string")),
+            other => return Err(error(input, CborProblem::KeyNotText(other))),
         };
-        members.push((name, value(input, place.below())?));
+        fields.push((name, value(input, place.below())?));
     }
     let mut twice = None;
-    let map = Map::from_entries(members, |name| twice = Some(name.to_owned()));
+    let map = Map::from_entries(fields, |name| twice = Some(name.to_owned()));
     match twice {
-        Some(name) => Err(format!("cbor: found duplicate map key {}", crate::value::quote(&name))),
+        Some(name) => Err(error(input, CborProblem::DuplicateKey(name.into()))),
         None => Ok(Value::Object(map)),
     }
 }
 
 fn tagged(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     match input.tag().map_err(failed)?.as_u64() {
-        0 => match value(input, place.showing(Later::AsTheyAre))? {
+        0 => match value(input, place.showing(StringEncoding::Utf8))? {
             Value::String(text) if time::parse_rfc3339(&text).is_some() => Ok(Value::String(text)),
-            other => Err(format!("cbor: cannot set {other} for time.Time")),
+            other => Err(error(input, CborProblem::InvalidTime(other))),
         },
-        1 => match value(input, place.showing(Later::AsTheyAre))? {
+        1 => match value(input, place.showing(StringEncoding::Utf8))? {
             Value::Int(seconds) => Ok(Value::from(time::rfc3339(seconds))),
-            other => Err(format!("cbor: cannot set {other} for time.Time")),
+            other => Err(error(input, CborProblem::InvalidTime(other))),
         },
-        2 | 3 => Err("cbor: big numbers are not supported".to_owned()),
+        2 | 3 => Err(error(input, CborProblem::BigNumber)),
         number @ 21..=23 => {
-            let later = match number {
-                21 => Later::Base64Url,
-                22 => Later::Base64,
-                _ => Later::Base16,
+            let encoding = match number {
+                21 => StringEncoding::Base64Url,
+                22 => StringEncoding::Base64,
+                _ => StringEncoding::Base16,
             };
-            value(input, place.showing(later))
+            value(input, place.showing(encoding))
         }
         _ => value(input, place.below()),
     }

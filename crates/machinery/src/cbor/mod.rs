@@ -6,11 +6,13 @@
 
 mod decode;
 mod encode;
+mod error;
 
 use crate::value::Value;
 
 pub use decode::{decode, decode_stored};
 pub use encode::{encode, watch_event};
+pub use error::{CborError, CborProblem};
 
 /// What a document begins with: tag 55799.
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];

@@ -6,7 +6,8 @@
 use std::num::IntErrorKind;
 
 use super::Unknown;
-use crate::status::{Reason, Status};
+use super::error::{PatchError, PatchPart, StrictError};
+use crate::status::Status;
 use crate::value::{Map, Text, Value, decode, decode_strict, quote};
 
 /// Operations of one patch.
@@ -28,83 +29,74 @@ pub struct Operation {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     pub operations: Vec<Operation>,
-    /// What strict field validation says of the document, such as `json patch unknown field "[0].x"`.
-    pub strict_errors: Vec<String>,
+    /// Unknown and duplicate fields, in the order of the operations that they belong to.
+    pub strict_errors: Vec<StrictError>,
 }
 
 /// Decodes the body of a request.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
+///
+/// # Errors
+///
+/// The bytes are not JSON, the operations do not have the form that they must have, or there are more than
+/// [`OPERATIONS_MAX`].
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
     let patch = match unknown {
-        Unknown::Told => told(bytes).map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?,
-        Unknown::Ignored => ignored(bytes).map_err(Status::bad_request)?,
+        Unknown::Reported => decode_reporting(bytes)?,
+        Unknown::Ignored => decode_leniently(bytes)?,
     };
     let count = patch.operations.len();
-    if count > OPERATIONS_MAX {
-        let what = "Request entity too large: The allowed maximum operations in a JSON patch is";
-        let why = format!("{what} {OPERATIONS_MAX}, got {count}");
-        return Err(Status::new(Reason::RequestEntityTooLarge, why));
-    }
-    Ok(patch)
+    if count > OPERATIONS_MAX { Err(PatchError::TooManyOperations { count }) } else { Ok(patch) }
 }
 
-fn cannot(value: &Value, what: &str) -> String {
-    format!("json: cannot unmarshal {} into Go {what}", value.json_type())
+fn wrong_type(found: &Value, part: PatchPart) -> PatchError {
+    PatchError::WrongType { found: found.json_type(), part }
 }
 
-fn told(bytes: &[u8]) -> Result<Patch, String> {
-    // a number that is no float64 can only stand in a value
-    let of_value = |why: &str| {
-        why.replace("into Go value of type float64", "into Go struct field jsonPatchOp.value of type float64")
-    };
-    let decoded = decode_strict(bytes).map_err(|e| of_value(&e.message))?;
-    let items = match decoded.value {
-        Value::Null => vec![],
-        Value::Array(items) => items,
-        other => return Err(cannot(&other, "value of type []handlers.jsonPatchOp")),
-    };
-    let mut strict: Vec<(String, bool)> = vec![];
-    for path in &decoded.duplicates {
-        strict.push((path.clone(), true));
+fn decode_items(document: Value) -> Result<Vec<Value>, PatchError> {
+    match document {
+        Value::Null => Ok(vec![]),
+        Value::Array(items) => Ok(items),
+        other => Err(wrong_type(&other, PatchPart::Operations)),
     }
+}
+
+fn decode_reporting(bytes: &[u8]) -> Result<Patch, PatchError> {
+    let decoded = decode_strict(bytes)?;
+    let mut strict: Vec<StrictError> =
+        decoded.duplicates.into_iter().map(|path| StrictError { path, is_duplicate: true }).collect();
+    let items = decode_items(decoded.value)?;
     let mut operations = Vec::with_capacity(items.len());
     for (i, item) in items.into_iter().enumerate() {
-        let members = match item {
+        let fields = match item {
             Value::Null => Map::new(),
-            Value::Object(members) => members,
-            other => return Err(cannot(&other, "value of type handlers.jsonPatchOp")),
+            Value::Object(fields) => fields,
+            other => return Err(wrong_type(&other, PatchPart::Operation)),
         };
         for name in ["op", "path", "from"] {
-            match members.get(name) {
+            match fields.get(name) {
                 None | Some(Value::Null | Value::String(_)) => {}
-                Some(other) => return Err(cannot(other, &format!("struct field jsonPatchOp.{name} of type string"))),
+                Some(other) => return Err(wrong_type(other, PatchPart::OperationField(name))),
             }
         }
-        for name in members.keys().filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value")) {
-            strict.push((format!("[{i}].{name}"), false));
+        for name in fields.keys().filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value")) {
+            strict.push(StrictError { path: format!("[{i}].{name}"), is_duplicate: false });
         }
-        operations.push(operation(members));
+        operations.push(operation(fields));
     }
     // in the order of the document, as far as operations go
     let index = |path: &str| path.trim_start_matches('[').split(']').next().and_then(|i| i.parse::<usize>().ok());
-    strict.sort_by_key(|(path, _)| index(path));
-    let strict_errors = strict.into_iter().map(|(path, duplicate)| {
-        format!("json patch {} field \"{path}\"", if duplicate { "duplicate" } else { "unknown" })
-    });
-    Ok(Patch { operations, strict_errors: strict_errors.collect() })
+    strict.sort_by_key(|error| index(&error.path));
+    Ok(Patch { operations, strict_errors: strict })
 }
 
-fn ignored(bytes: &[u8]) -> Result<Patch, String> {
-    let items = match decode(bytes).map_err(|e| e.message)? {
-        Value::Null => vec![],
-        Value::Array(items) => items,
-        other => return Err(cannot(&other, "value of type jsonpatch.Patch")),
-    };
+fn decode_leniently(bytes: &[u8]) -> Result<Patch, PatchError> {
+    let items = decode_items(decode(bytes)?)?;
     let mut operations = Vec::with_capacity(items.len());
     for item in items {
         operations.push(match item {
             Value::Null => Operation::default(),
             Value::Object(members) => operation(members),
-            other => return Err(cannot(&other, "value of type jsonpatch.Operation")),
+            other => return Err(wrong_type(&other, PatchPart::Operation)),
         });
     }
     Ok(Patch { operations, strict_errors: vec![] })
@@ -386,10 +378,7 @@ mod tests {
     use super::*;
 
     fn run(document: &str, patch: &str) -> String {
-        let patch = match decode_patch(patch.as_bytes(), Unknown::Told) {
-            Ok(patch) => patch,
-            Err(status) => return status.message.clone(),
-        };
+        let patch = decode_patch(patch.as_bytes(), Unknown::Reported).expect("a patch");
         match apply(decode(document.as_bytes()).expect("JSON"), &patch) {
             Ok(value) => value.to_json(),
             Err(status) => status.code.to_string(),
@@ -507,20 +496,18 @@ mod tests {
     #[test]
     fn documents_are_checked() {
         let cases = [
-            ("{}", "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
-            ("[1]", "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
-            (
-                r#"[{"op":"add","path":5}]"#,
-                "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",
-            ),
-            ("", "error decoding patch: unexpected end of JSON input"),
+            ("{}", "object", PatchPart::Operations),
+            ("[1]", "number", PatchPart::Operation),
+            (r#"[{"op":"add","path":5}]"#, "number", PatchPart::OperationField("path")),
         ];
-        for (patch, want) in cases {
-            assert_eq!(run("{}", patch), want);
+        for (patch, found, part) in cases {
+            let error = decode_patch(patch.as_bytes(), Unknown::Reported).unwrap_err();
+            assert_eq!(error, PatchError::WrongType { found, part });
         }
+        assert!(matches!(decode_patch(b"", Unknown::Reported), Err(PatchError::Json(_))));
         let patch =
-            decode_patch(br#"[{},{"op":"add","why":1,"value":{"a":1,"a":2}}]"#, Unknown::Told).expect("decodes");
-        let want = [r#"json patch duplicate field "[1].value.a""#, r#"json patch unknown field "[1].why""#];
-        assert_eq!(patch.strict_errors, want);
+            decode_patch(br#"[{},{"op":"add","why":1,"value":{"a":1,"a":2}}]"#, Unknown::Reported).expect("decodes");
+        let error = |path: &str, is_duplicate| StrictError { path: path.to_owned(), is_duplicate };
+        assert_eq!(patch.strict_errors, [error("[1].value.a", true), error("[1].why", false)]);
     }
 }

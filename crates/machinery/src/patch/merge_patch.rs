@@ -1,37 +1,31 @@
 //! JSON Merge Patch (RFC 7386) as the library of the reference server has it: nulls are dropped from everything that a
 //! patch adds, within arrays as well, but not from an array that takes the place of an object.
 
-use super::{Unknown, decode_object};
-use crate::status::Status;
+use super::{PatchError, PatchPart, StrictError, Unknown, decode_object};
 use crate::value::{Map, Value, decode};
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     pub value: Value,
-    /// What strict field validation says of the document, such as `duplicate field "spec.x"`.
-    pub strict_errors: Vec<String>,
+    /// Duplicate fields.
+    pub strict_errors: Vec<StrictError>,
 }
 
-const NOT_A_PATCH: &str = "Invalid JSON Patch";
-
 /// Decodes the body of a request.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
-    let patch = match unknown {
-        Unknown::Told => {
-            let decoded = decode_object(bytes);
-            let (value, strict_errors) =
-                decoded.map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;
-            Patch { value, strict_errors }
-        }
-        Unknown::Ignored => {
-            let value = decode(bytes).map_err(|_| Status::bad_request(NOT_A_PATCH))?;
-            Patch { value, strict_errors: vec![] }
-        }
+///
+/// # Errors
+///
+/// The bytes are not JSON, or not an object; an array is a patch as well where unknown fields are ignored, and null never
+/// is.
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
+    let (value, strict_errors) = match unknown {
+        Unknown::Reported => decode_object(bytes)?,
+        Unknown::Ignored => (decode(bytes)?, vec![]),
     };
-    match patch.value {
-        Value::Object(_) | Value::Array(_) => Ok(patch),
-        _ => Err(Status::bad_request(NOT_A_PATCH)),
+    match value {
+        Value::Object(_) | Value::Array(_) => Ok(Patch { value, strict_errors }),
+        other => Err(PatchError::WrongType { found: other.json_type(), part: PatchPart::Document }),
     }
 }
 
@@ -100,11 +94,11 @@ mod tests {
 
     #[test]
     fn documents_are_checked() {
-        let error = |text: &str, unknown| decode_patch(text.as_bytes(), unknown).err().map(|s| s.message.clone());
-        let object = "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
-        assert_eq!(error("[]", Unknown::Told).as_deref(), Some(object));
+        let error = |text: &str, unknown| decode_patch(text.as_bytes(), unknown).err();
+        let wrong = |found| Some(PatchError::WrongType { found, part: PatchPart::Document });
+        assert_eq!(error("[]", Unknown::Reported), wrong("array"));
         assert_eq!(error("[]", Unknown::Ignored), None);
-        assert_eq!(error("null", Unknown::Told).as_deref(), Some(NOT_A_PATCH));
-        assert_eq!(error("{", Unknown::Ignored).as_deref(), Some(NOT_A_PATCH));
+        assert_eq!(error("null", Unknown::Reported), wrong("null"));
+        assert!(matches!(error("{", Unknown::Ignored), Some(PatchError::Json(_))));
     }
 }

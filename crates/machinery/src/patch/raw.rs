@@ -97,9 +97,10 @@ impl Raw {
     pub fn duplicates(&self, patch: &Patch) -> Vec<String> {
         let mut out = vec![];
         for (operation, _) in &self.written {
-            let before = format!("json patch duplicate field \"[{operation}].value");
+            let before = format!("[{operation}].value");
             let Some(path) = path_of(&self.document, &mark(*operation)) else { continue };
-            let inside = patch.strict_errors.iter().filter_map(|error| error.strip_prefix(&before)?.strip_suffix('"'));
+            let duplicates = patch.strict_errors.iter().filter(|error| error.is_duplicate);
+            let inside = duplicates.filter_map(|error| error.path.strip_prefix(&before));
             out.extend(inside.filter(|rest| !rest.is_empty()).map(|rest| format!("{path}{rest}")));
         }
         out
@@ -146,7 +147,7 @@ mod tests {
             ),
             (r#"[{"op":"add","path":"/c/y","value":"t"}]"#, r#"{"a":[{"b":1}],"c":{"y":"t","z":1}}"#, vec![]),
         ] {
-            let patch = json_patch::decode_patch(source.as_bytes(), Unknown::Told).unwrap();
+            let patch = json_patch::decode_patch(source.as_bytes(), Unknown::Reported).unwrap();
             let raw = Raw::of(document.clone(), &patch, source.as_bytes()).unwrap();
             assert_eq!(
                 (raw.text(Kind::Custom).as_str(), raw.duplicates(&patch)),
@@ -154,7 +155,7 @@ mod tests {
             );
         }
         let looks_inside = r#"[{"op":"add","path":"/d","value":{}},{"op":"add","path":"/d/e","value":1}]"#;
-        let patch = json_patch::decode_patch(looks_inside.as_bytes(), Unknown::Told).unwrap();
+        let patch = json_patch::decode_patch(looks_inside.as_bytes(), Unknown::Reported).unwrap();
         assert!(Raw::of(document, &patch, looks_inside.as_bytes()).is_none());
     }
 }

@@ -4,7 +4,7 @@
 //! `$deleteFromPrimitiveList/<list>`. Only built-in kinds have the metadata that this needs.
 
 use super::gotext::{plain, text, type_of};
-use super::{Unknown, decode_object};
+use super::{PatchError, StrictError, Unknown, decode_object};
 use crate::status::Status;
 use crate::value::{Map, Text, Value};
 
@@ -90,14 +90,18 @@ impl PatchMeta {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     pub value: Value,
-    /// What strict field validation says of the document, such as `duplicate field "spec.x"`.
-    pub strict_errors: Vec<String>,
+    /// Duplicate fields.
+    pub strict_errors: Vec<StrictError>,
 }
 
 /// Decodes the body of a request.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, Status> {
-    let (value, strict_errors) = decode_object(bytes).map_err(Status::bad_request)?;
-    let strict_errors = if unknown == Unknown::Told { strict_errors } else { vec![] };
+///
+/// # Errors
+///
+/// The bytes are not JSON, or neither an object nor null.
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
+    let (value, strict_errors) = decode_object(bytes)?;
+    let strict_errors = if unknown == Unknown::Reported { strict_errors } else { vec![] };
     Ok(Patch { value, strict_errors })
 }
 

@@ -5,6 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::error::ProtobufError;
 use super::table::{Count, Kind, Member, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
@@ -29,20 +30,17 @@ pub(super) fn message_name(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// Decodes an enveloped object to JSON. The error is one line.
+/// Decodes an enveloped object to JSON.
 ///
 /// Generated code writes a text that is not set as an empty one, unless it is a pointer. So text may be empty where JSON
 /// would leave the field out; the shape of the kind knows which fields these are.
-pub fn decode(bytes: &[u8]) -> Result<Value, String> {
+pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
     let name = message_name(&envelope.api_version, &envelope.kind);
     let Some(members) = message(&name) else {
-        return Err(format!(
-            "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
-            envelope.kind, envelope.api_version
-        ));
+        return Err(ProtobufError::UnknownKind { api_version: envelope.api_version, kind: envelope.kind });
     };
-    let mut object = read(members, envelope.raw, 0).ok_or("proto: illegal wireType")?;
+    let mut object = read(members, envelope.raw, 0).ok_or(ProtobufError::Malformed)?;
     object.insert("apiVersion", Value::from(envelope.api_version));
     object.insert("kind", Value::from(envelope.kind));
     Ok(Value::Object(object))
@@ -392,11 +390,12 @@ mod tests {
 
     #[test]
     fn broken_messages_are_refused() {
-        assert!(decode(b"hello").unwrap_err().contains("does not appear to be a protobuf message"));
+        assert_eq!(decode(b"hello"), Err(ProtobufError::MissingPrefix));
         let bytes = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}})).unwrap();
         for end in 4..bytes.len() {
             let _ = decode(&bytes[..end]);
         }
-        assert!(decode(&envelope("v1", "Pod", b"")).unwrap_err().contains("no kind \"Pod\""));
+        let unknown = ProtobufError::UnknownKind { api_version: "v1".to_owned(), kind: "Pod".to_owned() };
+        assert_eq!(decode(&envelope("v1", "Pod", b"")), Err(unknown));
     }
 }

@@ -1,12 +1,14 @@
-//! The protobuf envelope and the messages that every endpoint can answer with (api-machinery 3.4).
+//! The protobuf envelope and the messages with which every endpoint can respond.
 //!
 //! As in the reference server's generated code, scalars that are no pointers are written even when they are zero.
 
 mod codec;
+mod error;
 mod order;
 mod table;
 
 pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
+pub use error::ProtobufError;
 pub use order::merged_text;
 
 use crate::status::{Cause, Details, Status};
@@ -174,13 +176,12 @@ pub struct Envelope<'a> {
     pub raw: &'a [u8],
 }
 
-/// Opens an envelope. The error is upstream's text.
-pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, String> {
+/// Opens an envelope.
+pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     let Some(message) = bytes.strip_prefix(&MAGIC) else {
-        let expected = "expected prefix [107 56 115 0]";
-        return Err(format!("provided data does not appear to be a protobuf message, {expected}"));
+        return Err(ProtobufError::MissingPrefix);
     };
-    let malformed = || "proto: illegal wireType".to_owned();
+    let malformed = || ProtobufError::Malformed;
     let mut envelope = Envelope::default();
     for field in fields(message).ok_or_else(malformed)? {
         match field {

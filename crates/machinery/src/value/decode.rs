@@ -1,27 +1,14 @@
-//! JSON decoding with the number rules, the leniencies, the limits and the error texts of the reference server.
+//! JSON decoding with the number rules, the leniencies and the limits of kube-apiserver.
 //!
 //! Duplicate keys are legal, the last one wins; [`decode_strict`] reports them by path. Bytes that are not UTF-8 and
-//! lone surrogates become U+FFFD (corrections, schema 21). Depth is bounded by [`DEPTH_MAX`].
+//! lone surrogates become U+FFFD. Depth is bounded by [`DEPTH_MAX`].
 
+use super::error::{JsonContext, JsonError, JsonProblem};
 use super::keys::{KeyOrder, Trace};
 use super::{Map, Text, Value};
 
 /// Containers may nest this deep; the limit of Go's decoder.
 pub const DEPTH_MAX: usize = 10_000;
-
-/// Why text is not JSON, in the words of Go's decoder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonError {
-    pub message: String,
-}
-
-impl std::fmt::Display for JsonError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for JsonError {}
 
 /// A value and the paths of the keys that came more than once, such as `spec.list[0].a`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,26 +63,6 @@ struct Decoder<'a> {
     every: bool,
 }
 
-fn error(message: impl Into<String>) -> JsonError {
-    JsonError { message: message.into() }
-}
-
-fn unexpected(c: u8, context: &str) -> JsonError {
-    error(format!("invalid character {} {context}", quote_char(c)))
-}
-
-/// One byte as Go's decoder quotes it.
-fn quote_char(c: u8) -> String {
-    match c {
-        b'\'' => r"'\''".to_owned(),
-        b'"' => "'\"'".to_owned(),
-        _ => {
-            let quoted = super::quote(&char::from(c).to_string());
-            format!("'{}'", &quoted[1..quoted.len() - 1])
-        }
-    }
-}
-
 impl<'a> Decoder<'a> {
     fn new(bytes: &'a [u8]) -> Decoder<'a> {
         Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false }
@@ -106,8 +73,16 @@ impl<'a> Decoder<'a> {
         self.space();
         match self.peek() {
             None => self.overflow.take().map_or(Ok(value), Err),
-            Some(c) => Err(unexpected(c, "after top-level value")),
+            Some(c) => {
+                self.at += 1;
+                Err(self.unexpected(c, JsonContext::AfterDocument))
+            }
         }
+    }
+
+    /// The error for a byte that has just been read.
+    fn unexpected(&self, byte: u8, context: JsonContext) -> JsonError {
+        JsonError { offset: self.at.saturating_sub(1), problem: JsonProblem::Unexpected { byte, context } }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -121,14 +96,16 @@ impl<'a> Decoder<'a> {
     }
 
     fn next(&mut self) -> Result<u8, JsonError> {
-        let c = self.peek().ok_or_else(|| error("unexpected end of JSON input"))?;
+        let c = self.peek().ok_or(JsonError { offset: self.at, problem: JsonProblem::UnexpectedEnd })?;
         self.at += 1;
         Ok(c)
     }
 
     /// The next byte of what can't end here: at the end Go's scanner sees a space.
     fn next_or_space(&mut self) -> u8 {
-        self.next().unwrap_or(b' ')
+        let c = self.peek().unwrap_or(b' ');
+        self.at += 1;
+        c
     }
 
     fn value(&mut self) -> Result<Value, JsonError> {
@@ -141,7 +118,7 @@ impl<'a> Decoder<'a> {
             b'f' => self.literal("false", Value::Bool(false)),
             b'n' => self.literal("null", Value::Null),
             b'-' | b'0'..=b'9' => self.number(),
-            c => Err(unexpected(c, "looking for beginning of value")),
+            c => Err(self.unexpected(c, JsonContext::Value)),
         }
     }
 
@@ -152,7 +129,7 @@ impl<'a> Decoder<'a> {
     ) -> Result<Value, JsonError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(unexpected(opening, "exceeded max depth"));
+            return Err(self.unexpected(opening, JsonContext::Depth));
         }
         let value = decode(self)?;
         self.depth -= 1;
@@ -166,13 +143,13 @@ impl<'a> Decoder<'a> {
         let mut c = self.next()?;
         while c != b'}' || !entries.is_empty() {
             if c != b'"' {
-                return Err(unexpected(c, "looking for beginning of object key string"));
+                return Err(self.unexpected(c, JsonContext::Key));
             }
             let key = self.string()?;
             self.space();
             match self.next()? {
                 b':' => {}
-                c => return Err(unexpected(c, "after object key")),
+                c => return Err(self.unexpected(c, JsonContext::AfterKey)),
             }
             if let Some(trace) = &mut self.trace {
                 trace.enter_key(&key, !seen.insert(key.clone()));
@@ -186,7 +163,7 @@ impl<'a> Decoder<'a> {
             match self.next()? {
                 b'}' => break,
                 b',' => {}
-                c => return Err(unexpected(c, "after object key:value pair")),
+                c => return Err(self.unexpected(c, JsonContext::AfterField)),
             }
             self.space();
             c = self.next()?;
@@ -217,16 +194,16 @@ impl<'a> Decoder<'a> {
             match self.next()? {
                 b']' => return Ok(Value::Array(items)),
                 b',' => {}
-                c => return Err(unexpected(c, "after array element")),
+                c => return Err(self.unexpected(c, JsonContext::AfterItem)),
             }
         }
     }
 
-    fn literal(&mut self, text: &str, value: Value) -> Result<Value, JsonError> {
-        for want in text.bytes().skip(1) {
+    fn literal(&mut self, literal: &'static str, value: Value) -> Result<Value, JsonError> {
+        for expected in literal.bytes().skip(1) {
             let c = self.next_or_space();
-            if c != want {
-                return Err(unexpected(c, &format!("in literal {text} (expecting {})", quote_char(want))));
+            if c != expected {
+                return Err(self.unexpected(c, JsonContext::Literal { literal, expected }));
             }
         }
         Ok(value)
@@ -238,7 +215,7 @@ impl<'a> Decoder<'a> {
         if c == b'-' {
             c = self.next_or_space();
             if !c.is_ascii_digit() {
-                return Err(unexpected(c, "in numeric literal"));
+                return Err(self.unexpected(c, JsonContext::Number));
             }
         }
         if c != b'0' {
@@ -248,7 +225,7 @@ impl<'a> Decoder<'a> {
         if self.peek() == Some(b'.') {
             self.at += 1;
             integer = false;
-            self.first_digit("after decimal point in numeric literal")?;
+            self.first_digit(JsonContext::Fraction)?;
             self.digits();
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -257,7 +234,7 @@ impl<'a> Decoder<'a> {
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.first_digit("in exponent of numeric literal")?;
+            self.first_digit(JsonContext::Exponent)?;
             self.digits();
         }
         let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default();
@@ -267,16 +244,16 @@ impl<'a> Decoder<'a> {
         match text.parse::<f64>() {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
             _ => {
-                let why = format!("json: cannot unmarshal number {text} into Go value of type float64");
-                self.overflow.get_or_insert(error(why));
+                let problem = JsonProblem::NumberOutOfRange { literal: text.into() };
+                self.overflow.get_or_insert(JsonError { offset: start, problem });
                 Ok(Value::Null)
             }
         }
     }
 
-    fn first_digit(&mut self, context: &str) -> Result<(), JsonError> {
+    fn first_digit(&mut self, context: JsonContext) -> Result<(), JsonError> {
         let c = self.next_or_space();
-        if c.is_ascii_digit() { Ok(()) } else { Err(unexpected(c, context)) }
+        if c.is_ascii_digit() { Ok(()) } else { Err(self.unexpected(c, context)) }
     }
 
     fn digits(&mut self) {
@@ -298,7 +275,7 @@ impl<'a> Decoder<'a> {
                     });
                 }
                 b'\\' => return self.escaped(start),
-                c if c < 0x20 => return Err(unexpected(c, "in string literal")),
+                c if c < 0x20 => return Err(self.unexpected(c, JsonContext::String)),
                 _ => {}
             }
         }
@@ -317,7 +294,7 @@ impl<'a> Decoder<'a> {
                     });
                 }
                 b'\\' => self.escape(&mut out)?,
-                c if c < 0x20 => return Err(unexpected(c, "in string literal")),
+                c if c < 0x20 => return Err(self.unexpected(c, JsonContext::String)),
                 c => out.push(c),
             }
         }
@@ -346,7 +323,7 @@ impl<'a> Decoder<'a> {
                 let c = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            c => return Err(unexpected(c, "in string escape code")),
+            c => return Err(self.unexpected(c, JsonContext::Escape)),
         }
         Ok(())
     }
@@ -355,8 +332,7 @@ impl<'a> Decoder<'a> {
         let mut unit = 0;
         for _ in 0..4 {
             let c = self.next_or_space();
-            let digit =
-                char::from(c).to_digit(16).ok_or_else(|| unexpected(c, "in \\u hexadecimal character escape"))?;
+            let digit = char::from(c).to_digit(16).ok_or_else(|| self.unexpected(c, JsonContext::HexEscape))?;
             unit = unit * 16 + digit;
         }
         Ok(unit)
@@ -397,43 +373,52 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_in_gos_words() {
-        let cases = [
-            ("", "unexpected end of JSON input"),
-            ("{", "unexpected end of JSON input"),
-            ("x", "invalid character 'x' looking for beginning of value"),
-            ("{a}", "invalid character 'a' looking for beginning of object key string"),
-            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
-            ("{\"a\" 1}", "invalid character '1' after object key"),
-            ("{\"a\":1 2", "invalid character '2' after object key:value pair"),
-            ("[1 2]", "invalid character '2' after array element"),
-            ("[1,]", "invalid character ']' looking for beginning of value"),
-            ("1 2", "invalid character '2' after top-level value"),
-            ("tru3", "invalid character '3' in literal true (expecting 'e')"),
-            ("-x", "invalid character 'x' in numeric literal"),
-            ("1.x", "invalid character 'x' after decimal point in numeric literal"),
-            ("1e+x", "invalid character 'x' in exponent of numeric literal"),
-            ("\"\\q\"", "invalid character 'q' in string escape code"),
-            ("\"\\u12x4\"", "invalid character 'x' in \\u hexadecimal character escape"),
-            ("\"a\nb\"", "invalid character '\\n' in string literal"),
-            ("tru", "invalid character ' ' in literal true (expecting 'e')"),
-            ("-", "invalid character ' ' in numeric literal"),
-            ("[6E", "invalid character ' ' in exponent of numeric literal"),
-            ("\"a\\", "invalid character ' ' in string escape code"),
-            ("\"a", "unexpected end of JSON input"),
-            ("[1e309x]", "invalid character 'x' after array element"),
-            ("1e309", "json: cannot unmarshal number 1e309 into Go value of type float64"),
+    fn errors_have_positions() {
+        use JsonContext::*;
+        let cases: [(&str, usize, Option<JsonContext>); 23] = [
+            ("", 0, None),
+            ("{", 1, None),
+            ("x", 0, Some(Value)),
+            ("{a}", 1, Some(Key)),
+            ("{\"a\":1,}", 7, Some(Key)),
+            ("{\"a\" 1}", 5, Some(AfterKey)),
+            ("{\"a\":1 2", 7, Some(AfterField)),
+            ("[1 2]", 3, Some(AfterItem)),
+            ("[1,]", 3, Some(Value)),
+            ("1 2", 2, Some(AfterDocument)),
+            ("tru3", 3, Some(Literal { literal: "true", expected: b'e' })),
+            ("-x", 1, Some(Number)),
+            ("1.x", 2, Some(Fraction)),
+            ("1e+x", 3, Some(Exponent)),
+            ("\"\\q\"", 2, Some(Escape)),
+            ("\"\\u12x4\"", 5, Some(HexEscape)),
+            ("\"a\nb\"", 2, Some(String)),
+            ("tru", 3, Some(Literal { literal: "true", expected: b'e' })),
+            ("-", 1, Some(Number)),
+            ("[6E", 3, Some(Exponent)),
+            ("\"a\\", 3, Some(Escape)),
+            ("\"a", 2, None),
+            ("[1e309x]", 6, Some(AfterItem)),
         ];
-        for (text, want) in cases {
-            assert_eq!(decode(text.as_bytes()).unwrap_err().message, want, "{text}");
+        for (text, offset, context) in cases {
+            let error = decode(text.as_bytes()).unwrap_err();
+            let found = match error.problem {
+                JsonProblem::Unexpected { context, .. } => Some(context),
+                _ => None,
+            };
+            assert_eq!((error.offset, found), (offset, context), "{text}");
         }
+        let error = decode(b"[1e309]").unwrap_err();
+        let problem = JsonProblem::NumberOutOfRange { literal: "1e309".into() };
+        assert_eq!(error, JsonError { offset: 1, problem });
     }
 
     #[test]
     fn depth_is_bounded() {
         let deep = || {
             let open = "[".repeat(DEPTH_MAX + 1);
-            assert_eq!(decode(open.as_bytes()).unwrap_err().message, "invalid character '[' exceeded max depth");
+            let problem = JsonProblem::Unexpected { byte: b'[', context: JsonContext::Depth };
+            assert_eq!(decode(open.as_bytes()).unwrap_err().problem, problem);
             let most = format!("{}{}", "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
             assert_eq!(decode(most.as_bytes()).unwrap().to_json(), most);
         };
@@ -441,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_told_by_path() {
+    fn duplicates_are_reported_by_path() {
         let decoded = decode_strict(br#"{"spec":{"l":[{"a":1,"a":2}],"b":1,"b":2,"b":3}}"#).unwrap();
         assert_eq!(decoded.duplicates, ["spec.l[0].a", "spec.b"]);
         let every = decode_every(br#"{"b":{"x":1,"x":2},"a":null,"b":3}"#);

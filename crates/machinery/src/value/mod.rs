@@ -1,18 +1,20 @@
 //! The value tree that every Kubernetes object is made of.
 //!
 //! A number is an integer exactly when its literal has neither fraction nor exponent and fits an `i64`; any other
-//! number is a float (api-machinery 3.2). Object members are kept sorted by key, as they are on the wire.
+//! number is a float. The fields of objects are kept sorted by key, as they are on the wire.
 
 mod decode;
 mod encode;
+mod error;
 mod keys;
 mod map;
 pub mod shortest;
 pub mod skim;
 
 pub(crate) use decode::lossy;
-pub use decode::{DEPTH_MAX, Decoded, JsonError, decode, decode_every, decode_strict, key_order};
+pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_strict, key_order};
 pub use encode::{float_text, quote, write_json, write_json_string};
+pub use error::{JsonContext, JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::Map;
 

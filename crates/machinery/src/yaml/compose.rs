@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::fault::{at_token, fail};
+use super::error::{ParseProblem, YamlError, YamlProblem};
 use super::scanner::Scanner;
 use super::token::Kind;
-use crate::value::{JsonError, Text};
+use crate::value::Text;
 
 /// The place of a node in [`Document::nodes`].
 pub type Id = u32;
@@ -74,7 +74,7 @@ struct Properties {
 }
 
 /// Composes the first document; `None` if there is none.
-pub fn compose(text: &[u8]) -> Result<Option<Document>, JsonError> {
+pub fn compose(text: &[u8]) -> Result<Option<Document>, YamlError> {
     let mut composer = Composer {
         scanner: Scanner::new(text),
         nodes: vec![],
@@ -85,6 +85,10 @@ pub fn compose(text: &[u8]) -> Result<Option<Document>, JsonError> {
     };
     composer.document()?;
     Ok(composer.root.map(|root| Document { nodes: composer.nodes, root }))
+}
+
+fn parse_error(line: usize, problem: ParseProblem) -> YamlError {
+    YamlError::at(line, YamlProblem::Parse(problem))
 }
 
 struct Composer<'a> {
@@ -98,7 +102,7 @@ struct Composer<'a> {
 }
 
 impl Composer<'_> {
-    fn document(&mut self) -> Result<(), JsonError> {
+    fn document(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let is_explicit = matches!(token.kind, Kind::Version { .. } | Kind::TagDirective { .. } | Kind::DocumentStart);
         if token.kind == Kind::StreamEnd {
@@ -108,7 +112,7 @@ impl Composer<'_> {
         if is_explicit {
             let token = self.scanner.peek()?;
             if token.kind != Kind::DocumentStart {
-                return Err(at_token(token.line, "did not find expected <document start>"));
+                return Err(parse_error(token.line, ParseProblem::MissingDocumentStart));
             }
             self.scanner.pop();
         }
@@ -131,19 +135,19 @@ impl Composer<'_> {
         self.scanner.peek().map(drop)
     }
 
-    fn directives(&mut self) -> Result<(), JsonError> {
+    fn directives(&mut self) -> Result<(), YamlError> {
         let mut has_version = false;
         loop {
             let token = self.scanner.peek()?;
             match &token.kind {
                 Kind::Version { .. } if has_version => {
-                    return Err(at_token(token.line, "found duplicate %YAML directive"));
+                    return Err(parse_error(token.line, ParseProblem::DuplicateVersionDirective));
                 }
                 Kind::Version { major: 1, minor: 1 } => has_version = true,
-                Kind::Version { .. } => return Err(at_token(token.line, "found incompatible YAML document")),
+                Kind::Version { .. } => return Err(parse_error(token.line, ParseProblem::UnsupportedVersion)),
                 Kind::TagDirective { handle, prefix } => {
                     if self.handles.insert(handle.clone(), prefix.clone()).is_some() {
-                        return Err(at_token(token.line, "found duplicate %TAG directive"));
+                        return Err(parse_error(token.line, ParseProblem::DuplicateTagDirective));
                     }
                 }
                 _ => break,
@@ -155,7 +159,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn advance(&mut self, state: State) -> Result<(), JsonError> {
+    fn advance(&mut self, state: State) -> Result<(), YamlError> {
         match state {
             State::BlockEntry => self.block_entry(),
             State::IndentlessEntry => self.indentless_entry(),
@@ -237,7 +241,7 @@ impl Composer<'_> {
         }
     }
 
-    fn properties(&mut self) -> Result<Properties, JsonError> {
+    fn properties(&mut self) -> Result<Properties, YamlError> {
         let mut properties = Properties { line: self.scanner.peek()?.line, ..Properties::default() };
         let mut tag = None;
         loop {
@@ -257,13 +261,13 @@ impl Composer<'_> {
         if let Some((handle, suffix, line)) = tag {
             let prefix = if handle.is_empty() { Some("") } else { self.handles.get(&handle).map(String::as_str) };
             let name = prefix.map(|prefix| format!("{prefix}{suffix}")).filter(|name| !name.is_empty());
-            properties.tag = Some(name.ok_or_else(|| at_token(line, "found undefined tag handle"))?);
+            properties.tag = Some(name.ok_or_else(|| parse_error(line, ParseProblem::UndefinedTagHandle))?);
         }
         Ok(properties)
     }
 
     /// Takes a node: a scalar or an alias whole, of a collection the beginning.
-    fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), JsonError> {
+    fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), YamlError> {
         if let Kind::Alias(_) = self.scanner.peek()?.kind {
             return self.alias();
         }
@@ -286,7 +290,7 @@ impl Composer<'_> {
                 let is_implicit = properties.tag.is_none();
                 self.add_scalar(properties, Text::default(), is_implicit);
             }
-            _ => return Err(at_token(token.line, "did not find expected node content")),
+            _ => return Err(parse_error(token.line, ParseProblem::MissingNode)),
         }
         Ok(())
     }
@@ -297,11 +301,11 @@ impl Composer<'_> {
         self.start(properties, state, content);
     }
 
-    fn alias(&mut self) -> Result<(), JsonError> {
+    fn alias(&mut self) -> Result<(), YamlError> {
         let Some(token) = self.scanner.pop() else { return Ok(()) };
         if let Kind::Alias(name) = token.kind {
             let target = self.anchors.get(&name).copied();
-            let target = target.ok_or_else(|| fail(format!("yaml: unknown anchor '{name}' referenced")))?;
+            let target = target.ok_or_else(|| YamlError::at(token.line, YamlProblem::UnknownAnchor(name.clone())))?;
             let id = self.add(token.line, Content::Alias { name: name.into(), target });
             self.attach(id);
         }
@@ -325,7 +329,7 @@ impl Composer<'_> {
 
 /// Block collections.
 impl Composer<'_> {
-    fn block_entry(&mut self) -> Result<(), JsonError> {
+    fn block_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         match token.kind {
@@ -337,12 +341,12 @@ impl Composer<'_> {
                 }
             }
             Kind::BlockEnd => self.close(true),
-            _ => return Err(at_token(line, "did not find expected '-' indicator")),
+            _ => return Err(parse_error(line, ParseProblem::MissingBlockEntry)),
         }
         Ok(())
     }
 
-    fn indentless_entry(&mut self) -> Result<(), JsonError> {
+    fn indentless_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         if token.kind != Kind::BlockEntry {
@@ -357,7 +361,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn block_key(&mut self) -> Result<(), JsonError> {
+    fn block_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         match token.kind {
@@ -369,11 +373,11 @@ impl Composer<'_> {
                 self.close(true);
                 Ok(())
             }
-            _ => Err(at_token(line, "did not find expected key")),
+            _ => Err(parse_error(line, ParseProblem::MissingKey)),
         }
     }
 
-    fn block_value(&mut self) -> Result<(), JsonError> {
+    fn block_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == Kind::Value;
@@ -386,7 +390,7 @@ impl Composer<'_> {
     }
 
     /// Passes a `?` or `:` and takes what stands behind it.
-    fn block_member(&mut self, line: usize) -> Result<(), JsonError> {
+    fn block_member(&mut self, line: usize) -> Result<(), YamlError> {
         self.scanner.pop();
         match self.scanner.peek()?.kind {
             Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(line),
@@ -399,21 +403,21 @@ impl Composer<'_> {
 /// Flow collections.
 impl Composer<'_> {
     /// Passes the comma in front of an entry that is not the first.
-    fn flow_comma(&mut self, is_first: bool, problem: &str) -> Result<(), JsonError> {
+    fn flow_comma(&mut self, is_first: bool, problem: ParseProblem) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         if is_first {
             return Ok(());
         }
         if token.kind != Kind::FlowEntry {
-            return Err(at_token(token.line, problem));
+            return Err(parse_error(token.line, problem));
         }
         self.scanner.pop();
         self.scanner.peek().map(drop)
     }
 
-    fn flow_entry(&mut self, is_first: bool) -> Result<(), JsonError> {
+    fn flow_entry(&mut self, is_first: bool) -> Result<(), YamlError> {
         if self.scanner.peek()?.kind != Kind::FlowSequenceEnd {
-            self.flow_comma(is_first, "did not find expected ',' or ']'")?;
+            self.flow_comma(is_first, ParseProblem::UnclosedFlowSequence)?;
         }
         let token = self.scanner.peek()?;
         let line = token.line;
@@ -432,7 +436,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn pair_key(&mut self) -> Result<(), JsonError> {
+    fn pair_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let is_empty = matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd);
@@ -446,7 +450,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn pair_value(&mut self) -> Result<(), JsonError> {
+    fn pair_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == Kind::Value;
@@ -461,9 +465,9 @@ impl Composer<'_> {
         Ok(())
     }
 
-    fn flow_key(&mut self, is_first: bool) -> Result<(), JsonError> {
+    fn flow_key(&mut self, is_first: bool) -> Result<(), YamlError> {
         if self.scanner.peek()?.kind != Kind::FlowMappingEnd {
-            self.flow_comma(is_first, "did not find expected ',' or '}'")?;
+            self.flow_comma(is_first, ParseProblem::UnclosedFlowMapping)?;
         }
         match self.scanner.peek()?.kind {
             Kind::FlowMappingEnd => {
@@ -482,7 +486,7 @@ impl Composer<'_> {
         }
     }
 
-    fn flow_value(&mut self) -> Result<(), JsonError> {
+    fn flow_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == Kind::Value;
@@ -503,7 +507,7 @@ impl Composer<'_> {
     }
 
     /// What stands behind a `?`.
-    fn flow_member(&mut self) -> Result<(), JsonError> {
+    fn flow_member(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         if !matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd) {

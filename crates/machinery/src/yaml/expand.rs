@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::slice::Iter;
 
 use super::compose::{Content, Document, Id, Node};
-use super::fault::fail;
+use super::error::{YamlError, YamlProblem};
 use super::resolve::{Scalar, key_text, tagged, untagged};
-use crate::value::{Decoded, JsonError, Map, Text, Value, quote, shortest};
+use crate::value::{Decoded, Map, Text, Value, quote, shortest};
 
 /// Values may nest this deep, as in JSON.
 const DEPTH_MAX: usize = crate::value::DEPTH_MAX;
@@ -28,16 +28,8 @@ const ALIASED_MIN: usize = 100;
 /// Mappings of up to this many members are searched one by one.
 const FEW_MEMBERS: usize = 16;
 
-/// What JSON says of a value that nests too deep: upstream converts the document, and then cannot decode the JSON.
-const TOO_DEEP: &str = "exceeded max depth";
-
-/// Whether a document is YAML, and nests deeper than JSON may.
-pub fn is_too_deep(error: &JsonError) -> bool {
-    error.message.starts_with("invalid character") && error.message.ends_with(TOO_DEEP)
-}
-
 /// Expands a document. Keys that come again are reported as `line 5: key "a" already set in map`.
-pub fn expand(document: &Document) -> Result<Decoded, JsonError> {
+pub fn expand(document: &Document) -> Result<Decoded, YamlError> {
     let mut expander = Expander { nodes: &document.nodes, counted: 1, ..Expander::default() };
     expander.enter(document.root)?;
     while !expander.stack.is_empty() {
@@ -104,7 +96,7 @@ struct Members {
     /// The keys, once there are many.
     known: HashSet<Key>,
     /// Why the last key has no form in JSON.
-    unsupported: Option<JsonError>,
+    unsupported: Option<YamlError>,
 }
 
 /// A key as Go compares them: those of different types differ, also where JSON has one name for them.
@@ -162,7 +154,7 @@ struct Expander<'a> {
     aliased_bytes: usize,
     duplicates: Vec<String>,
     /// The first key that JSON cannot have; any other error comes first.
-    unsupported: Option<JsonError>,
+    unsupported: Option<YamlError>,
     /// Some number is infinite or none.
     is_infinite: bool,
     /// A collection stands as a key: all that is still wanted of it is its text, for the error.
@@ -175,7 +167,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Counts a node, and its bytes if an alias brought it.
-    fn count(&mut self, node: &Node) -> Result<(), JsonError> {
+    fn count(&mut self, node: &Node) -> Result<(), YamlError> {
         self.counted += 1;
         if self.active.is_empty() {
             return Ok(());
@@ -191,22 +183,22 @@ impl<'a> Expander<'a> {
         let share = self.aliased as f64 / self.counted as f64;
         let has_too_many = self.aliased > ALIASED_MIN && self.counted > NODES_MIN && share > allowed;
         if has_too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
-            return Err(fail("yaml: document contains excessive aliasing"));
+            return Err(YamlError::at(node.line, YamlProblem::ExcessiveAliasing));
         }
         Ok(())
     }
 
-    fn push(&mut self, frame: Frame<'a>, opening: char) -> Result<(), JsonError> {
+    fn push(&mut self, frame: Frame<'a>, opening: char) -> Result<(), YamlError> {
         // an alias has a frame of its own
         if self.stack.len() - self.active.len().min(self.stack.len()) >= DEPTH_MAX {
-            return Err(fail(format!("invalid character '{opening}' {TOO_DEEP}")));
+            return Err(YamlError::new(YamlProblem::TooDeep(opening)));
         }
         self.stack.push(frame);
         Ok(())
     }
 
     /// Starts with a node; a scalar is delivered at once.
-    fn enter(&mut self, id: Id) -> Result<(), JsonError> {
+    fn enter(&mut self, id: Id) -> Result<(), YamlError> {
         let node = self.node(id);
         self.count(node)?;
         match &node.content {
@@ -217,7 +209,7 @@ impl<'a> Expander<'a> {
             }
             Content::Scalar { text, tag, is_implicit } => {
                 let scalar = match tag {
-                    Some(tag) => tagged(text, tag)?,
+                    Some(tag) => tagged(text, tag).map_err(|problem| YamlError::at(node.line, problem))?,
                     None if *is_implicit => untagged(text),
                     None => Scalar::Text(text.clone()),
                 };
@@ -233,17 +225,17 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn enter_alias(&mut self, id: Id, node: &Node) -> Result<(), JsonError> {
+    fn enter_alias(&mut self, id: Id, node: &Node) -> Result<(), YamlError> {
         if !self.active.insert(id) {
             let Content::Alias { name, .. } = &node.content else { return Ok(()) };
-            return Err(fail(format!("yaml: anchor '{name}' value contains itself")));
+            return Err(YamlError::at(node.line, YamlProblem::CyclicAnchor(name.to_string())));
         }
         self.stack.push(Frame::Alias(id));
         Ok(())
     }
 
     /// Goes on with the node on top of the stack.
-    fn advance(&mut self) -> Result<(), JsonError> {
+    fn advance(&mut self) -> Result<(), YamlError> {
         let place = self.stack.len() - 1;
         match self.stack.last_mut() {
             Some(Frame::Sequence { rest, .. }) => match rest.next() {
@@ -290,7 +282,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Starts to merge a node into the mapping at a place of the stack.
-    fn merge(&mut self, id: Id, into: usize) -> Result<(), JsonError> {
+    fn merge(&mut self, id: Id, into: usize) -> Result<(), YamlError> {
         let node = self.node(id);
         if let Content::Sequence(children) = &node.content {
             return self.push(Frame::Merges { rest: children.iter(), into }, '[');
@@ -310,7 +302,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Ends the node on top of the stack.
-    fn finish(&mut self) -> Result<(), JsonError> {
+    fn finish(&mut self) -> Result<(), YamlError> {
         match self.stack.pop() {
             Some(Frame::Sequence { items, .. }) => self.deliver(Item::Collection(Value::Array(items))),
             Some(Frame::Mapping { target: Target::Own(members), .. }) => {
@@ -329,7 +321,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Puts an expanded node where it belongs.
-    fn deliver(&mut self, item: Item) -> Result<(), JsonError> {
+    fn deliver(&mut self, item: Item) -> Result<(), YamlError> {
         while let Some(Frame::Alias(id)) = self.stack.last() {
             self.active.remove(id);
             self.stack.pop();
@@ -342,7 +334,7 @@ impl<'a> Expander<'a> {
             Some(Frame::Mapping { key: key @ None, .. }) => match item {
                 Item::Scalar(scalar) => *key = Some(scalar),
                 Item::Collection(value) => {
-                    return Err(fail(format!("yaml: invalid map key: {}", go_key(&value))));
+                    return Err(YamlError::new(YamlProblem::CollectionAsKey(go_key(&value))));
                 }
             },
             Some(Frame::Mapping { key, line, target, .. }) => {
@@ -373,10 +365,12 @@ impl<'a> Expander<'a> {
         match key_text(key) {
             Some(name) => members.entries.push((name, item.into_value())),
             None => {
-                let type_name = if matches!(key, Scalar::Null) { "%!s(<nil>)" } else { "uint64" };
-                let (key, value) = (go_scalar(key), go_item(item));
-                let why = format!("unsupported map key of type: {type_name}, key: {key}, value: {value}");
-                members.unsupported = Some(fail(why));
+                let value = go_item(item);
+                let problem = match key {
+                    Scalar::Null => YamlProblem::NullAsKey { value },
+                    key => YamlProblem::LargeIntegerAsKey { key: go_scalar(key), value },
+                };
+                members.unsupported = Some(YamlError::at(line, problem));
             }
         }
     }
@@ -392,17 +386,17 @@ fn is_merge(node: &Node) -> bool {
     }
 }
 
-fn no_mapping() -> JsonError {
-    fail("yaml: map merge requires map or sequence of maps as the value")
+fn no_mapping() -> YamlError {
+    YamlError::new(YamlProblem::MergeOfNonMapping)
 }
 
 /// JSON has no infinite numbers.
-fn check_finite(value: &Value) -> Result<(), JsonError> {
+fn check_finite(value: &Value) -> Result<(), YamlError> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
             Value::Float(f) if !f.is_finite() => {
-                return Err(fail(format!("json: unsupported value: {}", shortest::float(*f))));
+                return Err(YamlError::new(YamlProblem::NotFinite(shortest::float(*f))));
             }
             Value::Array(items) => open.extend(items.iter().rev()),
             Value::Object(map) => open.extend(map.values().rev()),

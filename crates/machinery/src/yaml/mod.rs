@@ -3,8 +3,8 @@
 mod compose;
 mod decode;
 mod encode;
+mod error;
 mod expand;
-mod fault;
 mod properties;
 mod reader;
 mod resolve;
@@ -14,6 +14,7 @@ mod token;
 
 pub use decode::{decode, is_plain_json};
 pub use encode::encode;
-pub use expand::{ALIASED_BYTES_MAX, is_too_deep};
+pub use error::{EncodingProblem, ParseProblem, ScanProblem, YamlError, YamlProblem};
+pub use expand::ALIASED_BYTES_MAX;
 pub use resolve::reread;
 pub use scanner::DEPTH_MAX;

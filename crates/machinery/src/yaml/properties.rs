@@ -1,28 +1,28 @@
 //! Anchors, aliases, tags and directives.
 
+use super::error::{ScanProblem, YamlError};
 use super::scanner::Scanner;
 use super::token::Kind;
-use crate::value::JsonError;
 
 /// Digits of each part of the version in `%YAML`.
 const VERSION_DIGITS_MAX: usize = 2;
 
 /// Anchors and aliases.
 impl Scanner<'_> {
-    pub(super) fn scan_alias(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_alias(&mut self) -> Result<Kind, YamlError> {
         self.anchor_name().map(Kind::Alias)
     }
 
-    pub(super) fn scan_anchor(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_anchor(&mut self) -> Result<Kind, YamlError> {
         self.anchor_name().map(Kind::Anchor)
     }
 
-    fn anchor_name(&mut self) -> Result<String, JsonError> {
+    fn anchor_name(&mut self) -> Result<String, YamlError> {
         self.reader.skip();
         let name = self.word();
         let is_ended = self.reader.is_space_or_end(0) || b"?:,]}%@`".contains(&self.reader.byte(0));
         if name.is_empty() || !is_ended {
-            return Err(self.error("did not find expected alphabetic or numeric character"));
+            return Err(self.error(ScanProblem::MissingAnchorName));
         }
         Ok(name)
     }
@@ -38,26 +38,26 @@ impl Scanner<'_> {
 
 /// Tags.
 impl Scanner<'_> {
-    pub(super) fn scan_tag(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_tag(&mut self) -> Result<Kind, YamlError> {
         let (handle, suffix);
         if self.reader.byte(1) == b'<' {
             self.reader.skip_many(2);
             (handle, suffix) = (String::new(), self.tag_uri("")?);
             if self.reader.byte(0) != b'>' {
-                return Err(self.error("did not find the expected '>'"));
+                return Err(self.error(ScanProblem::UnclosedVerbatimTag));
             }
             self.reader.skip();
         } else {
             (handle, suffix) = self.shorthand()?;
         }
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error("did not find expected whitespace or line break"));
+            return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
         }
         Ok(Kind::Tag { handle, suffix })
     }
 
     /// `!suffix` or `!handle!suffix`; `!` alone has no handle.
-    fn shorthand(&mut self) -> Result<(String, String), JsonError> {
+    fn shorthand(&mut self) -> Result<(String, String), YamlError> {
         let handle = self.tag_handle(false)?;
         if handle.len() > 1 && handle.ends_with('!') {
             let suffix = self.tag_uri("")?;
@@ -67,9 +67,9 @@ impl Scanner<'_> {
         Ok(if suffix.is_empty() { (suffix, "!".to_owned()) } else { ("!".to_owned(), suffix) })
     }
 
-    fn tag_handle(&mut self, in_directive: bool) -> Result<String, JsonError> {
+    fn tag_handle(&mut self, in_directive: bool) -> Result<String, YamlError> {
         if self.reader.byte(0) != b'!' {
-            return Err(self.error("did not find expected '!'"));
+            return Err(self.error(ScanProblem::MissingTagDelimiter));
         }
         let mut handle = String::new();
         self.reader.take(&mut handle);
@@ -77,13 +77,13 @@ impl Scanner<'_> {
         if self.reader.byte(0) == b'!' {
             self.reader.take(&mut handle);
         } else if in_directive && handle != "!" {
-            return Err(self.error("did not find expected '!'"));
+            return Err(self.error(ScanProblem::MissingTagDelimiter));
         }
         Ok(handle)
     }
 
     /// The rest of a tag behind `head`, whose `!` does not belong to it.
-    fn tag_uri(&mut self, head: &str) -> Result<String, JsonError> {
+    fn tag_uri(&mut self, head: &str) -> Result<String, YamlError> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut found = !head.is_empty();
         loop {
@@ -99,27 +99,27 @@ impl Scanner<'_> {
             found = true;
         }
         if !found {
-            return Err(self.error("did not find expected tag URI"));
+            return Err(self.error(ScanProblem::MissingTagUri));
         }
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
 
     /// The `%XX` of one character.
-    fn uri_escapes(&mut self, uri: &mut Vec<u8>) -> Result<(), JsonError> {
+    fn uri_escapes(&mut self, uri: &mut Vec<u8>) -> Result<(), YamlError> {
         let first = self.uri_escape()?;
         let more = match first {
             0..=0x7f => 0,
             0xc0..=0xdf => 1,
             0xe0..=0xef => 2,
             0xf0..=0xf7 => 3,
-            _ => return Err(self.error("found an incorrect leading UTF-8 octet")),
+            _ => return Err(self.error(ScanProblem::InvalidLeadingByteInUri)),
         };
         uri.push(first);
         self.reader.skip_many(3);
         for _ in 0..more {
             let next = self.uri_escape()?;
             if next & 0xc0 != 0x80 {
-                return Err(self.error("found an incorrect trailing UTF-8 octet"));
+                return Err(self.error(ScanProblem::InvalidTrailingByteInUri));
             }
             uri.push(next);
             self.reader.skip_many(3);
@@ -127,78 +127,78 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn uri_escape(&mut self) -> Result<u8, JsonError> {
+    fn uri_escape(&mut self) -> Result<u8, YamlError> {
         let mut digit = |offset| char::from(self.reader.byte(offset)).to_digit(16);
         let octet = match (digit(1), digit(2)) {
             (Some(high), Some(low)) => u8::try_from(high << 4 | low).ok(),
             _ => None,
         };
-        octet.filter(|_| self.reader.byte(0) == b'%').ok_or_else(|| self.error("did not find URI escaped octet"))
+        octet.filter(|_| self.reader.byte(0) == b'%').ok_or_else(|| self.error(ScanProblem::MissingEscapedByteInUri))
     }
 }
 
 /// Directives.
 impl Scanner<'_> {
-    pub(super) fn scan_directive(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_directive(&mut self) -> Result<Kind, YamlError> {
         self.reader.skip();
         let name = self.word();
         if name.is_empty() {
-            return Err(self.error("could not find expected directive name"));
+            return Err(self.error(ScanProblem::MissingDirectiveName));
         }
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error("found unexpected non-alphabetical character"));
+            return Err(self.error(ScanProblem::InvalidDirectiveName));
         }
         let kind = match name.as_str() {
             "YAML" => self.version()?,
             "TAG" => self.tag_directive()?,
-            _ => return Err(self.error("found unknown directive name")),
+            _ => return Err(self.error(ScanProblem::UnknownDirective)),
         };
         self.reader.skip_blanks();
         self.reader.skip_comment();
         if !self.reader.is_break_or_end() {
-            return Err(self.error("did not find expected comment or line break"));
+            return Err(self.error(ScanProblem::MissingCommentOrLineBreak));
         }
         self.reader.skip_line();
         Ok(kind)
     }
 
-    fn version(&mut self) -> Result<Kind, JsonError> {
+    fn version(&mut self) -> Result<Kind, YamlError> {
         self.reader.skip_blanks();
         let major = self.version_number()?;
         if self.reader.byte(0) != b'.' {
-            return Err(self.error("did not find expected digit or '.' character"));
+            return Err(self.error(ScanProblem::InvalidVersion));
         }
         self.reader.skip();
         let minor = self.version_number()?;
         Ok(Kind::Version { major, minor })
     }
 
-    fn version_number(&mut self) -> Result<u8, JsonError> {
+    fn version_number(&mut self) -> Result<u8, YamlError> {
         let (mut number, mut digits) = (0, 0);
         while self.reader.byte(0).is_ascii_digit() {
             digits += 1;
             if digits > VERSION_DIGITS_MAX {
-                return Err(self.error("found extremely long version number"));
+                return Err(self.error(ScanProblem::LongVersion));
             }
             number = number * 10 + (self.reader.byte(0) - b'0');
             self.reader.skip();
         }
         if digits == 0 {
-            return Err(self.error("did not find expected version number"));
+            return Err(self.error(ScanProblem::MissingVersion));
         }
         Ok(number)
     }
 
-    fn tag_directive(&mut self) -> Result<Kind, JsonError> {
+    fn tag_directive(&mut self) -> Result<Kind, YamlError> {
         self.reader.skip_blanks();
         let handle = self.tag_handle(true)?;
         if !self.reader.is_blank(0) {
-            return Err(self.error("did not find expected whitespace"));
+            return Err(self.error(ScanProblem::MissingSpace));
         }
         self.reader.skip_blanks();
         let prefix = self.tag_uri("")?;
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error("did not find expected whitespace or line break"));
+            return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
         }
         Ok(Kind::TagDirective { handle, prefix })
     }

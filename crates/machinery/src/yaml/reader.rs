@@ -1,8 +1,6 @@
 //! Bytes in, characters out: the encodings of YAML, the characters that it allows, and where the scanner stands.
 
-use crate::value::JsonError;
-
-use super::fault::fail;
+use super::error::{EncodingProblem, YamlError, YamlProblem};
 
 /// The input is decoded in chunks of this many bytes, as go-yaml does it: an error in a later chunk is not seen when
 /// the scanner finds another one first, or when the first document ends before it.
@@ -37,7 +35,7 @@ pub struct Reader<'a> {
     /// Where `at` stood when a chunk was decoded last.
     window: usize,
     at_end: bool,
-    fault: Option<&'static str>,
+    fault: Option<EncodingProblem>,
     pub mark: Mark,
 }
 
@@ -66,8 +64,8 @@ impl<'a> Reader<'a> {
 
     /// The error in the input that was met. Scanning goes on as if the input ended there, so that one check after
     /// each token is enough.
-    pub fn fault(&self) -> Option<JsonError> {
-        self.fault.map(|problem| fail(format!("yaml: {problem}")))
+    pub fn fault(&self) -> Option<YamlError> {
+        self.fault.map(|problem| YamlError::new(YamlProblem::Encoding(problem)))
     }
 
     /// Decodes until `count` characters are ahead. At the end each call adds one NUL, as in go-yaml.
@@ -105,7 +103,7 @@ impl<'a> Reader<'a> {
                     self.raw_at += width;
                     continue;
                 }
-                Ok(_) => "control characters are not allowed",
+                Ok(_) => EncodingProblem::ControlCharacter,
                 // the rest of the character may be in the next chunk
                 Err(Undecodable::Incomplete(_)) if !self.at_end => return,
                 Err(Undecodable::Incomplete(problem) | Undecodable::Invalid(problem)) => problem,
@@ -232,8 +230,8 @@ impl<'a> Reader<'a> {
 }
 
 enum Undecodable {
-    Incomplete(&'static str),
-    Invalid(&'static str),
+    Incomplete(EncodingProblem),
+    Invalid(EncodingProblem),
 }
 
 fn is_allowed(c: char) -> bool {
@@ -247,36 +245,36 @@ fn decode_utf8(bytes: &[u8]) -> Result<(char, usize), Undecodable> {
         byte @ 0xc0..=0xdf => (2, byte & 0x1f, 0x80),
         byte @ 0xe0..=0xef => (3, byte & 0x0f, 0x800),
         byte @ 0xf0..=0xf7 => (4, byte & 0x07, 0x10000),
-        _ => return Err(Undecodable::Invalid("invalid leading UTF-8 octet")),
+        _ => return Err(Undecodable::Invalid(EncodingProblem::InvalidLeadingByte)),
     };
     let Some(trailing) = bytes.get(1..width) else {
-        return Err(Undecodable::Incomplete("incomplete UTF-8 octet sequence"));
+        return Err(Undecodable::Incomplete(EncodingProblem::IncompleteCharacter));
     };
     if trailing.iter().any(|byte| byte & 0xc0 != 0x80) {
-        return Err(Undecodable::Invalid("invalid trailing UTF-8 octet"));
+        return Err(Undecodable::Invalid(EncodingProblem::InvalidTrailingByte));
     }
     let code = trailing.iter().fold(u32::from(lead), |code, byte| code << 6 | u32::from(byte & 0x3f));
     if code < least {
-        return Err(Undecodable::Invalid("invalid length of a UTF-8 sequence"));
+        return Err(Undecodable::Invalid(EncodingProblem::OverlongCharacter));
     }
-    char::from_u32(code).map(|c| (c, width)).ok_or(Undecodable::Invalid("invalid Unicode character"))
+    char::from_u32(code).map(|c| (c, width)).ok_or(Undecodable::Invalid(EncodingProblem::InvalidCharacter))
 }
 
 /// As [`decode_utf8`]; `high` is the offset of the high byte in a unit.
 fn decode_utf16(bytes: &[u8], high: usize) -> Result<(char, usize), Undecodable> {
     let unit = |at: usize| bytes.get(at..at + 2).map(|pair| u32::from(pair[high]) << 8 | u32::from(pair[1 - high]));
     let Some(first) = unit(0) else {
-        return Err(Undecodable::Incomplete("incomplete UTF-16 character"));
+        return Err(Undecodable::Incomplete(EncodingProblem::IncompleteUtf16Unit));
     };
     match first & 0xfc00 {
-        0xdc00 => Err(Undecodable::Invalid("unexpected low surrogate area")),
+        0xdc00 => Err(Undecodable::Invalid(EncodingProblem::UnexpectedLowSurrogate)),
         0xd800 => match unit(2) {
-            None => Err(Undecodable::Incomplete("incomplete UTF-16 surrogate pair")),
+            None => Err(Undecodable::Incomplete(EncodingProblem::IncompleteSurrogatePair)),
             Some(second) if second & 0xfc00 == 0xdc00 => {
                 let code = 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff);
                 Ok((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 4))
             }
-            Some(_) => Err(Undecodable::Invalid("expected low surrogate area")),
+            Some(_) => Err(Undecodable::Invalid(EncodingProblem::MissingLowSurrogate)),
         },
         _ => Ok((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 2)),
     }

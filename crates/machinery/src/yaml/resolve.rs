@@ -1,7 +1,7 @@
 //! What a scalar stands for: YAML 1.1 with the types of go-yaml v2 (corrections, schema 29).
 
-use super::fault::fail;
-use crate::value::{JsonError, Text, Value, float_text, lossy, shortest};
+use super::error::YamlProblem;
+use crate::value::{Text, Value, float_text, lossy, shortest};
 
 const TAG_PREFIX: &str = "tag:yaml.org,2002:";
 
@@ -61,7 +61,7 @@ pub fn reread(value: &mut Value) {
 }
 
 /// The type of a scalar with a tag; only tags of types that are known have a say in it.
-pub fn tagged(text: &Text, tag: &str) -> Result<Scalar, JsonError> {
+pub fn tagged(text: &Text, tag: &str) -> Result<Scalar, YamlProblem> {
     let name = tag.strip_prefix(TAG_PREFIX).unwrap_or_default();
     let found = match name {
         "binary" => return binary(text),
@@ -73,16 +73,16 @@ pub fn tagged(text: &Text, tag: &str) -> Result<Scalar, JsonError> {
     match found {
         Scalar::Int(i) if name == "float" => Ok(Scalar::Float(i as f64)),
         found if found.short_tag() == name => Ok(found),
-        found => Err(fail(format!("yaml: cannot decode !!{} `{text}` as a !!{name}", found.short_tag()))),
+        found => Err(YamlProblem::TagMismatch { found: found.short_tag(), text: text.clone(), tag: name.to_owned() }),
     }
 }
 
-fn binary(text: &str) -> Result<Scalar, JsonError> {
+fn binary(text: &str) -> Result<Scalar, YamlProblem> {
     use base64::Engine as _;
     use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
     let lenient = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let bytes = GeneralPurpose::new(&base64::alphabet::STANDARD, lenient).decode(text.replace(['\n', '\r'], ""));
-    let bytes = bytes.map_err(|_| fail("yaml: !!binary value contains invalid base64 data"))?;
+    let bytes = bytes.map_err(|_| YamlProblem::InvalidBase64)?;
     Ok(Scalar::Text(lossy(&bytes).into()))
 }
 

@@ -1,9 +1,9 @@
 //! Scalars: plain, quoted, and blocks of lines.
 
+use super::error::{ScanProblem, YamlError};
 use super::reader::Reader;
 use super::scanner::Scanner;
 use super::token::Kind;
-use crate::value::JsonError;
 
 /// Spaces and line breaks between the parts of a scalar: one break becomes a space, several lose the first.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Gap {
 
 /// Plain scalars.
 impl Scanner<'_> {
-    pub(super) fn scan_plain(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_plain(&mut self) -> Result<Kind, YamlError> {
         let indent = self.indent + 1;
         let (mut text, mut gap) = (String::new(), Gap::default());
         loop {
@@ -103,13 +103,13 @@ impl Scanner<'_> {
         }
     }
 
-    fn take_gap_of_plain(&mut self, gap: &mut Gap, indent: isize) -> Result<(), JsonError> {
+    fn take_gap_of_plain(&mut self, gap: &mut Gap, indent: isize) -> Result<(), YamlError> {
         loop {
             if self.reader.is_break(0) {
                 gap.take_line(&mut self.reader);
             } else if self.reader.is_blank(0) {
                 if gap.has_break && self.column() < indent && self.reader.byte(0) == b'\t' {
-                    return Err(self.error("found a tab character that violates indentation"));
+                    return Err(self.error(ScanProblem::TabViolatesIndentation));
                 }
                 gap.take_blank(&mut self.reader);
             } else {
@@ -121,17 +121,17 @@ impl Scanner<'_> {
 
 /// Quoted scalars.
 impl Scanner<'_> {
-    pub(super) fn scan_quoted(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_quoted(&mut self) -> Result<Kind, YamlError> {
         let quote = self.reader.byte(0);
         self.reader.skip();
         let (mut text, mut gap) = (String::new(), Gap::default());
         loop {
             self.reader.ensure(4);
             if self.reader.mark.column == 0 && self.is_document_indicator() {
-                return Err(self.error("found unexpected document indicator"));
+                return Err(self.error(ScanProblem::DocumentIndicatorInQuotes));
             }
             if self.reader.is_end() {
-                return Err(self.error("found unexpected end of stream"));
+                return Err(self.error(ScanProblem::UnclosedQuotes));
             }
             self.take_quoted(quote, &mut text, &mut gap)?;
             if self.reader.byte(0) == quote {
@@ -153,7 +153,7 @@ impl Scanner<'_> {
     }
 
     /// The characters up to a space, the closing quote, or an escaped line break.
-    fn take_quoted(&mut self, quote: u8, text: &mut String, gap: &mut Gap) -> Result<(), JsonError> {
+    fn take_quoted(&mut self, quote: u8, text: &mut String, gap: &mut Gap) -> Result<(), YamlError> {
         while !self.reader.is_space_or_end(0) {
             match self.reader.byte(0) {
                 b'\'' if quote == b'\'' && self.reader.byte(1) == b'\'' => {
@@ -175,7 +175,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn escaped(&mut self) -> Result<char, JsonError> {
+    fn escaped(&mut self) -> Result<char, YamlError> {
         let c = match self.reader.byte(1) {
             b'0' => '\0',
             b'a' => '\x07',
@@ -197,22 +197,22 @@ impl Scanner<'_> {
             b'x' => return self.escaped_code(2),
             b'u' => return self.escaped_code(4),
             b'U' => return self.escaped_code(8),
-            _ => return Err(self.error("found unknown escape character")),
+            _ => return Err(self.error(ScanProblem::UnknownEscape)),
         };
         self.reader.skip_many(2);
         Ok(c)
     }
 
-    fn escaped_code(&mut self, digits: usize) -> Result<char, JsonError> {
+    fn escaped_code(&mut self, digits: usize) -> Result<char, YamlError> {
         self.reader.skip_many(2);
         self.reader.ensure(digits);
         let mut code: u32 = 0;
         for offset in 0..digits {
             let digit = char::from(self.reader.byte(offset)).to_digit(16);
-            let digit = digit.ok_or_else(|| self.error("did not find expected hexdecimal number"))?;
+            let digit = digit.ok_or_else(|| self.error(ScanProblem::InvalidHexadecimalEscape))?;
             code = code << 4 | digit;
         }
-        let c = char::from_u32(code).ok_or_else(|| self.error("found invalid Unicode character escape code"))?;
+        let c = char::from_u32(code).ok_or_else(|| self.error(ScanProblem::InvalidEscapedCharacter))?;
         self.reader.skip_many(digits);
         Ok(c)
     }
@@ -228,14 +228,14 @@ enum Chomping {
 
 /// Blocks of lines.
 impl Scanner<'_> {
-    pub(super) fn scan_block(&mut self) -> Result<Kind, JsonError> {
+    pub(super) fn scan_block(&mut self) -> Result<Kind, YamlError> {
         let folds = self.reader.byte(0) == b'>';
         self.reader.skip();
         let (chomping, increment) = self.block_header()?;
         self.reader.skip_blanks();
         self.reader.skip_comment();
         if !self.reader.is_break_or_end() {
-            return Err(self.error("did not find expected comment or line break"));
+            return Err(self.error(ScanProblem::MissingCommentOrLineBreak));
         }
         self.reader.skip_line();
         let mut indent = increment.map(|increment| self.indent.max(0) + increment);
@@ -271,12 +271,12 @@ impl Scanner<'_> {
     }
 
     /// `+`, `-` and a digit behind the indicator, in any order.
-    fn block_header(&mut self) -> Result<(Chomping, Option<isize>), JsonError> {
+    fn block_header(&mut self) -> Result<(Chomping, Option<isize>), YamlError> {
         let mut chomping = self.chomping();
         let mut increment = None;
         if self.reader.byte(0).is_ascii_digit() {
             if self.reader.byte(0) == b'0' {
-                return Err(self.error("found an indentation indicator equal to 0"));
+                return Err(self.error(ScanProblem::ZeroIndentationIndicator));
             }
             increment = Some(isize::from(self.reader.byte(0) - b'0'));
             self.reader.skip();
@@ -296,7 +296,7 @@ impl Scanner<'_> {
     }
 
     /// Indentation and empty lines; the first line that is not empty decides about the indentation.
-    fn take_block_breaks(&mut self, indent: &mut Option<isize>, breaks: &mut String) -> Result<(), JsonError> {
+    fn take_block_breaks(&mut self, indent: &mut Option<isize>, breaks: &mut String) -> Result<(), YamlError> {
         let mut widest = 0;
         loop {
             while indent.is_none_or(|indent| self.column() < indent) && self.reader.byte(0) == b' ' {
@@ -304,7 +304,7 @@ impl Scanner<'_> {
             }
             widest = widest.max(self.column());
             if indent.is_none_or(|indent| self.column() < indent) && self.reader.byte(0) == b'\t' {
-                return Err(self.error("found a tab character where an indentation space is expected"));
+                return Err(self.error(ScanProblem::TabInsteadOfIndentation));
             }
             if !self.reader.is_break(0) {
                 break;

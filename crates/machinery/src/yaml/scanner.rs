@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::fault::at_scanner;
+use super::error::{ScanProblem, YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
 use super::token::{Kind, Token};
-use crate::value::JsonError;
 
 /// Collections may nest this deep, in brackets or by indentation.
 pub const DEPTH_MAX: usize = 10_000;
@@ -56,7 +55,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token, which stays.
-    pub fn peek(&mut self) -> Result<&Token, JsonError> {
+    pub fn peek(&mut self) -> Result<&Token, YamlError> {
         while !self.is_ready {
             self.is_ready = !self.queue.is_empty() && !self.may_head_become_key()?;
             if !self.is_ready {
@@ -64,7 +63,7 @@ impl<'a> Scanner<'a> {
                 self.reader.fault().map_or(fetched, Err)?;
             }
         }
-        self.queue.front().ok_or_else(|| self.error("attempted to go past the end of stream; corrupted value?"))
+        self.queue.front().ok_or_else(|| self.error(ScanProblem::PastEndOfStream))
     }
 
     /// Removes the token that [`Scanner::peek`] has returned.
@@ -74,7 +73,7 @@ impl<'a> Scanner<'a> {
         self.queue.pop_front()
     }
 
-    fn may_head_become_key(&mut self) -> Result<bool, JsonError> {
+    fn may_head_become_key(&mut self) -> Result<bool, YamlError> {
         match self.key_of_token.get(&self.taken) {
             Some(&place) if place < self.keys.len() => self.is_key_valid(place),
             _ => Ok(false),
@@ -82,8 +81,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// An error where the scanner stands.
-    pub(super) fn error(&self, problem: &str) -> JsonError {
-        at_scanner(self.reader.mark.line, problem)
+    pub(super) fn error(&self, problem: ScanProblem) -> YamlError {
+        YamlError::at(self.reader.mark.line, YamlProblem::Scan(problem))
     }
 
     pub(super) fn in_flow(&self) -> bool {
@@ -106,7 +105,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn fetch(&mut self) -> Result<(), JsonError> {
+    fn fetch(&mut self) -> Result<(), YamlError> {
         self.skip_to_token();
         self.unroll(self.column());
         self.reader.ensure(4);
@@ -138,7 +137,7 @@ impl<'a> Scanner<'a> {
             b'|' | b'>' if !in_flow => self.fetch_block_scalar(line),
             b'\'' | b'"' => self.fetch_content(line, Scanner::scan_quoted),
             _ if self.may_start_plain() => self.fetch_content(line, Scanner::scan_plain),
-            _ => Err(self.error("found character that cannot start any token")),
+            _ => Err(self.error(ScanProblem::InvalidFirstCharacter)),
         }
     }
 
@@ -186,7 +185,7 @@ impl<'a> Scanner<'a> {
 /// Simple keys.
 impl Scanner<'_> {
     /// Whether the key at this place may still be one. What is no key where one is required is an error.
-    fn is_key_valid(&mut self, place: usize) -> Result<bool, JsonError> {
+    fn is_key_valid(&mut self, place: usize) -> Result<bool, YamlError> {
         let (key, mark) = (self.keys[place], self.reader.mark);
         if !key.possible {
             return Ok(false);
@@ -195,14 +194,14 @@ impl Scanner<'_> {
             return Ok(true);
         }
         if key.required {
-            return Err(self.error("could not find expected ':'"));
+            return Err(self.error(ScanProblem::MissingColon));
         }
         self.keys[place].possible = false;
         Ok(false)
     }
 
     /// Remembers that the token which comes next may be a key.
-    fn save_key(&mut self) -> Result<(), JsonError> {
+    fn save_key(&mut self) -> Result<(), YamlError> {
         if !self.key_allowed {
             return Ok(());
         }
@@ -216,10 +215,10 @@ impl Scanner<'_> {
     }
 
     /// The token that might have been a key on this level is none.
-    fn forget_key(&mut self) -> Result<(), JsonError> {
+    fn forget_key(&mut self) -> Result<(), YamlError> {
         let Some(key) = self.keys.last_mut().filter(|key| key.possible) else { return Ok(()) };
         if key.required {
-            return Err(self.error("could not find expected ':'"));
+            return Err(self.error(ScanProblem::MissingColon));
         }
         key.possible = false;
         let token = key.token;
@@ -231,7 +230,7 @@ impl Scanner<'_> {
 /// Indentation.
 impl Scanner<'_> {
     /// Opens a block collection at a column, in front of the token with this number if there is one.
-    fn roll(&mut self, mark: Mark, before: Option<usize>, kind: Kind) -> Result<(), JsonError> {
+    fn roll(&mut self, mark: Mark, before: Option<usize>, kind: Kind) -> Result<(), YamlError> {
         let column = isize::try_from(mark.column).unwrap_or(isize::MAX);
         if self.in_flow() || self.indent >= column {
             return Ok(());
@@ -239,7 +238,7 @@ impl Scanner<'_> {
         self.indents.push(self.indent);
         self.indent = column;
         if self.indents.len() > DEPTH_MAX {
-            return Err(self.error(&format!("exceeded max depth of {DEPTH_MAX}")));
+            return Err(self.error(ScanProblem::TooManyOpenCollections));
         }
         match before {
             Some(number) => self.insert(number, kind, mark.line),
@@ -259,7 +258,7 @@ impl Scanner<'_> {
 
 /// One method for each kind of token.
 impl Scanner<'_> {
-    fn fetch_stream_end(&mut self) -> Result<(), JsonError> {
+    fn fetch_stream_end(&mut self) -> Result<(), YamlError> {
         if self.reader.mark.column != 0 {
             self.reader.mark.column = 0;
             self.reader.mark.line += 1;
@@ -271,7 +270,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_directive(&mut self) -> Result<(), JsonError> {
+    fn fetch_directive(&mut self) -> Result<(), YamlError> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
@@ -281,7 +280,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_document_indicator(&mut self) -> Result<(), JsonError> {
+    fn fetch_document_indicator(&mut self) -> Result<(), YamlError> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
@@ -297,19 +296,19 @@ impl Scanner<'_> {
         self.reader.skip();
     }
 
-    fn fetch_opening(&mut self, kind: Kind) -> Result<(), JsonError> {
+    fn fetch_opening(&mut self, kind: Kind) -> Result<(), YamlError> {
         self.save_key()?;
         let token = self.taken + self.queue.len();
         self.keys.push(SimpleKey { token, mark: self.reader.mark, ..SimpleKey::default() });
         if self.keys.len() - 1 > DEPTH_MAX {
-            return Err(self.error(&format!("exceeded max depth of {DEPTH_MAX}")));
+            return Err(self.error(ScanProblem::TooManyOpenCollections));
         }
         self.key_allowed = true;
         self.push_indicator(kind);
         Ok(())
     }
 
-    fn fetch_closing(&mut self, kind: Kind) -> Result<(), JsonError> {
+    fn fetch_closing(&mut self, kind: Kind) -> Result<(), YamlError> {
         self.forget_key()?;
         if self.in_flow()
             && let Some(key) = self.keys.pop()
@@ -323,17 +322,17 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_flow_entry(&mut self) -> Result<(), JsonError> {
+    fn fetch_flow_entry(&mut self) -> Result<(), YamlError> {
         self.forget_key()?;
         self.key_allowed = true;
         self.push_indicator(Kind::FlowEntry);
         Ok(())
     }
 
-    fn fetch_block_entry(&mut self) -> Result<(), JsonError> {
+    fn fetch_block_entry(&mut self) -> Result<(), YamlError> {
         if !self.in_flow() {
             if !self.key_allowed {
-                return Err(self.error("block sequence entries are not allowed in this context"));
+                return Err(self.error(ScanProblem::BlockEntryNotAllowed));
             }
             self.roll(self.reader.mark, None, Kind::BlockSequenceStart)?;
         }
@@ -343,10 +342,10 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_key(&mut self) -> Result<(), JsonError> {
+    fn fetch_key(&mut self) -> Result<(), YamlError> {
         if !self.in_flow() {
             if !self.key_allowed {
-                return Err(self.error("mapping keys are not allowed in this context"));
+                return Err(self.error(ScanProblem::KeyNotAllowed));
             }
             self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
         }
@@ -356,7 +355,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_value(&mut self) -> Result<(), JsonError> {
+    fn fetch_value(&mut self) -> Result<(), YamlError> {
         let place = self.keys.len() - 1;
         if self.is_key_valid(place)? {
             let key = self.keys[place];
@@ -368,7 +367,7 @@ impl Scanner<'_> {
         } else {
             if !self.in_flow() {
                 if !self.key_allowed {
-                    return Err(self.error("mapping values are not allowed in this context"));
+                    return Err(self.error(ScanProblem::ValueNotAllowed));
                 }
                 self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
             }
@@ -379,7 +378,7 @@ impl Scanner<'_> {
     }
 
     /// What may be a key, and is followed by none.
-    fn fetch_content(&mut self, line: usize, scan: fn(&mut Self) -> Result<Kind, JsonError>) -> Result<(), JsonError> {
+    fn fetch_content(&mut self, line: usize, scan: fn(&mut Self) -> Result<Kind, YamlError>) -> Result<(), YamlError> {
         self.save_key()?;
         self.key_allowed = false;
         let kind = scan(self)?;
@@ -387,7 +386,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_block_scalar(&mut self, line: usize) -> Result<(), JsonError> {
+    fn fetch_block_scalar(&mut self, line: usize) -> Result<(), YamlError> {
         self.forget_key()?;
         self.key_allowed = true;
         let kind = self.scan_block()?;

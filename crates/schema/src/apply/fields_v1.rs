@@ -1,5 +1,6 @@
 //! The `fieldsV1` form of a [`FieldSet`]: a JSON object of path elements, `.` for the node itself.
 
+use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, Node, PathElement};
 use machinery::value::{decode, write_json, write_json_string};
 use machinery::{Map, Text, Value};
@@ -62,41 +63,44 @@ fn rounded(value: Value) -> Value {
 }
 
 /// A key of `fieldsV1`; `None` for kinds of elements that are not known.
-fn parse_key(key: &str) -> Result<Option<PathElement>, String> {
+fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     let bytes = key.as_bytes();
     if bytes.len() < 2 {
-        return Err("key must be 2 characters long:".to_owned());
+        return Err(ManagedFieldsError::KeyTooShort);
     }
     if bytes.get(1) != Some(&b':') {
-        return Err(format!("missing colon: {key}"));
+        return Err(ManagedFieldsError::MissingColon { key: key.to_owned() });
     }
     let rest = key.get(2..).unwrap_or_default();
-    let json = |text: &str| decode(text.as_bytes()).map_err(|e| e.message);
     match bytes.first() {
         Some(b'f') => Ok(Some(PathElement::Field(rest.into()))),
-        Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(json(rest)?))))),
-        Some(b'k') => match json(rest)? {
+        Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(decode(rest.as_bytes())?))))),
+        Some(b'k') => match decode(rest.as_bytes())? {
             Value::Object(map) => Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect()))),
-            _ => Err(format!("expected object: {rest}")),
+            _ => Err(ManagedFieldsError::KeyNotAnObject { text: rest.to_owned() }),
         },
         Some(b'i') => match rest.parse() {
             Ok(i) => Ok(Some(PathElement::Index(i))),
-            Err(_) => Err(format!("strconv.Atoi: parsing {}: invalid syntax", machinery::value::quote(rest))),
+            Err(_) => Err(ManagedFieldsError::InvalidIndex { text: rest.to_owned() }),
         },
         _ => Ok(None),
     }
 }
 
-/// Reads the JSON object of a set.
-pub fn parse(value: &Value) -> Result<FieldSet, String> {
+/// Decodes the JSON object of a set.
+///
+/// # Errors
+///
+/// The value is not an object of objects, or one of its keys is malformed.
+pub fn parse(value: &Value) -> Result<FieldSet, ManagedFieldsError> {
     parse_node(value).map(|node| node.children)
 }
 
-fn parse_node(value: &Value) -> Result<Node, String> {
+fn parse_node(value: &Value) -> Result<Node, ManagedFieldsError> {
     let Value::Object(map) = value else {
         return match value {
             Value::Null => Ok(Node { member: true, children: FieldSet::new() }),
-            _ => Err("expected object".to_owned()),
+            _ => Err(ManagedFieldsError::FieldsNotAnObject),
         };
     };
     let mut node = Node::default();
@@ -116,7 +120,7 @@ mod tests {
     use super::*;
 
     fn roundtrip(text: &str) -> String {
-        parse(&decode(text.as_bytes()).expect("JSON")).map_or_else(|e| e, |set| encode(&set).to_json())
+        parse(&decode(text.as_bytes()).expect("JSON")).map_or_else(|e| e.to_string(), |set| encode(&set).to_json())
     }
 
     #[test]
@@ -135,8 +139,8 @@ mod tests {
             (r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{"x:b":{}}}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{"k:{\"b\":1,\"a\":2}":{}}}"#, r#"{"f:a":{"k:{\"a\":2,\"b\":1}":{}}}"#),
-            (r#"{"fa":{}}"#, "missing colon: fa"),
-            (r#"{"f":{}}"#, "key must be 2 characters long:"),
+            (r#"{"fa":{}}"#, r#"the key "fa" has no colon"#),
+            (r#"{"f":{}}"#, "a key of fieldsV1 is too short"),
         ];
         for (text, want) in other {
             assert_eq!(roundtrip(text), want);

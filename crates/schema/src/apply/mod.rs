@@ -8,6 +8,7 @@
 
 mod configuration;
 mod conflicts;
+mod error;
 mod fieldpath;
 mod fields_v1;
 mod last_applied;
@@ -20,6 +21,7 @@ mod types;
 mod versions;
 
 pub use configuration::merge_configuration;
+pub use error::{ApplyError, ManagedFieldsError};
 pub use fieldpath::{FieldSet, Node, PathElement};
 pub use fields_v1::{encode as encode_fields_v1, parse as parse_fields_v1};
 pub use owners::UPDATE_ENTRIES_MAX;
@@ -97,8 +99,8 @@ fn set_list(object: &mut Value, owners: Owners) {
     }
 }
 
-/// Whether the managedFields of an object can be read; the error is what is wrong with them.
-pub fn check_managed_fields(object: &Value) -> Result<(), String> {
+/// Checks that the managedFields of an object can be read.
+pub fn check_managed_fields(object: &Value) -> Result<(), ManagedFieldsError> {
     Owners::parse(object.at(&["metadata", "managedFields"])).map(drop)
 }
 
@@ -205,16 +207,16 @@ pub fn apply(
     configuration: &Value,
     force: Force,
     request: &Request<'_>,
-) -> Result<Outcome, Status> {
+) -> Result<Outcome, ApplyError> {
     let (api_version, kind) = (configuration.str_at(&["apiVersion"]), configuration.str_at(&["kind"]));
     if api_version != request.api_version || kind != request.kind {
-        return Err(Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind))));
+        let status = Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind)));
+        return Err(status.into());
     }
     let internal = |why: String| Status::untyped(500, why);
     let empty = request.empty_object();
     let live = live.unwrap_or(&empty);
-    let mut owners =
-        Owners::parse(list_of(live)).map_err(|why| internal(format!("failed to decode managed fields: {why}")))?;
+    let mut owners = Owners::parse(list_of(live)).map_err(ApplyError::ManagedFields)?;
     let untracked = owners.0.is_empty();
     let changed = untracked || !list_of(live).is_some_and(|list| owners.are_all_of(list));
     if untracked {

@@ -1,5 +1,6 @@
 //! `metadata.managedFields` decoded: who owns which paths, in which version, since when.
 
+use super::error::ManagedFieldsError;
 use super::fieldpath::FieldSet;
 use super::fields_v1;
 use machinery::time::{parse_rfc3339, rfc3339};
@@ -104,33 +105,33 @@ pub(crate) enum Ownership {
     Changed,
 }
 
-fn text_of(entry: &Map, name: &str) -> Result<Text, String> {
-    match entry.get(name) {
+fn text_of(entry: &Map, field: &'static str) -> Result<Text, ManagedFieldsError> {
+    match entry.get(field) {
         None | Some(Value::Null) => Ok(Text::default()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("{name} must be a string")),
+        Some(_) => Err(ManagedFieldsError::NotAString { field }),
     }
 }
 
-fn parse_entry(index: usize, entry: &Value) -> Result<Owner, String> {
-    let entry = entry.as_object().ok_or("entry must be an object")?;
+fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError> {
+    let entry = entry.as_object().ok_or(ManagedFieldsError::EntryNotAnObject)?;
     let operation = match text_of(entry, "operation")?.as_str() {
         "Apply" => Operation::Apply,
         "Update" => Operation::Update,
-        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+        _ => return Err(ManagedFieldsError::UnknownOperation),
     };
     let version = text_of(entry, "apiVersion")?;
     if version.is_empty() {
-        return Err("apiVersion must not be empty".to_owned());
+        return Err(ManagedFieldsError::EmptyVersion);
     }
     match text_of(entry, "fieldsType")?.as_str() {
         "FieldsV1" => {}
-        "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
-        other => return Err(format!("invalid fieldsType {} in managed fields entry {index}", quote(other))),
+        "" => return Err(ManagedFieldsError::MissingFieldsType { index }),
+        other => return Err(ManagedFieldsError::UnknownFieldsType { index, found: other.into() }),
     }
     let time = match text_of(entry, "time")?.as_str() {
         "" => None,
-        text => Some(parse_rfc3339(text).ok_or("time must be a time")?.0),
+        text => Some(parse_rfc3339(text).ok_or(ManagedFieldsError::InvalidTime)?.0),
     };
     let set = match entry.get("fieldsV1") {
         None | Some(Value::Null) => FieldSet::new(),
@@ -154,7 +155,7 @@ pub(crate) fn is_reset(list: Option<&Value>) -> bool {
 
 impl Owners {
     /// Decodes the list; one entry that can't be decoded fails it all.
-    pub fn parse(list: Option<&Value>) -> Result<Owners, String> {
+    pub fn parse(list: Option<&Value>) -> Result<Owners, ManagedFieldsError> {
         let mut owners = Owners::default();
         let entries = list.and_then(Value::as_array).unwrap_or_default();
         for (i, entry) in entries.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! managedFields of a resource seen through its `/scale`: the entries that own the replicas, and back again.
 
+use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement};
 use super::owners::{Owner, Owners};
 use machinery::{Text, Value};
@@ -32,7 +33,7 @@ fn scale_path() -> Vec<Text> {
 
 impl ScalePath {
     /// The entries of the resource's list that own the replicas, as entries of its Scale.
-    pub fn to_scale(list: Option<&Value>, paths: &[ScalePath]) -> Result<Option<Value>, String> {
+    pub fn to_scale(list: Option<&Value>, paths: &[ScalePath]) -> Result<Option<Value>, ManagedFieldsError> {
         let owners = Owners::parse(list)?;
         let kept = owners.0.into_iter().filter_map(|owner| {
             let path = path_of(paths, &owner.version)?.as_ref()?;
@@ -47,7 +48,7 @@ impl ScalePath {
         scale: Option<&Value>,
         api_version: &str,
         paths: &[ScalePath],
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Option<Value>, ManagedFieldsError> {
         let mut scale = Owners::parse(scale)?;
         let mut kept: Vec<Owner> = vec![];
         let owners = Owners::parse(list)?;

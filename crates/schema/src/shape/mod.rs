@@ -6,6 +6,7 @@
 
 mod common;
 mod definition;
+mod error;
 mod joined;
 mod metadata;
 mod read;
@@ -16,12 +17,10 @@ pub use common::{
     CONDITION, DELETE_OPTIONS, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE, SCALE,
 };
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
+pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
-pub use read::{
-    Read, TypeError, convert_numbers, convert_whole_numbers, first_conversion_error, first_error, read, read_request,
-    read_stored, sees_duplicate,
-};
+pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
 pub use time::{days_in, normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};

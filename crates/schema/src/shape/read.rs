@@ -2,9 +2,10 @@
 
 use base64::Engine as _;
 use machinery::quantity::Quantity;
-use machinery::value::{KeyOrder, PATHS_BYTES_MAX, Paths};
+use machinery::value::{PATHS_BYTES_MAX, Paths};
 use machinery::{Map, Text, Value};
 
+use super::error::{Conversion, TypeError, TypeProblem, first_error};
 use super::{Field, Print, Shape, Struct};
 
 /// Type errors of an object that are kept to find the first one in the document. Ours.
@@ -19,64 +20,6 @@ pub struct Read {
     pub error: Option<String>,
     /// All type errors, in the order of the (sorted) tree.
     pub errors: Vec<TypeError>,
-}
-
-/// A member of a wrong type.
-#[derive(Debug)]
-pub struct TypeError {
-    path: String,
-    message: Text,
-    /// The same, as the conversion of maps to structs tells it.
-    converted: Text,
-    /// The member decodes itself: decoding ends here, and this is told, whatever came before.
-    ends: bool,
-}
-
-impl TypeError {
-    /// The error with the types of the kind, though not those of metadata, in another Go package than `v1`.
-    pub fn in_package(self, package: &str) -> TypeError {
-        let message = match self.message.rsplit_once(" of type ") {
-            Some((what, go)) if !self.path.starts_with("metadata") => {
-                format!("{what} of type {}", go.replace("v1.", &format!("{package}."))).into()
-            }
-            _ => self.message,
-        };
-        let converted = match self.path.starts_with("metadata") {
-            true => self.converted,
-            false => self.converted.replace(" to v1.", &format!(" to {package}.")).into(),
-        };
-        TypeError { message, converted, ..self }
-    }
-}
-
-/// The type error that is reported of a document whose keys stand in this order: the first that ends decoding, else the
-/// first. Without an order they stand as in the tree.
-pub fn first_error(errors: &[TypeError], order: Option<&KeyOrder>) -> Option<String> {
-    counting(errors, order).map(|error| error.message.to_string())
-}
-
-/// The same where maps become structs (`runtime.DefaultUnstructuredConverter`), as strategic patches do: there values are
-/// converted, not decoded.
-pub fn first_conversion_error(errors: &[TypeError]) -> Option<String> {
-    counting(errors, None).map(|error| error.converted.to_string())
-}
-
-fn counting<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a TypeError> {
-    let place = |error: &&TypeError| order.map_or(u32::MAX, |order| place(&error.path, order));
-    let ending = errors.iter().filter(|error| error.ends).min_by_key(place);
-    ending.or_else(|| errors.iter().min_by_key(place))
-}
-
-/// Where a path stands in a document; what is not there stands where the nearest does that it is part of.
-fn place(path: &str, order: &KeyOrder) -> u32 {
-    let mut path = path;
-    loop {
-        if let Some(place) = order.first(path) {
-            return place;
-        }
-        let Some(end) = path.rfind(['.', '[']) else { return u32::MAX };
-        path = &path[..end];
-    }
 }
 
 /// Converts the numbers of a tree as Go's converter from trees to structs does: whole floats to integers, and integers
@@ -255,57 +198,53 @@ impl Reader {
         Read { value, unknown: self.unknown.unwrap_or_default().into_list(), error, errors: self.errors }
     }
 
-    /// What a member says that decodes itself.
+    /// The error of a type that decodes itself.
     fn fail(&mut self, message: String) {
-        self.add_error(&message, &message, true);
+        self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
     }
 
     /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, but for the first of each sort:
     /// one is reported.
-    fn add_error(&mut self, message: &str, converted: &str, ends: bool) {
+    fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
         self.error_bytes += self.path.len();
         let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
         let has_any = if ends { &mut self.has_ending } else { &mut self.has_other };
         if std::mem::replace(has_any, true) && is_full {
             return;
         }
-        // errors of one map or list have one text
-        let shared =
-            |text: &str, last: Option<&Text>| last.filter(|last| *last == text).map_or(text.into(), Text::clone);
-        let last = self.errors.last();
-        let message = shared(message, last.map(|last| &last.message));
-        let converted = shared(converted, last.map(|last| &last.converted));
-        self.errors.push(TypeError { path: self.path.clone(), message, converted, ends });
+        // errors of one map or list have one problem, and share its texts
+        let problem = match self.errors.last() {
+            Some(last) if last.problem == problem => last.problem.clone(),
+            _ => problem,
+        };
+        self.errors.push(TypeError { path: self.path.clone(), problem, conversion, ends });
     }
 
     /// A value of another Go type than `go`, which is of this sort.
     fn mismatch(&mut self, value: &Value, go: &str, sort: &str) {
-        let converted = conversion(value, go, sort);
-        self.mismatched(value, go, converted, false);
+        self.mismatched(value, go, conversion(value, go, sort), false);
     }
 
-    /// The same inside of what decodes itself.
+    /// The same inside of a type that decodes itself.
     fn own_mismatch(&mut self, value: &Value, go: &str) {
-        let converted = format!("json: cannot unmarshal {} into Go value of type {go}", value.json_type());
-        self.mismatched(value, go, converted, true);
+        self.mismatched(value, go, Conversion::Decoding, true);
     }
 
-    fn mismatched(&mut self, value: &Value, go: &str, converted: String, ends: bool) {
-        let what = match value {
+    fn mismatched(&mut self, value: &Value, go: &str, conversion: Conversion, ends: bool) {
+        let found = match value {
             Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
-                format!("number {}", literal(value))
+                format!("number {}", literal(value)).into()
             }
-            other => other.json_type().to_owned(),
+            other => Text::new_static(other.json_type()),
         };
-        let place = match self.outer.as_ref().or(self.structs.last()) {
+        let field = match self.outer.as_ref().or(self.structs.last()) {
             Some(name) if !self.fields.is_empty() => {
                 let path: Vec<String> = self.fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
-                format!("Go struct field {name}.{} of type", path.join("."))
+                format!("{name}.{}", path.join(".")).into()
             }
-            _ => "Go value of type".to_owned(),
+            _ => Text::default(),
         };
-        let message = format!("json: cannot unmarshal {what} into {place} {go}");
-        self.add_error(&message, &converted, ends);
+        self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, ends);
     }
 
     fn structure(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
@@ -387,8 +326,7 @@ impl Reader {
                 let read = self.scalar(value, &Shape::Int32);
                 if let (None, Some(error)) = (&read, self.errors.last_mut()) {
                     // it decodes itself
-                    let what = error.message.split(" into ").next().unwrap_or_default();
-                    (error.converted, error.ends) = (format!("{what} into Go value of type int32").into(), true);
+                    (error.conversion, error.ends) = (Conversion::Decoding, true);
                 }
                 read
             }
@@ -488,9 +426,7 @@ impl Reader {
         match base64_error(&clean) {
             None => Some(Value::from(clean)),
             Some(at) => {
-                let message = format!("illegal base64 data at input byte {at}");
-                let converted = format!("error decoding from json: {message}");
-                self.add_error(&message, &converted, false);
+                self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, false);
                 None
             }
         }
@@ -580,9 +516,9 @@ fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// What is told of a value that should become one of a Go type of this sort. Go converts numbers to each other and whole
-/// ones to texts, and nothing else.
-fn conversion(value: &Value, go: &str, sort: &str) -> String {
+/// What the conversion of a value to a Go type of this sort reports. Go converts numbers to each other and whole ones to
+/// texts, and nothing else.
+fn conversion(value: &Value, go: &str, sort: &str) -> Conversion {
     let found = match value {
         Value::Int(_) => "int64",
         Value::Float(_) => "float64",
@@ -590,12 +526,13 @@ fn conversion(value: &Value, go: &str, sort: &str) -> String {
         Value::Object(_) => "map",
         other => other.json_type(),
     };
+    let to = |what| Conversion::To { what, wanted: go.into() };
     match (sort, value) {
-        ("map" | "slice", _) => format!("cannot restore {sort} from {found}"),
-        ("struct", _) => format!("cannot restore struct from: {found}"),
-        (sort, Value::Int(_)) if sort != "bool" => format!("cannot convert int64 to {go}"),
-        (sort, Value::Float(_)) if !matches!(sort, "bool" | "string") => format!("cannot convert float64 to {go}"),
-        _ => format!("unrecognized type: {sort}"),
+        ("map" | "slice", _) => Conversion::Other(format!("cannot restore {sort} from {found}").into()),
+        ("struct", _) => Conversion::Other(format!("cannot restore struct from: {found}").into()),
+        (sort, Value::Int(_)) if sort != "bool" => to("cannot convert int64 to "),
+        (sort, Value::Float(_)) if !matches!(sort, "bool" | "string") => to("cannot convert float64 to "),
+        _ => Conversion::Other(format!("unrecognized type: {sort}").into()),
     }
 }
 

@@ -82,6 +82,16 @@ impl Attributes<'_> {
         &self.resource.plural
     }
 
+    /// The namespace of a request: a new Namespace is in itself.
+    pub fn namespace_of<'b>(
+        resource: &Resource,
+        operation: Operation,
+        namespace: &'b Text,
+        name: &'b Text,
+    ) -> &'b Text {
+        if operation == Operation::Create && resource.is_namespaces() { name } else { namespace }
+    }
+
     pub fn is_namespace(&self) -> bool {
         self.resource.is_namespaces()
     }

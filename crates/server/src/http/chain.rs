@@ -333,16 +333,9 @@ impl Edge {
             }
         };
         let deprecation = route.version.deprecation.clone();
-        let request = Arc::new(Request {
-            authorized,
-            resource: route.resource,
-            version: route.version,
-            subresource: route.subresource,
-            default_manager: default_manager(headers),
-            admitted: true,
-            warnings: Default::default(),
-            trail: reply.trail.clone(),
-        });
+        let manager = default_manager(headers);
+        let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
+        let request = Arc::new(request.audited(reply.trail.clone()));
         if let Some(text) = deprecation {
             measure::deprecated(&request);
             if let Some(trail) = &reply.trail {

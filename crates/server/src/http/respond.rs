@@ -108,7 +108,7 @@ impl Reply {
     }
 
     /// A document of a kind that has messages.
-    pub fn shipped(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
+    pub fn built_in(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
         self.record(|| value.clone());
         let message = if accepted.media == Media::Protobuf { self.envelope(StatusCode::OK, value) } else { None };
         message.unwrap_or_else(|| self.tree(StatusCode::OK, value, accepted))
@@ -154,7 +154,7 @@ impl Reply {
         self.tree(code, value, accepted)
     }
 
-    /// Whether the best form is protobuf, and the answer can be had in it: shipped kinds, and metadata of anything.
+    /// Whether the best form is protobuf, and the answer can be had in it: built-in kinds, and metadata of anything.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
         let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
@@ -291,8 +291,8 @@ fn no_list(request: &Request) -> Status {
     if request.resource.is_custom() && request.subresource != Subresource::Scale {
         return Status::untyped(500, "content is not a list");
     }
-    let (package, kind) = match request.resource.shipped() {
-        Some(shipped) => (shipped.go_package(), shipped.kind),
+    let (package, kind) = match request.resource.built_in() {
+        Some(built_in) => (built_in.go_package(), built_in.kind),
         None => ("v1", "Scale"),
     };
     let message =
@@ -302,8 +302,8 @@ fn no_list(request: &Request) -> Status {
 
 /// A list was asked for as if it were an object.
 fn no_object(request: &Request) -> Status {
-    let found = match request.resource.shipped() {
-        Some(shipped) => format!("*{}.{}", shipped.go_package(), request.resource.list_kind),
+    let found = match request.resource.built_in() {
+        Some(built_in) => format!("*{}.{}", built_in.go_package(), request.resource.list_kind),
         None => "*unstructured.UnstructuredList".to_owned(),
     };
     let message = format!("you requested PartialObjectMetadata, but the requested object is a list ({found})");

@@ -1,5 +1,6 @@
 //! Continue tokens: `{"v":"meta.k8s.io/v1","rv":N,"start":"key\u0000"}` in base64url without padding (api-machinery 11.5).
 
+use crate::wording;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -45,7 +46,7 @@ impl Continue {
 
     pub fn decode(token: &str) -> Result<Continue, Status> {
         let bytes = LENIENT.decode(token.trim_end_matches('=')).map_err(|_| invalid(&base64_error(token)))?;
-        let token = value::decode(&bytes).map_err(|error| invalid(&error.message))?;
+        let token = value::decode(&bytes).map_err(|error| invalid(&wording::json_error(&error)))?;
         let version = token.str_at(&["v"]);
         if version != "meta.k8s.io/v1" {
             return Err(invalid(&format!("server does not recognize this encoded version {version}")));

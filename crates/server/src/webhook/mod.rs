@@ -25,7 +25,7 @@ use machinery::{Text, Value};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
-use crate::{limits, task};
+use crate::{limits, task, wording};
 pub use answers::Answers;
 pub use backend::Backend;
 use connect::{Connection, SendError};
@@ -300,7 +300,7 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
         // what is no JSON is read as YAML, where most texts are one
         Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
             Ok(Value::String(_)) => "string",
-            _ => return Err(told(error.to_string())),
+            _ => return Err(told(wording::json_error(&error))),
         },
     };
     Err(told(format!(

@@ -1,257 +1,148 @@
-//! What calls are estimated at, by function and overload.
+//! Estimates of calls: the rows of the table of costs applied to the sizes of arguments.
 
-use super::{Argument, Coster, ONE, Range};
+use super::{Argument, Coster, Entries, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
-use crate::cost::{REGEX_FACTOR, STRING_FACTOR};
 use crate::decl::Step;
+use crate::library::Overload;
+use crate::library::costs::{Estimate, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
 use crate::types::Type;
 
-type Estimate = Option<(Range, Option<Range>)>;
+/// The bytes of an IP address.
+const ADDRESS: Range = Range { min: 4, max: 16 };
+/// The length of the names of formats.
+const FORMAT_NAME: Range = Range { min: 1, max: 64 };
+/// Requirements per character of a selector, and the cost of each.
+const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
+const REQUIREMENT_COST: f64 = 50.0;
+const SELECTOR_COST: Range = Range::fixed(10);
 
-fn only(cost: Range) -> Estimate {
-    Some((cost, None))
+/// One call: what it is called on and with.
+pub(super) struct Call<'a, 'c, 'd> {
+    pub expr: &'c Expr,
+    pub receiver: Option<&'a Argument<'c, 'd>>,
+    pub args: &'a [Argument<'c, 'd>],
+    /// The costs of the arguments themselves.
+    pub costs: &'a [Range],
 }
 
-fn sized(cost: Range, size: Range) -> Estimate {
-    Some((cost, Some(size)))
+impl<'a, 'c, 'd> Call<'a, 'c, 'd> {
+    fn argument(&self, operand: Operand) -> Option<&'a Argument<'c, 'd>> {
+        match operand {
+            Operand::Receiver => self.receiver,
+            Operand::First => self.args.first(),
+            Operand::Second => self.args.get(1),
+            Operand::Result => None,
+        }
+    }
+
+    /// The size of an operand, unknown if it has none.
+    fn size(&self, operand: Operand) -> Range {
+        self.argument(operand).map_or(Range::UNKNOWN, known)
+    }
+
+    /// The value of an argument that is an integer literal.
+    fn literal(&self, operand: Operand) -> Option<i64> {
+        match self.argument(operand).map(|argument| &argument.expr.kind) {
+            Some(Kind::Literal(Literal::Int(i))) => Some(*i),
+            _ => None,
+        }
+    }
 }
 
 impl<'c, 'd> Coster<'c, 'd> {
-    /// The cost of a call with one of its overloads, and the size of the result if it is known.
-    pub(super) fn overload(
-        &mut self,
-        expr: &'c Expr,
-        function: &str,
-        id: &str,
-        target: Option<&Argument<'c, 'd>>,
-        args: &[Argument<'c, 'd>],
-        costs: &[Range],
-    ) -> (Range, Option<Range>) {
-        let spent = costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
-        let own = self.by_overload(id, target, args);
-        let own = own.or_else(|| self.by_function(function, id, target, args));
-        if let Some((cost, size)) = own {
-            return (cost.plus(spent), size);
+    /// The cost of a call of one of its overloads, arguments included, and the size of the result if it is known.
+    pub(super) fn overload(&mut self, call: &Call<'_, 'c, 'd>, overload: &Overload) -> (Range, Option<Range>) {
+        let costs = overload.costs;
+        let spent = call.costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
+        let size = self.result_size(call, costs.size);
+        let cost = match (costs.estimate, call.costs) {
+            (Estimate::ShortCircuit, [first, ..]) => Range { min: first.min, max: spent.max },
+            (Estimate::Branches, [condition, yes, no]) => condition.plus(yes.union(*no)),
+            (estimate, _) => self.estimate(call, estimate, size.unwrap_or(Range::UNKNOWN)).plus(spent),
+        };
+        if let Size::Either | Size::Sum = costs.size {
+            self.unite_entries(call);
         }
-        match id {
-            "logical_or" | "logical_and" => {
-                let (left, right) = (costs.first().copied(), costs.get(1).copied());
-                let left = left.unwrap_or_default();
-                (Range { min: left.min, max: left.plus(right.unwrap_or_default()).max }, None)
-            }
-            "conditional" => self.conditional(expr, args, costs),
-            "add_string" | "add_bytes" | "add_list" => self.concatenation(expr, id, args, spent),
-            _ => {
-                let (cost, size) = self.standard(id, target, args).unwrap_or((ONE, None));
-                (cost.plus(spent), size)
-            }
-        }
+        (cost, size)
     }
 
-    fn conditional(&mut self, expr: &Expr, args: &[Argument<'c, 'd>], costs: &[Range]) -> (Range, Option<Range>) {
-        let [condition, yes, no] = costs else { return (ONE, None) };
-        let size = known(&args[1]).union(known(&args[2]));
-        if let (Some(a), Some(b)) = (self.entries(args[1].expr), self.entries(args[2].expr)) {
-            self.join_entries(expr, a, b);
-        }
-        (condition.plus(yes.union(*no)), Some(size))
-    }
-
-    fn join_entries(&mut self, expr: &Expr, a: super::Entries, b: super::Entries) {
-        let joined = super::Entries { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) };
-        self.entries.insert(expr.id, joined);
-    }
-
-    fn concatenation(
-        &mut self,
-        expr: &Expr,
-        id: &str,
-        args: &[Argument<'c, 'd>],
-        spent: Range,
-    ) -> (Range, Option<Range>) {
-        let [left, right] = args else { return (ONE.plus(spent), None) };
-        let size = known(left).plus(known(right));
+    /// The entries of the result of a conditional or a concatenation come from either of the last two operands.
+    fn unite_entries(&mut self, call: &Call<'_, 'c, 'd>) {
+        let [.., left, right] = call.args else { return };
         if let (Some(a), Some(b)) = (self.entries(left.expr), self.entries(right.expr)) {
-            self.join_entries(expr, a, b);
-        }
-        let cost = if id == "add_list" { ONE } else { size.by(STRING_FACTOR) };
-        (cost.plus(spent), Some(size))
-    }
-
-    /// cel-go's own functions.
-    fn standard(&mut self, id: &str, target: Option<&Argument<'c, 'd>>, args: &[Argument<'c, 'd>]) -> Estimate {
-        match (id, target, args) {
-            ("string_format" | "string_format_latest", Some(target), _) => only(known(target).by(STRING_FACTOR)),
-            ("string_to_bytes", _, [text]) => {
-                let size = known(text);
-                sized(size.by(STRING_FACTOR), Range { min: size.min, max: size.max.wrapping_mul(4) })
-            }
-            ("bytes_to_string", _, [bytes]) => {
-                let size = known(bytes);
-                sized(size.by(STRING_FACTOR), Range { min: size.min / 4, max: size.max })
-            }
-            ("strings_quote", _, [text]) => {
-                let size = known(text);
-                let most = size.max.wrapping_mul(2).wrapping_add(2);
-                sized(size.by(STRING_FACTOR), Range { min: size.min.wrapping_add(2), max: most })
-            }
-            ("starts_with_string" | "ends_with_string", _, [part]) => only(known(part).by(STRING_FACTOR)),
-            ("in_list", _, [_, list]) => only(known(list).by(1.0)),
-            ("matches_string", Some(target), [pattern]) => only(matching(known(target), known(pattern))),
-            ("contains_string", Some(target), [part]) => {
-                only(known(target).by(STRING_FACTOR).times(known(part).by(STRING_FACTOR)))
-            }
-            (
-                "less_string"
-                | "greater_string"
-                | "less_equals_string"
-                | "greater_equals_string"
-                | "less_bytes"
-                | "greater_bytes"
-                | "less_equals_bytes"
-                | "greater_equals_bytes"
-                | "equals"
-                | "not_equals",
-                _,
-                [left, right],
-            ) => {
-                let max = known(left).max.min(known(right).max);
-                only(Range { min: u64::from(max > 0), max }.by(STRING_FACTOR))
-            }
-            _ => None,
+            let united = Entries { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) };
+            self.entries.insert(call.expr.id, united);
         }
     }
 
-    /// Extensions that say for themselves what they cost.
-    fn by_overload(&mut self, id: &str, target: Option<&Argument<'c, 'd>>, args: &[Argument<'c, 'd>]) -> Estimate {
-        let list = |cost: Range, size: Range| sized(cost.plus(Range::fixed(11)), size);
-        let target_size = |coster: &Self| target.map(|t| coster.bound(t));
-        match (id, args) {
-            ("list_sets_contains_list" | "list_sets_intersects_list", [a, b]) => {
-                only(self.bound(a).times(self.bound(b)).by(1.0).plus(ONE))
-            }
-            ("list_sets_equivalent_list", [a, b]) => only(self.bound(a).times(self.bound(b)).by(2.0).plus(ONE)),
-            ("list_slice", [start, end]) => {
-                let from = integer(start, 0);
-                let to = integer(end, target_size(self)?.max);
-                let size = Range::fixed(to.wrapping_sub(from));
-                list(size.by(1.0), size)
-            }
-            ("lists_range", [count]) => {
-                let size = Range::fixed(integer(count, u64::MAX));
-                list(size.by(1.0), size)
-            }
-            ("list_reverse", []) => {
-                let size = target_size(self)?;
-                list(size.by(1.0), size)
-            }
-            ("list_flatten" | "list_flatten_int", args) => {
-                let depth = args.first().map_or(1, |depth| integer(depth, u64::MAX));
-                let size = target_size(self)?;
-                list(size.by(depth as f64), size)
-            }
-            ("list_distinct", []) => {
-                let size = target_size(self)?;
-                let squared = size.times(size);
-                list(squared.by(2.0), squared)
-            }
-            (id, args) if id.ends_with("_sortByAssociatedKeys") || id.ends_with("_sort") => {
-                let size = match args.first() {
-                    Some(keys) => self.bound(keys),
-                    None => target_size(self)?,
+    fn estimate(&self, call: &Call<'_, 'c, 'd>, estimate: Estimate, result: Range) -> Range {
+        let size = |operand| if let Operand::Result = operand { result } else { call.size(operand) };
+        match estimate {
+            Estimate::ShortCircuit | Estimate::Branches => Range::default(),
+            Estimate::Fixed(cost) => Range::fixed(cost),
+            Estimate::Scaled(operand, factor) => size(operand).by(factor),
+            Estimate::ScaledTwice(operand, first, second) => size(operand).by(first).by(second),
+            Estimate::Product(a, b, factor) => size(a).times(size(b)).by(factor).plus(ONE),
+            Estimate::NewList(factor) => result.by(factor).plus(Range::fixed(LIST_COST)),
+            Estimate::Flattening => {
+                let depth = match call.args {
+                    [] => 1,
+                    _ => call.literal(Operand::First).map_or(u64::MAX, not_negative),
                 };
-                let texts = id.starts_with("list_string") || id.starts_with("list_bytes");
-                let squared = size.times(size);
-                list(squared.by(if texts { 2.0 + STRING_FACTOR } else { 2.0 }), squared)
+                result.by(depth as f64).plus(Range::fixed(LIST_COST))
             }
-            _ => None,
+            Estimate::Matching => {
+                let steps = size(Operand::Receiver).plus(ONE).by(STRING_FACTOR);
+                steps.times(size(Operand::First).by(REGEX_FACTOR))
+            }
+            Estimate::Containment => {
+                size(Operand::Receiver).by(STRING_FACTOR).times(size(Operand::First).by(STRING_FACTOR))
+            }
+            Estimate::Comparison => comparison(call),
+            Estimate::Equality => equality(call),
+            Estimate::Traversal => call.receiver.map_or(ONE, |list| self.traversal(list)),
+            Estimate::Selector => {
+                let text = size(Operand::First);
+                let requirements = text.by(REQUIREMENTS_PER_CHARACTER).by(REQUIREMENT_COST);
+                SELECTOR_COST.plus(text.by(STRING_FACTOR)).plus(requirements)
+            }
+            Estimate::Addresses { prefixes, text } => {
+                let contained = ADDRESS.plus(ADDRESS).by(STRING_FACTOR);
+                let masked = if prefixes { ADDRESS.by(STRING_FACTOR).plus(ONE) } else { Range::default() };
+                let parsed = if text { size(Operand::First).by(STRING_FACTOR) } else { Range::default() };
+                contained.plus(masked).plus(parsed)
+            }
         }
     }
 
-    /// The size of an argument: from the expression, else from the declaration at its place.
-    fn bound(&self, argument: &Argument<'c, 'd>) -> Range {
-        argument.computed.or_else(|| self.declared(argument.place)).unwrap_or(Range::UNKNOWN)
+    fn result_size(&self, call: &Call<'_, 'c, 'd>, size: Size) -> Option<Range> {
+        let (receiver, first) = (call.size(Operand::Receiver), call.size(Operand::First));
+        Some(match size {
+            Size::Unknown => return None,
+            Size::Same(operand) => call.size(operand),
+            Size::UpTo(operand) => Range { min: 0, max: call.size(operand).max },
+            Size::Squared(operand) => call.size(operand).times(call.size(operand)),
+            Size::Either => last_two(call, Range::union),
+            Size::Sum => last_two(call, Range::plus),
+            Size::Encoded => Range { min: first.min, max: first.max.wrapping_mul(4) },
+            Size::Decoded => Range { min: first.min / 4, max: first.max },
+            Size::Quoted => Range { min: first.min.wrapping_add(2), max: first.max.wrapping_mul(2).wrapping_add(2) },
+            Size::Slice => {
+                let from = call.literal(Operand::First).map_or(0, not_negative);
+                let to = call.literal(Operand::Second).map_or(receiver.max, not_negative);
+                Range::fixed(to.wrapping_sub(from))
+            }
+            Size::Count => Range::fixed(call.literal(Operand::First).map_or(u64::MAX, not_negative)),
+            Size::Pieces => {
+                let limit = call.literal(Operand::Second).map(|limit| limit as u64);
+                Range { min: 0, max: limit.unwrap_or(receiver.max) }
+            }
+            Size::Joined => self.joined(call),
+            Size::Replaced => replaced(receiver, first, call.size(Operand::Second)),
+        })
     }
 
-    /// Kubernetes' functions.
-    fn by_function(
-        &mut self,
-        function: &str,
-        id: &str,
-        target: Option<&Argument<'c, 'd>>,
-        args: &[Argument<'c, 'd>],
-    ) -> Estimate {
-        let first = args.first();
-        match function {
-            "check" => only(Range::fixed(350_000)),
-            "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name" | "allowed"
-            | "reason" | "error" | "errored" => only(ONE),
-            "fieldSelector" | "labelSelector" => {
-                let size = self.bound(first?);
-                let requirements = size.by(0.5).by(50.0);
-                only(Range::fixed(10).plus(size.by(STRING_FACTOR)).plus(requirements))
-            }
-            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => self.traversal(target?),
-            "url" => {
-                let size = self.bound(first?);
-                sized(size.by(STRING_FACTOR), size)
-            }
-            "lowerAscii" | "upperAscii" | "substring" | "trim" => {
-                let size = self.bound(target?);
-                sized(size.by(STRING_FACTOR), size)
-            }
-            "replace" => match args {
-                [old, new, ..] => {
-                    let size = self.bound(target?);
-                    let result = replaced(size, self.bound(old), self.bound(new));
-                    sized(size.by(2.0 * STRING_FACTOR), result)
-                }
-                _ => None,
-            },
-            "split" => {
-                let size = self.bound(target?);
-                let limit = args.get(1).and_then(|arg| match &arg.expr.kind {
-                    Kind::Literal(Literal::Int(i)) => Some(*i as u64),
-                    _ => None,
-                });
-                sized(size.by(2.0 * STRING_FACTOR), Range { min: 0, max: limit.unwrap_or(size.max) })
-            }
-            "join" => {
-                let size = self.joined(target?, first);
-                sized(size.by(STRING_FACTOR), size)
-            }
-            "find" | "findAll" => {
-                let size = self.bound(target?);
-                let pattern = self.bound(first?);
-                sized(matching(size, pattern), Range { min: 0, max: size.max })
-            }
-            "ip" if id == "cidr_ip" => only(ONE),
-            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
-                only(self.bound(first?).by(STRING_FACTOR))
-            }
-            "ip.isCanonical" => only(self.bound(first?).by(2.0 * STRING_FACTOR)),
-            "masked"
-            | "prefixLength"
-            | "family"
-            | "isUnspecified"
-            | "isLoopback"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "isGlobalUnicast" => only(ONE),
-            "containsIP" | "containsCIDR" => only(self.containment(function, id, first?)),
-            "validate" => {
-                let size = self.bound(first?);
-                only(size.by(STRING_FACTOR).by(128.0 * REGEX_FACTOR))
-            }
-            "format.named" | "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan"
-            | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" | "getScheme"
-            | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => only(ONE),
-            "_==_" => equality(args),
-            _ => None,
-        }
-    }
-
-    /// The declared element of a list and its type.
+    /// The items of a list or a map: the size that is declared for each, and their type.
     fn element(&self, list: &Argument<'c, 'd>) -> Option<(Range, &'c Type)> {
         let item = match list.t {
             Type::List(item) => &**item,
@@ -259,97 +150,82 @@ impl<'c, 'd> Coster<'c, 'd> {
             Type::Opaque(_, params) => params.first()?,
             _ => return None,
         };
-        let size = match list.place {
-            Some(_) => self.declared(self.step(list.place, Step::Items)),
-            None => None,
-        };
-        Some((size.unwrap_or(Range::UNKNOWN), item))
+        let declared = list.place.is_some().then(|| self.declared(self.step(list.place, Step::Items))).flatten();
+        Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 
-    fn traversal(&self, target: &Argument<'c, 'd>) -> Estimate {
-        let size = self.bound(target);
-        let Some((item_size, item)) = self.element(target) else { return only(size.by(STRING_FACTOR)) };
-        let texts = matches!(item, Type::String | Type::Bytes);
-        let each = if texts { ONE.plus(item_size.by(STRING_FACTOR)) } else { ONE };
-        only(size.times(each))
-    }
-
-    fn joined(&self, target: &Argument<'c, 'd>, separator: Option<&Argument<'c, 'd>>) -> Range {
-        let count = self.bound(target);
-        let mut size = self.element(target).map_or(Range::default(), |(item, _)| count.times(item));
-        if let Some(separator) = separator {
-            let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
-            size = size.plus(self.bound(separator).times(gaps));
+    /// One step per item, and those through items that are strings or bytes; a string counts as one item.
+    fn traversal(&self, list: &Argument<'c, 'd>) -> Range {
+        let count = known(list);
+        match self.element(list) {
+            Some((size, Type::String | Type::Bytes)) => count.times(ONE.plus(size.by(STRING_FACTOR))),
+            Some(_) => count.times(ONE),
+            None => count.by(STRING_FACTOR),
         }
-        size
     }
 
-    fn containment(&self, function: &str, id: &str, other: &Argument<'c, 'd>) -> Range {
-        let bytes = Range { min: 4, max: 16 };
-        let mut cost = bytes.plus(bytes).by(STRING_FACTOR);
-        if function == "containsCIDR" {
-            cost = cost.plus(bytes.by(STRING_FACTOR)).plus(ONE);
-        }
-        if id.ends_with("_string") { cost.plus(self.bound(other).by(STRING_FACTOR)) } else { cost }
+    /// All items, and the separator between each two.
+    fn joined(&self, call: &Call<'_, 'c, 'd>) -> Range {
+        let count = call.size(Operand::Receiver);
+        let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
+        let item = call.receiver.and_then(|list| self.element(list)).map_or(Range::default(), |(size, _)| size);
+        let separator = call.args.first().map_or(Range::default(), known);
+        count.times(item).plus(gaps.times(separator))
     }
 }
 
 fn known(argument: &Argument<'_, '_>) -> Range {
-    argument.computed.unwrap_or(Range::UNKNOWN)
+    argument.size.unwrap_or(Range::UNKNOWN)
 }
 
-fn matching(text: Range, pattern: Range) -> Range {
-    text.plus(ONE).by(STRING_FACTOR).times(pattern.by(REGEX_FACTOR))
+fn not_negative(i: i64) -> u64 {
+    u64::try_from(i).unwrap_or(0)
 }
 
-fn integer(argument: &Argument<'_, '_>, default: u64) -> u64 {
-    match &argument.expr.kind {
-        Kind::Literal(Literal::Int(i)) => u64::try_from(*i).unwrap_or(0),
-        _ => default,
+/// A comparison ends with the shorter side.
+fn comparison(call: &Call<'_, '_, '_>) -> Range {
+    let max = call.size(Operand::First).max.min(call.size(Operand::Second).max);
+    Range { min: max.min(1), max }.by(STRING_FACTOR)
+}
+
+/// Two values of the same Kubernetes type are compared by its own rule.
+fn equality(call: &Call<'_, '_, '_>) -> Range {
+    let [left, right] = call.args else { return ONE };
+    match left.t {
+        t if t != right.t => comparison(call),
+        Type::Opaque("net.IP" | "net.CIDR", _) | Type::Named("kubernetes.Quantity" | "kubernetes.Semver") => ONE,
+        Type::Named(name) if name.starts_with("kubernetes.authorization.") => ONE,
+        Type::Named("kubernetes.NamedFormat") => FORMAT_NAME.by(STRING_FACTOR),
+        Type::Named("kubernetes.URL") => Range { min: 1, max: right.size.unwrap_or(ONE).max }.by(STRING_FACTOR),
+        _ => comparison(call),
     }
 }
 
-/// The size of a text in which `old` has become `new`.
-fn replaced(size: Range, old: Range, new: Range) -> Range {
-    let (mut count, mut kept) = (Range::default(), Range::default());
-    if old.min == 0 {
-        count.max = size.max.saturating_add(1);
-        kept.max = size.max;
-    } else if new.max <= old.min {
-        kept.max = size.max;
-    } else {
-        count.max = float_up(size.max as f64 / old.min as f64);
+/// The sizes of the last two operands as one.
+fn last_two(call: &Call<'_, '_, '_>, unite: fn(Range, Range) -> Range) -> Range {
+    match call.args {
+        [.., left, right] => unite(known(left), known(right)),
+        _ => Range::UNKNOWN,
     }
-    if old.max == 0 {
-        count.min = size.min.saturating_add(1);
-        kept.min = size.min;
-    } else if old.max <= new.min {
-        kept.min = size.min;
-    } else {
-        count.min = float_up(size.min as f64 / old.max as f64);
-    }
-    count.times(new).plus(kept)
 }
 
-/// Rounds up; Go makes 2^63 of what doesn't fit.
+/// The size of a string in which each `old` has become `new`. It is least where nothing is found or every match
+/// shrinks, and most where nothing is found or every match grows.
+fn replaced(text: Range, old: Range, new: Range) -> Range {
+    let size = |text: u64, old: u64, new: u64, unchanged: bool| match old {
+        // the empty string is found around every character
+        0 => text.saturating_add(1).saturating_mul(new).saturating_add(text),
+        _ if unchanged => text,
+        _ => float_up(text as f64 / old as f64).saturating_mul(new),
+    };
+    Range {
+        min: size(text.min, old.max, new.min, old.max <= new.min),
+        max: size(text.max, old.min, new.max, new.max <= old.min),
+    }
+}
+
+/// Rounds up; 2^64, which an unknown size rounds to, becomes 2^63 as in kube-apiserver.
 fn float_up(x: f64) -> u64 {
     let up = x.ceil();
     if up >= 18_446_744_073_709_551_616.0 { 1 << 63 } else { up as u64 }
-}
-
-fn equality(args: &[Argument<'_, '_>]) -> Estimate {
-    let [left, right] = args else { return None };
-    if left.t != right.t {
-        return None;
-    }
-    match left.t {
-        Type::Opaque("net.IP" | "net.CIDR", _) | Type::Named("kubernetes.Quantity" | "kubernetes.Semver") => only(ONE),
-        Type::Named(name) if name.starts_with("kubernetes.authorization.") => only(ONE),
-        Type::Named("kubernetes.NamedFormat") => only(Range { min: 1, max: 64 }.by(STRING_FACTOR)),
-        Type::Named("kubernetes.URL") => {
-            let size = right.computed.unwrap_or(ONE);
-            only(Range { min: 1, max: size.max }.by(STRING_FACTOR))
-        }
-        _ => None,
-    }
 }

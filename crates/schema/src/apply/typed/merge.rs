@@ -5,7 +5,9 @@ use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::{TypeError, item_element};
 use machinery::{Map, Text, Value};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
 
 /// `live` with `applied` merged in: scalars and atomic values are replaced, the rest is merged member by member.
 pub(crate) fn merge(types: &TypeSchema, live: &Value, applied: &Value) -> Result<Value, Vec<TypeError>> {
@@ -19,14 +21,8 @@ struct Walk<'a> {
     errors: Vec<TypeError>,
 }
 
-/// The items of a list by identity.
-struct Indexed<'v> {
-    order: Vec<PathElement>,
-    /// An item that stands there more than once is null, so that nothing is merged into it.
-    items: BTreeMap<PathElement, &'v Value>,
-}
-
-const DUPLICATED: &Value = &Value::Null;
+/// Partner of an applied item whose key more than one live item has: merging with null leaves the applied item as it is.
+const AMBIGUOUS: &Value = &Value::Null;
 
 impl Walk<'_> {
     /// `None` if nothing is left of the node.
@@ -88,76 +84,132 @@ impl Walk<'_> {
         }
     }
 
-    fn index<'v>(&mut self, list: &ListType, items: &'v [Value], allow_duplicates: bool) -> Indexed<'v> {
-        let mut indexed = Indexed { order: Vec::with_capacity(items.len()), items: BTreeMap::new() };
-        for (i, item) in items.iter().enumerate() {
-            match item_element(self.types, list, item) {
-                Err(why) => self.errors.push(TypeError::new("", format!("element {i}: {why}"))),
-                Ok(element) => {
-                    if !indexed.items.contains_key(&element) {
-                        indexed.items.insert(element.clone(), item);
-                    } else if allow_duplicates {
-                        indexed.items.insert(element.clone(), DUPLICATED);
-                    } else {
-                        let why = format!("duplicate entries for key {element}");
-                        self.errors.push(TypeError::new("", why));
-                        continue;
-                    }
-                    indexed.order.push(element);
+    /// What identifies the item at `index`; the error is kept if it has no identity.
+    fn identify(&mut self, list: &ListType, index: usize, item: &Value) -> Option<PathElement> {
+        let element = item_element(self.types, list, item);
+        element.map_err(|why| self.errors.push(TypeError::new("", format!("element {index}: {why}")))).ok()
+    }
+
+    /// Where each key stands in the applied list, in which it may stand only once.
+    fn positions(&mut self, list: &ListType, applied: &[Value]) -> BTreeMap<PathElement, usize> {
+        let mut positions = BTreeMap::new();
+        for (i, item) in applied.iter().enumerate() {
+            let Some(element) = self.identify(list, i, item) else { continue };
+            match positions.entry(element) {
+                Entry::Vacant(free) => drop(free.insert(i)),
+                Entry::Occupied(taken) => {
+                    let why = format!("duplicate entries for key {}", taken.key());
+                    self.errors.push(TypeError::new("", why));
                 }
             }
         }
-        indexed
+        positions
     }
 
-    /// Items of both keep the order of the applied list; items of the live list alone stay before the shared item that
-    /// they stood before.
+    /// The applied items in their order, each merged with the live item of the same key, and between them the items that
+    /// only the live list has. Such an item follows as many applied items as [`Order`] has let pass when the walk over
+    /// the live list comes to it.
     fn list(&mut self, list: &ListType, live: &[Value], applied: &[Value]) -> Vec<Value> {
-        let right = self.index(list, applied, false);
-        let left = self.index(list, live, true);
+        let positions = self.positions(list, applied);
+        let mut partners: Vec<Option<&Value>> = vec![None; applied.len()];
+        let mut matches: Vec<Option<usize>> = Vec::with_capacity(live.len());
+        for (i, item) in live.iter().enumerate() {
+            let position = self.identify(list, i, item).and_then(|element| positions.get(&element).copied());
+            if let Some(partner) = position.and_then(|position| partners.get_mut(position)) {
+                *partner = Some(partner.map_or(item, |_| AMBIGUOUS));
+            }
+            matches.push(position);
+        }
         if !self.errors.is_empty() {
             return vec![];
         }
-        let mut shared: VecDeque<&PathElement> = right.order.iter().filter(|e| left.items.contains_key(*e)).collect();
-        let mut next_shared = shared.pop_front();
-        let mut taken: BTreeSet<&PathElement> = BTreeSet::new();
+        let mut order = Order::new(&partners);
         let mut merged = Vec::with_capacity(live.len().max(applied.len()));
-        let (mut l, mut r) = (0, 0);
-        while l < left.order.len() || r < right.order.len() {
-            if let (Some(a), Some(b)) = (left.order.get(l), right.order.get(r)) {
-                if a == b {
-                    taken.insert(b);
-                    let item = self.node(list.element, left.items.get(a).copied(), right.items.get(b).copied());
-                    merged.extend(item);
-                    l += 1;
-                    r += 1;
-                    next_shared = shared.pop_front();
-                    continue;
-                }
-                if right.items.contains_key(a) && next_shared.is_some_and(|next| next != a) {
-                    l += 1;
-                    continue;
-                }
-            }
-            if let Some(a) = left.order.get(l) {
-                if !right.items.contains_key(a) {
-                    merged.extend(self.node(list.element, live.get(l), None));
-                    l += 1;
-                    continue;
-                }
-                if taken.contains(a) {
-                    l += 1;
-                }
-            }
-            if let Some(b) = right.order.get(r) {
-                taken.insert(b);
-                merged.extend(self.node(list.element, left.items.get(b).copied(), right.items.get(b).copied()));
-                r += 1;
-                if next_shared == Some(b) {
-                    next_shared = shared.pop_front();
+        for (item, position) in live.iter().zip(matches) {
+            match position {
+                None => merged.push(item.clone()),
+                Some(position) => {
+                    for i in order.pass(position) {
+                        merged.extend(self.node(list.element, partners[i], Some(&applied[i])));
+                    }
                 }
             }
         }
+        for i in order.passed..applied.len() {
+            merged.extend(self.node(list.element, partners[i], Some(&applied[i])));
+        }
         merged
+    }
+}
+
+/// How far the applied list is emitted while the live list is walked.
+///
+/// The shared items are expected in the order of the applied list. Where the live list keeps that order, everything up
+/// to the shared item passes. A shared item that comes too early waits for its turn. Once all shared items have passed,
+/// each further one, which then came too late or is a duplicate, lets one of the remaining applied items pass.
+struct Order<'a> {
+    partners: &'a [Option<&'a Value>],
+    /// Applied items that are emitted already.
+    passed: usize,
+    /// The first shared item behind them, or the length of the list.
+    next_shared: usize,
+}
+
+impl<'a> Order<'a> {
+    fn new(partners: &'a [Option<&'a Value>]) -> Order<'a> {
+        let mut order = Order { partners, passed: 0, next_shared: 0 };
+        order.pass_to(0);
+        order
+    }
+
+    fn pass_to(&mut self, end: usize) -> Range<usize> {
+        let start = std::mem::replace(&mut self.passed, end);
+        let shared = self.partners.iter().enumerate().skip(self.next_shared.max(end)).find(|(_, p)| p.is_some());
+        self.next_shared = shared.map_or(self.partners.len(), |(i, _)| i);
+        start..end
+    }
+
+    /// The applied items to emit when the walk comes to the live item that is shared with `position`.
+    fn pass(&mut self, position: usize) -> Range<usize> {
+        let end = self.partners.len();
+        if self.next_shared == end {
+            self.pass_to(end.min(self.passed + 1))
+        } else if self.next_shared == position {
+            self.pass_to(position + 1)
+        } else {
+            self.passed..self.passed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_of_merged_lists() {
+        let list = machinery::json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
+        let schema = machinery::json!({"type": "object", "properties": {"list": (list)}});
+        let types = TypeSchema::compile(&schema);
+        let cases = [
+            ("ab", "ab", "ab"),
+            ("", "ab", "ab"),
+            ("ab", "", "ab"),
+            // items of the live list alone stay in front of the shared item that they stood in front of
+            ("xayb", "ab", "xayb"),
+            ("xab", "nab", "xnab"),
+            ("abx", "ban", "bxan"),
+            ("axb", "ba", "xba"),
+            // the applied order wins, and what came too early waits
+            ("abc", "cba", "cba"),
+            ("axbycz", "cab", "xyczab"),
+            ("bxa", "ab", "xab"),
+        ];
+        let items = |text: &str| text.chars().map(|c| Value::from(c.to_string())).collect::<Value>();
+        for (live, applied, want) in cases {
+            let object = |list: &str| Value::from([("list", items(list))]);
+            let merged = merge(&types, &object(live), &object(applied)).unwrap();
+            assert_eq!(merged, object(want), "{live} {applied}");
+        }
     }
 }

@@ -7,8 +7,8 @@ use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::{Failure, Shown};
 use crate::admission::Attributes;
-use crate::clock;
 use crate::resource::Version;
+use crate::{clock, wording};
 
 /// The version of AdmissionReview that a webhook understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +174,9 @@ impl Response<'_> {
         if self.patch.is_empty() {
             return Ok(None);
         }
-        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|status| {
-            let error = CallError { why: status.message.to_string(), code: 503 };
+        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|error| {
+            let why = wording::patch::lenient_json_patch_error(&error);
+            let error = CallError { why, code: 503 };
             Failure::Calling(error.with("received undecodable patch in webhook response"))
         })?;
         if patch.operations.is_empty() {

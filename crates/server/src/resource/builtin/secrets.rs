@@ -7,7 +7,8 @@ use machinery::field::{FieldError, FieldPath};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, Form, Shipped, columns, key_pair};
+use super::{BASE, BuiltIn, Form, columns, key_pair};
+use crate::resource::strategy::MetadataRules;
 
 static SHAPE: Struct = Struct {
     name: "Secret",
@@ -22,9 +23,9 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const SECRET: Shipped = Shipped {
+pub const SECRET: BuiltIn = BuiltIn {
     kind: "Secret",
-    rechecks_metadata: true,
+    metadata: MetadataRules::RECHECKED,
     plural: "secrets",
     singular: "secret",
     selectable: &[("type", &["type"])],
@@ -124,7 +125,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
                     Ok(Value::String(_)) => kind("string"),
                     Ok(Value::Bool(_)) => kind("bool"),
                     Ok(_) => kind("number"),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(crate::wording::json_error(&error)),
                 };
                 let hidden = Value::from("<secret contents redacted>");
                 read.err().map(|why| FieldError::invalid(&path(key), &hidden, why)).into_iter().collect()

@@ -60,7 +60,7 @@ pub fn reapply(sizes: &Sizes) -> Result<Row, String> {
         versions: &versions,
         zero: None,
     };
-    let live = apply(None, &object, Force::No, &request).map_err(|status| status.message.clone())?.object;
+    let live = apply(None, &object, Force::No, &request).map_err(|error| format!("{error:?}"))?.object;
     let updates = timed(sizes.ownerships, || {
         let mut new = value::decode(changed.as_bytes()).unwrap_or_default();
         update(Some(&live), &mut new, &request);

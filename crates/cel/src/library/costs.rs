@@ -1,0 +1,295 @@
+//! The costs of functions as data: how a call is estimated, how large its result may be, and what its evaluation is
+//! charged.
+//!
+//! The numbers are those of Kubernetes 1.35, where they decide which rules are accepted. A function without a row costs
+//! 1 and returns a value of unknown size.
+
+use Operand::{First, Receiver, Second};
+
+/// Cost of one step through a string: a tenth for each character.
+pub(crate) const STRING_FACTOR: f64 = 0.1;
+/// Cost of a character of a pattern.
+pub(crate) const REGEX_FACTOR: f64 = 0.25;
+/// Cost of allocating a list: the list itself and the call that makes it.
+pub(crate) const LIST_COST: u64 = 11;
+
+/// A size that a formula refers to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operand {
+    /// What the function is called on.
+    Receiver,
+    /// The first argument behind the receiver.
+    First,
+    Second,
+    /// The result, whose size is computed first.
+    Result,
+}
+
+/// How the cost of a call follows from sizes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Estimate {
+    Fixed(u64),
+    /// The first operand, and perhaps the second.
+    ShortCircuit,
+    /// The condition and one of the branches.
+    Branches,
+    /// A factor of one size.
+    Scaled(Operand, f64),
+    /// A factor of one size, rounded up, times another factor.
+    ScaledTwice(Operand, f64, f64),
+    /// A factor of the product of two sizes, and one.
+    Product(Operand, Operand, f64),
+    /// A factor of the size of the result, and the allocation of a list.
+    NewList(f64),
+    /// The receiver once per level that is flattened, and the allocation of a list.
+    Flattening,
+    /// A string searched with a regular expression.
+    Matching,
+    /// A string searched for another.
+    Containment,
+    /// The shorter of two values.
+    Comparison,
+    /// By the types of both sides: constant for most opaque types, else like a comparison.
+    Equality,
+    /// Every item of the receiver.
+    Traversal,
+    /// Parsing a selector and checking each requirement.
+    Selector,
+    /// Addresses compared byte by byte; the argument is parsed first if it is `text`.
+    Addresses {
+        prefixes: bool,
+        text: bool,
+    },
+}
+
+/// How the size of the result follows from sizes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Size {
+    Unknown,
+    Same(Operand),
+    /// At most that of the operand.
+    UpTo(Operand),
+    /// The square of the size.
+    Squared(Operand),
+    /// That of one of the last two operands.
+    Either,
+    /// The last two operands together.
+    Sum,
+    /// Bytes of UTF-8 for code points: one to four each.
+    Encoded,
+    /// Code points for bytes of UTF-8.
+    Decoded,
+    /// Escapes and quotation marks added.
+    Quoted,
+    /// Between two literal indices.
+    Slice,
+    /// As many as a literal number says.
+    Count,
+    /// The number of pieces: a literal limit, else the size of the string.
+    Pieces,
+    Joined,
+    Replaced,
+}
+
+/// How the cost of a call is computed from the sizes of its arguments and its result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Charge {
+    Fixed(u64),
+    /// A factor of the size of the n-th argument.
+    Size(u8, f64),
+    /// The size of the second argument.
+    Members,
+    Equality,
+    Concatenation,
+    Matches,
+    Contains,
+    /// Every scalar inside the first argument.
+    Traversal,
+    Join,
+    ContainsIp {
+        text: bool,
+    },
+    ContainsCidr {
+        text: bool,
+    },
+    Validate,
+    Sets(u64),
+    /// A list as large as the result.
+    ListResult,
+    Flatten,
+    Distinct,
+    Sort,
+    SortBy,
+}
+
+/// The costs of one function or overload.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    pub(crate) estimate: Estimate,
+    pub(crate) size: Size,
+    pub charge: Charge,
+}
+
+const fn costs(estimate: Estimate, size: Size, charge: Charge) -> Costs {
+    Costs { estimate, size, charge }
+}
+
+/// A factor of one size for the estimate and for the charge, where argument 0 is the receiver if there is one.
+const fn scaled(operand: Operand, factor: f64, size: Size) -> Costs {
+    costs(Estimate::Scaled(operand, factor), size, Charge::Size(0, factor))
+}
+
+const fn addresses(prefixes: bool, text: bool) -> Costs {
+    let charge = if prefixes { Charge::ContainsCidr { text } } else { Charge::ContainsIp { text } };
+    costs(Estimate::Addresses { prefixes, text }, Size::Unknown, charge)
+}
+
+const STRING_TWICE: f64 = 2.0 * STRING_FACTOR;
+/// Sorting and distinguishing items compare each item with each other one, both ways.
+const COMPARISONS: f64 = 2.0;
+const STRING_COMPARISONS: f64 = COMPARISONS + STRING_FACTOR;
+/// The length that the pattern of a named format is taken to have.
+const FORMAT_PATTERN: f64 = 128.0;
+
+static DEFAULT: Costs = costs(Estimate::Fixed(1), Size::Unknown, Charge::Fixed(1));
+
+/// Overloads whose costs differ from those of their function.
+static OVERLOADS: &[(&[&str], Costs)] = &[
+    (&["starts_with_string", "ends_with_string"], scaled(First, STRING_FACTOR, Size::Unknown)),
+    (&["string_to_bytes"], scaled(First, STRING_FACTOR, Size::Encoded)),
+    (&["bytes_to_string"], scaled(First, STRING_FACTOR, Size::Decoded)),
+    (&["strings_quote"], scaled(First, STRING_FACTOR, Size::Quoted)),
+    (&["string_format", "string_format_latest"], scaled(Receiver, STRING_FACTOR, Size::Unknown)),
+    (&["in_list"], costs(Estimate::Scaled(Second, 1.0), Size::Unknown, Charge::Members)),
+    (
+        &[
+            "less_string",
+            "greater_string",
+            "less_equals_string",
+            "greater_equals_string",
+            "less_bytes",
+            "greater_bytes",
+            "less_equals_bytes",
+            "greater_equals_bytes",
+        ],
+        costs(Estimate::Comparison, Size::Unknown, Charge::Equality),
+    ),
+    (&["equals"], costs(Estimate::Equality, Size::Unknown, Charge::Fixed(1))),
+    (&["not_equals"], costs(Estimate::Comparison, Size::Unknown, Charge::Fixed(1))),
+    (&["logical_or", "logical_and"], costs(Estimate::ShortCircuit, Size::Unknown, Charge::Fixed(1))),
+    (&["conditional"], costs(Estimate::Branches, Size::Either, Charge::Fixed(1))),
+    (&["add_list"], costs(Estimate::Fixed(1), Size::Sum, Charge::Fixed(1))),
+    (
+        &["add_string", "add_bytes"],
+        costs(Estimate::Scaled(Operand::Result, STRING_FACTOR), Size::Sum, Charge::Concatenation),
+    ),
+    (&["matches_string"], costs(Estimate::Matching, Size::Unknown, Charge::Matches)),
+    (&["contains_string"], costs(Estimate::Containment, Size::Unknown, Charge::Contains)),
+    (
+        &["list_sets_contains_list", "list_sets_intersects_list"],
+        costs(Estimate::Product(First, Second, 1.0), Size::Unknown, Charge::Sets(1)),
+    ),
+    (&["list_sets_equivalent_list"], costs(Estimate::Product(First, Second, 2.0), Size::Unknown, Charge::Sets(2))),
+    (&["list_slice"], costs(Estimate::NewList(1.0), Size::Slice, Charge::ListResult)),
+    (&["lists_range"], costs(Estimate::NewList(1.0), Size::Count, Charge::ListResult)),
+    (&["list_reverse"], costs(Estimate::NewList(1.0), Size::Same(Receiver), Charge::ListResult)),
+    (&["list_flatten", "list_flatten_int"], costs(Estimate::Flattening, Size::Same(Receiver), Charge::Flatten)),
+    (&["list_distinct"], costs(Estimate::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Distinct)),
+    (
+        &["list_string_sort", "list_bytes_sort"],
+        costs(Estimate::NewList(STRING_COMPARISONS), Size::Squared(Receiver), Charge::Sort),
+    ),
+    (
+        &[
+            "list_int_sort",
+            "list_uint_sort",
+            "list_double_sort",
+            "list_bool_sort",
+            "list_google.protobuf.Duration_sort",
+            "list_google.protobuf.Timestamp_sort",
+        ],
+        costs(Estimate::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Sort),
+    ),
+    (
+        &["list_string_sortByAssociatedKeys", "list_bytes_sortByAssociatedKeys"],
+        costs(Estimate::NewList(STRING_COMPARISONS), Size::Squared(First), Charge::SortBy),
+    ),
+    (
+        &[
+            "list_int_sortByAssociatedKeys",
+            "list_uint_sortByAssociatedKeys",
+            "list_double_sortByAssociatedKeys",
+            "list_bool_sortByAssociatedKeys",
+            "list_google.protobuf.Duration_sortByAssociatedKeys",
+            "list_google.protobuf.Timestamp_sortByAssociatedKeys",
+        ],
+        costs(Estimate::NewList(COMPARISONS), Size::Squared(First), Charge::SortBy),
+    ),
+    (&["cidr_ip"], costs(Estimate::Fixed(1), Size::Unknown, Charge::Fixed(1))),
+    (&["cidr_contains_ip_string"], addresses(false, true)),
+    (&["cidr_contains_cidr_string"], addresses(true, true)),
+];
+
+/// Functions, whichever overload is called.
+static FUNCTIONS: &[(&[&str], Costs)] = &[
+    (&["check"], costs(Estimate::Fixed(350_000), Size::Unknown, Charge::Fixed(350_000))),
+    (&["fieldSelector", "labelSelector"], costs(Estimate::Selector, Size::Unknown, Charge::Fixed(1))),
+    (
+        &["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"],
+        costs(Estimate::Traversal, Size::Unknown, Charge::Traversal),
+    ),
+    (&["url"], scaled(First, STRING_FACTOR, Size::Same(First))),
+    (
+        &["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"],
+        scaled(First, STRING_FACTOR, Size::Unknown),
+    ),
+    (&["ip.isCanonical"], scaled(First, STRING_TWICE, Size::Unknown)),
+    (&["lowerAscii", "upperAscii", "substring", "trim"], scaled(Receiver, STRING_FACTOR, Size::Same(Receiver))),
+    (&["replace"], scaled(Receiver, STRING_TWICE, Size::Replaced)),
+    (&["split"], scaled(Receiver, STRING_TWICE, Size::Pieces)),
+    (&["join"], costs(Estimate::Scaled(Operand::Result, STRING_FACTOR), Size::Joined, Charge::Join)),
+    (&["find", "findAll"], costs(Estimate::Matching, Size::UpTo(Receiver), Charge::Matches)),
+    (&["containsIP"], addresses(false, false)),
+    (&["containsCIDR"], addresses(true, false)),
+    (
+        &["validate"],
+        costs(
+            Estimate::ScaledTwice(First, STRING_FACTOR, FORMAT_PATTERN * REGEX_FACTOR),
+            Size::Unknown,
+            Charge::Validate,
+        ),
+    ),
+];
+
+fn row(table: &'static [(&'static [&'static str], Costs)], name: &str) -> Option<&'static Costs> {
+    table.iter().find(|(names, _)| names.contains(&name)).map(|(_, costs)| costs)
+}
+
+impl Costs {
+    /// The costs of a function of which no single overload is known to be called.
+    pub fn of_function(function: &str) -> &'static Costs {
+        row(FUNCTIONS, function).unwrap_or(&DEFAULT)
+    }
+
+    /// The costs of an overload of a function.
+    pub fn of_overload(function: &str, overload: &str) -> &'static Costs {
+        row(OVERLOADS, overload).unwrap_or_else(|| Costs::of_function(function))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::registry;
+
+    #[test]
+    fn every_row_belongs_to_a_function() {
+        let overloads = &registry().overloads;
+        for name in OVERLOADS.iter().flat_map(|(names, _)| *names) {
+            assert!(overloads.iter().any(|o| o.id == *name), "no overload {name}");
+        }
+        for name in FUNCTIONS.iter().flat_map(|(names, _)| *names) {
+            assert!(registry().functions.contains_key(name), "no function {name}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Why bytes are not a protobuf message of Kubernetes.
+
+use std::fmt;
+
+/// Why bytes could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProtobufError {
+    /// The bytes do not begin with [`super::MAGIC`].
+    MissingPrefix,
+    /// A message is not well-formed, or nests too deep.
+    Malformed,
+    /// The envelope names a type that has no message here.
+    UnknownKind { api_version: String, kind: String },
+}
+
+impl fmt::Display for ProtobufError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProtobufError::MissingPrefix => f.write_str("the prefix of a Kubernetes protobuf message is missing"),
+            ProtobufError::Malformed => f.write_str("the protobuf message is not well-formed"),
+            ProtobufError::UnknownKind { api_version, kind } => {
+                write!(f, "there is no protobuf message for the kind {kind:?} of {api_version:?}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ProtobufError {}
