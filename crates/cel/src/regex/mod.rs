@@ -21,6 +21,7 @@ const COMPILED_FACTOR: usize = 2;
 /// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegexError {
+    /// The message, as Go words it.
     pub text: String,
 }
 

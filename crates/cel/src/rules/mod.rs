@@ -131,6 +131,7 @@ pub struct Validation<'a> {
 /// What a validation told.
 #[derive(Debug, Default)]
 pub struct Verdict {
+    /// Failed rules and rules that could not be evaluated, in the order of the schema.
     pub errors: Vec<FieldError>,
     /// Failures in unchanged parts, as `Warning` headers show them.
     pub warnings: Vec<String>,

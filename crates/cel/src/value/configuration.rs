@@ -14,6 +14,7 @@ use crate::library::time;
 /// What an expression makes of `Object`.
 #[derive(Debug, Default)]
 pub struct Configuration {
+    /// The object.
     pub value: Value,
     /// Where it has lists that the expression left empty.
     pub empty: Vec<Vec<Text>>,

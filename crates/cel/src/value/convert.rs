@@ -1,7 +1,7 @@
 //! JSON to values by their declaration, and back.
 
 use super::{Error, Key, List, Map, Result, Timestamp, Val};
-use crate::decl::{Decl, DeclKind, json};
+use crate::decl::{Decl, DeclKind};
 use crate::library::time;
 use base64::Engine;
 use machinery::Value;
@@ -119,9 +119,9 @@ pub(crate) fn untyped(value: &Value) -> Val<'_> {
         Value::String(s) => Val::borrowed(s),
         Value::Array(items) => {
             let kind = &crate::decl::ListKind::Atomic;
-            Val::List(List::Json { items, item: json(), kind })
+            Val::List(List::Json { items, item: Decl::json(), kind })
         }
-        Value::Object(map) => Val::Map(Map::Json(map, json())),
+        Value::Object(map) => Val::Map(Map::Json(map, Decl::json())),
     }
 }
 
@@ -130,9 +130,9 @@ impl<'a> Val<'a> {
     pub(crate) fn bare(self) -> Val<'a> {
         match self {
             Val::List(List::Json { items, .. }) => {
-                Val::List(List::Json { items, item: json(), kind: &crate::decl::ListKind::Atomic })
+                Val::List(List::Json { items, item: Decl::json(), kind: &crate::decl::ListKind::Atomic })
             }
-            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Val::Map(Map::Json(map, json())),
+            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Val::Map(Map::Json(map, Decl::json())),
             Val::Preserved(value) => untyped(value),
             value => value,
         }

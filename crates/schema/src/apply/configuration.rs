@@ -3,7 +3,7 @@
 use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
 use super::{MANAGED_FIELDS, list_of};
-use cel::value::Configuration;
+use cel::Configuration;
 use machinery::{Text, Value};
 
 /// `object` with `configuration` merged in as an apply would, but for ownership. Nothing that is atomic may be in the
