@@ -6,7 +6,7 @@ import tempfile
 
 
 class Disk:
-    """`with Disk() as disk:` gives an environment for a server whose disk does as it is told from then on."""
+    """`with Disk() as disk:` gives an environment for a server whose disk can be slow, fail, or be full from then on."""
 
     def __enter__(self):
         self.place = tempfile.TemporaryDirectory(prefix="pintle-test-")
@@ -22,7 +22,7 @@ class Disk:
         self.place.cleanup()
 
     def say(self, what):
-        # replaced as a whole, so that nobody reads half of it
+        # replaced atomically, so that the library never reads half of it
         told = self.says.with_suffix(".new")
         told.write_text(what)
         told.rename(self.says)

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-from modules import ROOT, built
+from programs import ROOT, built
 
 NEWEST = ROOT / "tests" / "etcd"
 OLDER = sorted((NEWEST / "older").iterdir())
@@ -32,8 +32,8 @@ def of_module(folder):
 
 
 def build():
-    """Builds etcd unless that has been done; answers the binary's path."""
-    return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"), "a minute")
+    """Builds etcd unless that has been done. Returns the path of the binary."""
+    return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"))
 
 
 def free_port():
@@ -67,7 +67,7 @@ class Member:
 
 
 class Etcd:
-    """`with Etcd() as etcd:` gives a cluster whose data is thrown away at the end."""
+    """`with Etcd() as etcd:` runs a cluster with ephemeral data."""
 
     def __init__(self, members=1, scheme="http", flags=("--unsafe-no-fsync",)):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pintle-etcd-"))

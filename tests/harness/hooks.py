@@ -1,15 +1,16 @@
-"""A webhook server for tests: HTTPS with the certificate of a pintle, answers from Python functions."""
+"""A webhook server for tests: HTTPS with the certificate of a Pintle, responses from Python functions."""
 import base64
 import http.server
 import json
+import pathlib
 import ssl
 import sys
 import threading
 
 
 class TlsServer(http.server.ThreadingHTTPServer):
-    """Answers on 127.0.0.1 with the serving certificate of a pintle, until it is shut down. Hands are shaken in the thread
-    of each connection: who never does so keeps nobody else from being heard."""
+    """Serves on 127.0.0.1 with the serving certificate of a Pintle, until it is shut down. Each connection has its TLS handshake
+    in a thread of its own, so that a client that never finishes it does not block others."""
     request_queue_size = 1024
 
     def __init__(self, certificates, handler):
@@ -20,16 +21,16 @@ class TlsServer(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, address):
-        if not isinstance(sys.exc_info()[1], OSError):  # whoever asked has gone, or did not believe us
+        if not isinstance(sys.exc_info()[1], OSError):  # the client has gone, or does not trust the certificate
             super().handle_error(request, address)
 
 
 class Hooks:
-    """`with Hooks(server) as hooks:` answers on 127.0.0.1 with the serving certificate of `server`.
+    """`with Hooks(server) as hooks:` serves on 127.0.0.1 with the serving certificate of `server`.
 
-    `hooks.on(path, answer)` registers a function from the review's request to its response, or from its spec to its status
+    `hooks.on(path, respond)` registers a function from the review's request to its response, or from its spec to its status
     where a review has these, or to None to close the connection; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
-    as they are; `hooks.query` is that of the last path. Where `hooks.receive` is set it takes everything that is sent, and nothing is answered; where `hooks.headers`
+    as they are; `hooks.query` is that of the last path. Where `hooks.receive` is set it takes everything that is sent, and the response is empty; where `hooks.headers`
     is set it takes the headers.
     """
 
@@ -70,7 +71,7 @@ class Hooks:
                 try:
                     self.wfile.write(body)
                 except OSError:
-                    self.close_connection = True  # whoever asked did not wait
+                    self.close_connection = True  # the client did not wait
 
         self.http = TlsServer(self.certificates, Handler)
         self.port = self.http.server_address[1]
@@ -80,8 +81,8 @@ class Hooks:
         self.http.shutdown()
         self.http.server_close()
 
-    def on(self, path, answer):
-        self.answers[path] = answer
+    def on(self, path, respond):
+        self.answers[path] = respond
         return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle}
 
     def answer(self, path, review):
@@ -104,3 +105,13 @@ class Hooks:
 def patch(*operations):
     document = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": document}
+
+
+def kubeconfig(hooks, path):
+    """The kubeconfig of a hook."""
+    cluster = {"server": f"https://127.0.0.1:{hooks.port}{path}", "certificate-authority-data": hooks.bundle}
+    config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook",
+              "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}
+    file = pathlib.Path(hooks.certificates) / (path.strip("/") + ".kubeconfig")
+    file.write_text(json.dumps(config))
+    return file

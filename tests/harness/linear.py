@@ -1,8 +1,8 @@
 """Whether what clients saw could have happened: a checker of histories, without a server.
 
 Each key is a register that holds a value under a version. What clients did with it must have an order that respects time
-and explains every answer (Herlihy and Wing; the search is that of Wing and Gong with the states that it has been in).
-Every write has a value of its own, so that a value tells which write it is of. A request without an answer has happened
+and explains every response (Herlihy and Wing; the search is that of Wing and Gong with the states that it has been in).
+Every write has a value of its own, so that a value identifies its write. A request without a response has happened
 once at any later time, or never.
 
 Watches and lists are held against one history of changes: the events of all watches together (the properties of etcd's
@@ -35,7 +35,7 @@ class Operation:
 
 @dataclass
 class Event:
-    """A change as a watch tells it; of a deletion, the value is the last one."""
+    """A change as a watch delivers it; of a deletion, the value is the last one."""
     kind: str
     key: str
     value: str
@@ -71,7 +71,7 @@ def check(operations, streams, listings, final):
 
 
 def settled(operation, changes):
-    """A write without an answer is one that went well if the watches tell of it: then its version is known too."""
+    """A write without a response has succeeded if the watches delivered it: then its version is known too."""
     if operation.told is None and operation.what in ("create", "update"):
         for version, event in changes.items():
             if event.value == operation.value and event.kind != "DELETED":
@@ -80,7 +80,7 @@ def settled(operation, changes):
 
 
 def history(streams):
-    """The change of each version; all streams must tell the same of it."""
+    """The change of each version; all streams must agree on it."""
     changes = {}
     for stream in streams:
         for event in stream.items:
@@ -198,7 +198,7 @@ def step(operation, state):
 def check_register(operations):
     """Refuses operations on one key that no order explains."""
     done = sorted((o for o in operations if o.told is not None), key=lambda o: o.start)
-    # of writes without an answer only deletions are left: the watches have told of the others, or they never happened
+    # of writes without a response only deletions are left: the watches have delivered the others, or they never happened
     unknown = [o for o in operations if o.told is None and o.what == "delete"]
     by_end = sorted(range(len(done)), key=lambda i: done[i].end)
     everything = (1 << len(done)) - 1

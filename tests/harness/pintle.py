@@ -14,24 +14,31 @@ import urllib.error
 import urllib.request
 
 TOKEN = "a-token-for-tests"
-# the keys of ServiceAccounts are answered in this form alone
+# the only media type of the keys of ServiceAccount tokens
 KEY_SET = {"Accept": "application/jwk-set+json"}
-# a start that takes longer hangs
+# a start that takes longer counts as hanging
 STARTED_SECONDS = 120
 READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 
 
+# the servers of the present test, for the report when it fails
+STARTED = []
+# how much of a log is kept for that report, in characters
+LOG_KEPT = 10_000
+
+
 class Pintle:
-    """`with Pintle(binary) as server:` gives a server whose data is thrown away at the end."""
+    """`with Pintle(binary) as server:` runs a server with an ephemeral data directory."""
 
     def __init__(self, binary, *flags, storage="memory", data_dir=None, before=None, environment=None):
-        """`before` runs in the new process before it becomes the server; `environment` is added to ours."""
+        """`flags` are added to those of `pintle serve`; `before` runs in the child process before exec; `environment` is
+        added to that of the tests."""
         self.binary, self.flags, self.storage, self.before = binary, flags, storage, before
         self.environment = {**os.environ, **(environment or {})}
         self.own = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
-        self.process, self.port = None, 0
+        self.process, self.port, self.kept_log = None, 0, ""
 
     def __enter__(self):
         self.start()
@@ -48,13 +55,15 @@ class Pintle:
         command = [self.binary, "serve", "--storage", self.storage, "--data-dir", str(self.dir), "--secure-port", str(self.port),
                    "--token-auth-file", str(self.tokens), *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
+        if self not in STARTED:
+            STARTED.append(self)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                         preexec_fn=self.before, env=self.environment)
-        told, _, _ = select.select([self.process.stdout], [], [], STARTED_SECONDS)
-        line = self.process.stdout.readline() if told else "nothing"
+        readable, _, _ = select.select([self.process.stdout], [], [], STARTED_SECONDS)
+        line = self.process.stdout.readline() if readable else "nothing"
         match = READY.search(line)
         if not match:
-            if told:
+            if readable:
                 self.process.wait(timeout=10)
             self.process.kill()
             raise AssertionError(f"the server did not start: {line!r} {self.stderr()}")
@@ -62,11 +71,20 @@ class Pintle:
         return self
 
     def stderr(self):
-        self.errors.flush()
-        return pathlib.Path(self.errors.name).read_text()
+        """Everything that the server has logged."""
+        return pathlib.Path(self.errors.name).read_text(errors="replace")
+
+    def log_tail(self):
+        """The end of the log, also after the data directory has been removed."""
+        return self.kept_log if self.process is None else self.stderr()[-LOG_KEPT:]
+
+    def resident_mib(self):
+        """Resident memory of the server in MiB."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
     def stop(self, how=signal.SIGTERM):
-        """Ends the server and answers its exit status."""
+        """Ends the server. Returns its exit status."""
         if self.process is None:
             return None
         if self.process.poll() is None:
@@ -77,6 +95,7 @@ class Pintle:
             self.process.kill()
             raise
         self.process.stdout.close()
+        self.kept_log = self.stderr()[-LOG_KEPT:]
         self.errors.close()
         self.process = None
         return status
@@ -89,7 +108,7 @@ class Pintle:
         return self.start()
 
     def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
-        """Answers (status, decoded body, headers); an iterator is a body of unknown length."""
+        """Returns (status, decoded body, headers). A body that is an iterator is sent in chunks."""
         raw = body is None or isinstance(body, bytes) or hasattr(body, "__next__")
         data = body if raw else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
@@ -112,7 +131,7 @@ class Pintle:
 
 
 def insecure():
-    """Believes anybody, and so reads no authorities."""
+    """A TLS context that accepts any certificate, and so reads no CA bundle."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -126,11 +145,11 @@ def decode(raw):
 
 
 def eventually(check, seconds=20):
-    """Waits until check() is truthy and answers that."""
+    """Waits until check() is true, for at most `seconds`. Returns its value."""
     end = time.monotonic() + seconds
     while True:
         found = check()
         if found or time.monotonic() > end:
-            assert found, "it did not come about"
+            assert found, f"still {found!r} after {seconds} s"
             return found
         time.sleep(0.02)

@@ -3,7 +3,7 @@ import socket
 import struct
 import threading
 
-# closes at once and tells the other side so, as an interrupted network does in the end
+# closes at once, which the other side sees, as an interrupted network does in the end
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -76,7 +76,7 @@ class Proxy:
         self.drop(ends)
 
     def be_silent(self):
-        """Nothing comes through, and nobody is told."""
+        """Nothing comes through, and no side sees why."""
         self.passes.clear()
 
     def heal(self):

@@ -13,7 +13,8 @@ A scenario file is {"name", "about", "steps": [...]}, one step per line. A step 
   {"id", "collect": NAME, "events": N, "seconds"? (3), "answer": [...]}
       Takes up to N events from that watch.
   {"id", "sleep": SECONDS}
-      A pause that kube-apiserver needs after a CRD has changed; --fast skips it.
+      A pause that kube-apiserver needs after a CRD has changed. --fast skips it, and shortens the wait for events beyond
+      those that were recorded.
 
 "${variable}" in a path, a header or a body is replaced by the saved value. The "answer" of each step was recorded from a
 kube-apiserver with --record. A replay compares status, the headers in KEPT_HEADERS, and body, after `normalize` has
@@ -31,6 +32,7 @@ import http.client
 import json
 import queue
 import re
+import socket
 import ssl
 import sys
 import threading
@@ -46,6 +48,8 @@ TOKEN = re.compile(r"<(?:uid|rv):\d+>")
 MARK = re.compile(r"<(?:uid|rv)=[^>]*>")
 DIFF_LINES = 24
 POLL_SECONDS = 0.02
+# how long a fast replay waits for more events than were recorded
+QUIET_SECONDS = 0.5
 
 
 class RecordedNames:
@@ -223,7 +227,7 @@ class Replay:
     def __init__(self, scenario, server, record=False, fast=False):
         self.scenario, self.server, self.record, self.fast = scenario, server, record, fast
         self.names = RecordedNames() if record else MarkedNames()
-        self.bindings, self.saved, self.watches = Bindings(), {}, {}
+        self.bindings, self.saved, self.watches, self.connections = Bindings(), {}, {}, []
         self.sent = sent_text(scenario)
 
     def substitute(self, text):
@@ -244,7 +248,8 @@ class Replay:
     def open_watch(self, step):
         events = self.watches[step["watch"]] = queue.Queue()
         headers, _ = self.encode(step)
-        _, response = self.server.send("GET", self.substitute(step["path"]), headers, None, timeout=60)
+        connection, response = self.server.send("GET", self.substitute(step["path"]), headers, None, timeout=60)
+        self.connections.append(connection)
         if response.status != 200:
             events.put({"status": response.status, "body": parse(response.read())})
             return
@@ -260,10 +265,20 @@ class Replay:
 
         threading.Thread(target=pump, daemon=True).start()
 
+    def close(self):
+        """Ends the watches."""
+        for connection in self.connections:
+            if connection.sock:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
     def collect(self, step):
         source, events = self.watches[step["collect"]], []
         end = time.time() + step.get("seconds", 3)
+        recorded = len(step.get("answer", [])) if self.fast else step["events"]
         while len(events) < step["events"] and time.time() < end:
+            if len(events) == recorded:
+                end = min(end, time.time() + QUIET_SECONDS)
             try:
                 events.append(source.get(timeout=max(0.01, end - time.time())))
             except queue.Empty:
@@ -334,12 +349,23 @@ def meets(until, status, text):
             and ("lacks" not in until or until["lacks"] not in text))
 
 
-def run(path, server, args):
-    """Replays or records one file. Returns the numbers of passed and of failed steps."""
+class Outcome:
+    """What became of one scenario: the number of steps that were compared, and the differences by step."""
+
+    def __init__(self, name):
+        self.name, self.steps, self.failures = name, 0, []
+
+    def text(self, lines=DIFF_LINES):
+        """The differences, at most `lines` lines of each."""
+        return "\n".join(f"--- {self.name}: {request}\n" + "\n".join("    " + line[:300] for line in difference[:lines])
+                         for _, request, difference in self.failures)
+
+
+def run(path, server, record=False, fast=False):
+    """Replays one file, or records it. Returns the outcome."""
     with open(path, encoding="utf-8") as file:
         scenario = json.load(file)
-    replay = Replay(scenario, server, args.record, args.fast)
-    passed = failed = 0
+    replay, outcome = Replay(scenario, server, record, fast), Outcome(scenario["name"])
     for step in scenario["steps"]:
         try:
             got = replay.perform(step)
@@ -347,21 +373,19 @@ def run(path, server, args):
             got = {"error": f"{type(error).__name__}: {error}"}
         if got is None:
             continue
-        if args.record:
+        outcome.steps += 1
+        if record:
             step["answer"] = got
             difference = [got["error"]] if "error" in got else []
         else:
             difference = replay.compare(step, got)
-        if not difference:
-            passed += 1
-            continue
-        failed += 1
-        print(f"--- {scenario['name']}: {step.get('id')}: {step.get('method', '')} {step.get('path', '')}")
-        for line in difference if args.v else difference[:DIFF_LINES]:
-            print("    " + line[:300])
-    if args.record:
+        if difference:
+            request = f"{step.get('id')}: {step.get('method', '')} {step.get('path', '')}"
+            outcome.failures.append((step.get("id"), request, difference))
+    replay.close()
+    if record:
         write(path, scenario)
-    return passed, failed
+    return outcome
 
 
 def write(path, scenario):
@@ -387,13 +411,16 @@ def main():
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     server = Server(args.server, args.token, args.cert, args.key)
-    total_passed = total_failed = 0
+    passed = failed = 0
     for file in args.files:
-        passed, failed = run(file, server, args)
-        print(f"{file}: {passed} of {passed + failed} steps")
-        total_passed, total_failed = total_passed + passed, total_failed + failed
-    print(f"{total_passed} passed, {total_failed} failed")
-    sys.exit(1 if total_failed else 0)
+        outcome = run(file, server, args.record, args.fast)
+        if outcome.failures:
+            print(outcome.text(None if args.v else DIFF_LINES))
+        passed += outcome.steps - len(outcome.failures)
+        failed += len(outcome.failures)
+        print(f"{file}: {outcome.steps - len(outcome.failures)} of {outcome.steps} steps")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

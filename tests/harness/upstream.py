@@ -4,16 +4,16 @@ import subprocess
 import urllib.error
 
 from etcd import free_port
-from modules import ROOT, built
-from pintle import TOKEN, Pintle, eventually
+from programs import ROOT, built, openssl
+from pintle import STARTED, TOKEN, Pintle, eventually
 
 MODULE = ROOT / "tests" / "upstream"
 SECONDS = 120
 
 
 def build():
-    """Builds kube-apiserver unless that has been done; answers the binary's path."""
-    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"), "some ten minutes")
+    """Builds kube-apiserver unless that has been done. Returns the path of the binary."""
+    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
 
 
 class Upstream(Pintle):
@@ -27,12 +27,14 @@ class Upstream(Pintle):
         self.dir.mkdir(parents=True, exist_ok=True)
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\n')
         key, port = self.dir / "accounts.key", free_port()
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        openssl("genrsa", "-out", key, "2048")
         command = [self.binary, "--etcd-servers", self.etcd.urls, "--bind-address", "127.0.0.1", "--secure-port", port,
                    "--cert-dir", self.dir / "certificates", "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
                    "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
                    "--service-account-key-file", key, "--service-account-signing-key-file", key, *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
+        if self not in STARTED:
+            STARTED.append(self)
         self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.url = f"https://127.0.0.1:{port}"
         eventually(self.is_ready, SECONDS)

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 
-from report import Skipped
+from programs import go_build
 
 HERE = pathlib.Path(__file__).resolve().parent
 MANIFESTS = HERE / "manifests"
@@ -18,40 +18,13 @@ AGE = re.compile(r"(\d+[smhd])+|<invalid>")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def build():
-    """Builds the current kubectl from its Go module, unless that has been done; answers the binary's path or None."""
-    module = re.search(r"k8s\.io/kubectl v0\.(\d+)\.(\d+)", (HERE / "build" / "go.mod").read_text())
-    minor, version = module.group(1), f"v1.{module.group(1)}.{module.group(2)}"
-    binary = CACHE / version / "kubectl"
-    if binary.exists():
-        return binary
-    if not shutil.which("go"):
-        print(f"kubectl {version} is not tested: there is no Go to build it", flush=True)
-        return None
-    print(f"building kubectl {version}, which takes minutes", flush=True)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = binary.with_suffix(f".{os.getpid()}")
+def built():
+    """Builds kubectl in the version that build/go.mod names. Returns the path of the binary."""
+    minor, patch = re.search(r"k8s\.io/kubectl v0\.(\d+)\.(\d+)", (HERE / "build" / "go.mod").read_text()).groups()
+    version = f"v1.{minor}.{patch}"
     stamp = {"gitVersion": version, "gitMajor": "1", "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
-    subprocess.run(["go", "build", "-trimpath", "-ldflags", "-s -w " + flags, "-o", str(unfinished), "."],
-                   cwd=HERE / "build", check=True)
-    unfinished.rename(binary)
-    return binary
-
-
-def located():
-    """The kubectls to test, as (version, path); one that is in PATH is the oldest that we promise. Skips the case where
-    there is none."""
-    found = {}
-    for binary in (build(), shutil.which("kubectl")):
-        if binary:
-            done = subprocess.run([binary, "version", "--client", "-o", "json"], capture_output=True, text=True,
-                                  check=True, env={**os.environ, "KUBECONFIG": "/dev/null"})
-            version = json.loads(done.stdout)["clientVersion"]["gitVersion"]
-            found.setdefault(re.match(r"v(\d+\.\d+)", version).group(1), (version, str(binary)))
-    if not found:
-        raise Skipped("neither kubectl nor Go to build it is installed")
-    return found
+    return go_build(HERE / "build", CACHE / version / "kubectl", flags)
 
 
 class Out(str):
@@ -60,7 +33,7 @@ class Out(str):
 
 
 class Kubectl:
-    """`kubectl("get", "boats")` runs the command in the case's namespace and answers its output."""
+    """`kubectl("get", "boats")` runs the command in the case's namespace and returns its output."""
 
     def __init__(self, binary, server, namespace):
         self.binary, self.server, self.namespace = binary, server, namespace
@@ -142,7 +115,7 @@ class Lines:
             self.changed.notify()
 
     def expect(self, number):
-        """Waits until there are so many lines, and answers all of them."""
+        """Waits until there are that many lines. Returns all of them."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.seen) >= number or self.ended, timeout=SECONDS)
             assert len(self.seen) >= number, f"`kubectl {self.command}` wrote only {self.seen}"

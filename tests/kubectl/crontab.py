@@ -1,6 +1,6 @@
 """The walk through the page on definitions (seed 004): each of its sections, with kubectl, and what it says comes out.
 
-A section is the page's story told once: apply its definition, wait until it is established, do what the page does,
+A section follows the page once: apply its definition, wait until it is established, do what the page does,
 delete the definition. All use the name crontabs.stable.example.com, so that every case also starts from a deletion.
 """
 import contextlib

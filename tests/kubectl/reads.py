@@ -134,7 +134,7 @@ def get_names_and_categories(kubectl):
         same((word, kubectl("get", word, "nina", "-o", "name")), (word, "boat.harbor.example.com/nina\n"))
     kubectl("create", "configmap", "chart", "--from-literal=sea=west")
     same(table(kubectl("get", "fleet"))[:2], [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"]])
-    rows = table(kubectl("get", "all"))  # several kinds are in it, so names tell theirs
+    rows = table(kubectl("get", "all"))  # several kinds are in it, so names include theirs
     same(rows[:2], [["NAME", "SAILS", "AGE"], ["boat.harbor.example.com/nina", "3", "AGE"]])
     out = kubectl("get", "bo,cm", "-o", "name").split()
     same(out, ["boat.harbor.example.com/nina", "boat.harbor.example.com/pinta", "boat.harbor.example.com/santa-maria", "configmap/chart"])
@@ -237,7 +237,7 @@ def waits_in_vain(kubectl, what, name):
 
 
 def suffix(kubectl):
-    """kubectl tells the namespace of what it deletes since 1.33."""
+    """Since 1.33 kubectl prints the namespace of a deleted object."""
     minor = int(kubectl.json("version", "--client")["clientVersion"]["minor"].rstrip("+"))
     return f" from {kubectl.namespace} namespace" if minor >= 33 else ""
 

@@ -17,7 +17,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// How tokens are issued and accepted. If that leaves a signing key to be made, its file is answered too.
+/// The options for issuing and accepting tokens, and the file of the signing key if it has yet to be generated.
 pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf>), String> {
     let max_expiration = flags.service_account_max_token_expiration.as_secs();
     if max_expiration != 0 && !EXPIRATION_SECONDS.contains(&max_expiration) {
@@ -43,7 +43,7 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
     Ok((accounts, None))
 }
 
-/// Makes the signing key in a thread of its own: an RSA key takes longer than all of the start, and nobody needs it
+/// Generates the signing key in a thread of its own: an RSA key takes longer than the rest of the start, and no request needs it
 /// before the first token. RSA, as RS256 is what every verifier of OpenID Connect knows.
 /// The process must not end before the thread has.
 pub fn make_signing_key(accounts: Accounts, path: PathBuf) -> std::thread::JoinHandle<()> {

@@ -1,4 +1,4 @@
-//! What is recorded of requests: the flags of the audit log, under kube-apiserver's names.
+//! The flags of the audit log, under kube-apiserver's names.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::values::duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// When an event is written.
+/// When an audit event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     Blocking,
@@ -20,43 +20,43 @@ enum Mode {
 
 #[derive(Args)]
 pub struct AuditFlags {
-    /// The policy (audit.k8s.io/v1 Policy) that says which requests are recorded, and how much of them.
+    /// Audit policy (audit.k8s.io/v1 Policy): which requests are recorded, and in how much detail.
     #[arg(long, value_name = "FILE", help_heading = "Audit")]
     audit_policy_file: Option<PathBuf>,
 
-    /// The file that events are written to, a line of JSON each; - for the standard output.
+    /// File for audit events, one line of JSON each; - for stdout.
     #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
     audit_log_path: Option<PathBuf>,
 
-    /// When an event is written: before its request goes on, or soon after.
+    /// When an audit event is written: before its request continues (blocking), or soon after (batch).
     #[arg(long, value_enum, default_value = "blocking", help_heading = "Audit")]
     audit_log_mode: Mode,
 
-    /// Megabytes after which the file is put aside; 0 for any number.
+    /// Size in megabytes at which the audit log is rotated; 0 for no limit.
     #[arg(long, value_name = "MB", default_value_t = 100, help_heading = "Audit")]
     audit_log_maxsize: u64,
 
-    /// Days that old files are kept; 0 for any number.
+    /// Days for which rotated files are kept; 0 for no limit.
     #[arg(long, value_name = "DAYS", default_value_t = 0, help_heading = "Audit")]
     audit_log_maxage: u32,
 
-    /// Old files that are kept; 0 for any number.
+    /// Number of rotated files to keep; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Audit")]
     audit_log_maxbackup: usize,
 
-    /// Compress old files.
+    /// Compress rotated files with gzip.
     #[arg(long, help_heading = "Audit")]
     audit_log_compress: bool,
 
-    /// The kubeconfig of a webhook that events are sent to (EventList).
+    /// Kubeconfig of the webhook that receives audit events (EventList).
     #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
     audit_webhook_config_file: Option<PathBuf>,
 
-    /// Events that one call sends, at most.
+    /// Maximum number of events in one webhook call.
     #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Audit")]
     audit_webhook_batch_max_size: usize,
 
-    /// How long an event waits for others to be sent with.
+    /// Maximum time that an event waits for a batch to fill.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Audit")]
     audit_webhook_batch_max_wait: Duration,
 

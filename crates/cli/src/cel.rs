@@ -84,7 +84,7 @@ impl Report {
         for estimate in &explanation.estimates {
             self.estimate(estimate);
         }
-        // What costs too much is Forbidden, and told with the estimates.
+        // a rule over its cost limit is Forbidden, and reported with the estimates
         let wrong = explanation.errors.iter().filter(|error| error.kind != FieldErrorKind::Forbidden);
         for error in wrong {
             self.problems += 1;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn reports_invalid_fields() {
         let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: 'self.nothing'}]}");
         assert_eq!(verdict, Err("1 of the rules cannot be used".to_owned()));
         assert!(text.contains("undefined field 'nothing'"), "{text}");

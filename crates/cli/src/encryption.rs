@@ -7,7 +7,7 @@ use server::{Encryption, Storage};
 
 #[derive(Args)]
 pub struct EncryptionFlags {
-    /// Which resources are encrypted in the store, and how (apiserver.config.k8s.io/v1 EncryptionConfiguration).
+    /// EncryptionConfiguration (apiserver.config.k8s.io/v1): which resources are encrypted at rest, and how.
     #[arg(long, value_name = "FILE", help_heading = "Storage")]
     encryption_provider_config: Option<PathBuf>,
 }

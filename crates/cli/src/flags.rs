@@ -1,4 +1,4 @@
-//! What can be said on the command line: each flag once, with its help; names are kube-apiserver's where it has them.
+//! The command line: commands and flags with their help. Flags have kube-apiserver's names where it has them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,42 +20,43 @@ pub struct Arguments {
 pub enum Command {
     /// Serve the API.
     ///
-    /// Without options: data in .pintle/, certificates made on first start, HTTPS on 127.0.0.1:6443, and a kubeconfig
-    /// for the administrator in .pintle/admin.kubeconfig.
+    /// Without flags, the server keeps its data in .pintle/, creates certificates at its first start, listens on
+    /// https://127.0.0.1:6443 and writes a kubeconfig for the administrator to .pintle/admin.kubeconfig.
     Serve(Box<Serve>),
     /// Check, back up or restore the embedded store of a data directory.
     ///
-    /// Check and backup work beside a running server; nothing in the directory is changed.
+    /// Check and backup do not change the directory and may run while its server is running.
     #[command(subcommand)]
     Store(Store),
-    /// Write all objects of a data directory or of etcd, as they are at one moment, to a file that any engine can import.
+    /// Export all objects of a data directory or of etcd, at one revision, to a file that any engine can import.
     ///
-    /// Works beside running servers. Keys in etcd that are not ours are left out.
+    /// May run while servers are running. Keys in etcd that do not belong to Pintle are left out.
     Export(Transfer),
-    /// Fill an empty data directory, or an etcd without objects, from a file that was exported, and compare what is there.
+    /// Import an exported file into an empty data directory or an etcd without objects, and verify the result.
     ///
-    /// Nothing is written before all of the file has been checked. Objects get new resourceVersions: clients start again.
+    /// The whole file is checked before anything is written. Objects get new resourceVersions, so clients have to list
+    /// again.
     Import(Transfer),
-    /// Look at the validation rules of definitions.
+    /// Inspect the CEL validation rules of CustomResourceDefinitions.
     #[command(subcommand)]
     Cel(Cel),
-    /// Bring what is defined in an older way into the form of today, with its objects.
+    /// Migrate legacy APIs, with their objects, to CustomResourceDefinitions.
     #[command(subcommand)]
     Migrate(Migrate),
-    /// Look after the versions in which objects are stored.
+    /// Manage the versions in which objects are stored.
     #[command(subcommand)]
     Storage(Storage),
 }
 
 #[derive(Subcommand)]
 pub enum Cel {
-    /// Explain what the rules of CustomResourceDefinitions are estimated to cost.
+    /// Explain the estimated cost of the validation rules of CustomResourceDefinitions.
     ///
-    /// For each rule and message expression: the cost that Kubernetes estimates and its limit, the pieces of the
-    /// expression that it comes from, and the bounds (maxLength, maxItems, maxProperties) to add to the schema where it is
-    /// too much. The exit status is 1 if an expression or a schema costs too much or a rule is wrong.
+    /// For each rule and message expression, prints the cost that Kubernetes estimates, its limit, the parts of the
+    /// expression that contribute to it, and, above the limit, the bounds (maxLength, maxItems, maxProperties) to add to
+    /// the schema. The exit status is 1 if an expression or a schema exceeds its limit or a rule is invalid.
     Cost {
-        /// A file of definitions, YAML or JSON; - for the standard input. Can be repeated.
+        /// File with CustomResourceDefinitions, YAML or JSON; - for stdin. May be repeated.
         #[arg(short, long, value_name = "FILE", required = true)]
         filename: Vec<PathBuf>,
     },
@@ -63,28 +64,28 @@ pub enum Cel {
 
 #[derive(Subcommand)]
 pub enum Store {
-    /// Read every byte of the store and tell what is there, or what is damaged.
+    /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
     Check {
         #[command(flatten)]
         place: Place,
     },
-    /// Write all objects, as they are at one moment, to a new file.
+    /// Write all objects, at one revision, to a new file.
     Backup {
         #[command(flatten)]
         place: Place,
 
-        /// The file to make; - for the standard output.
+        /// The file to create; - for stdout.
         file: PathBuf,
     },
-    /// Fill a new data directory from a backup; its server makes new certificates. Clients that watch have to list
+    /// Create a data directory from a backup. Its server creates new certificates, and clients that watch have to list
     /// again.
     Restore {
         #[command(flatten)]
         place: Place,
 
-        /// How far the revisions of the new store are ahead of the backup. It has to be more than the number of writes
-        /// since the backup was made, and more than the last time if the same backup is restored again: resourceVersions
-        /// that clients have seen must not be given out twice.
+        /// Number by which the revision of the new store is raised above the backup's. It must exceed the number of writes
+        /// since the backup, and the number used before if the same backup is restored again, so that no resourceVersion
+        /// is issued twice.
         #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP)]
         bump_revision: u64,
 
@@ -102,18 +103,18 @@ pub struct Place {
 
 #[derive(Subcommand)]
 pub enum Migrate {
-    /// Make a CustomResourceDefinition of a ThirdPartyResource of a running server.
+    /// Convert a ThirdPartyResource of a running server to a CustomResourceDefinition.
     ///
-    /// Objects keep their names, uids and content, and are served all the time; watches start anew.
+    /// Objects keep their names, uids and content and are served throughout; watches have to be started again.
     ThirdPartyResource {
-        /// Its name, such as cron-tab.stable.example.com.
+        /// Name of the ThirdPartyResource, such as cron-tab.stable.example.com.
         name: String,
 
-        /// Check and tell what would be done, and change nothing.
+        /// Print what would be done and change nothing.
         #[arg(long)]
         dry_run: bool,
 
-        /// How to reach the server.
+        /// Kubeconfig of the server.
         #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
         kubeconfig: PathBuf,
     },
@@ -121,45 +122,45 @@ pub enum Migrate {
 
 #[derive(Subcommand)]
 pub enum Storage {
-    /// Write objects of a running server again that may be stored in an older version.
+    /// Rewrite objects of a running server that may be stored in an older version.
     ///
-    /// Objects whose stored version is not the storage version of their definition are written in that; then
-    /// status.storedVersions names it alone, and older versions can be removed. Other clients can go on. The exit status
-    /// is 1 if something is not migrated; running it again goes on.
+    /// Objects that are not stored in the storage version of their CustomResourceDefinition are rewritten; then
+    /// status.storedVersions is reduced to that version, and older versions can be removed. Other clients are not
+    /// disturbed. The exit status is 1 if an object could not be migrated; a second run resumes.
     Migrate {
-        /// Definitions, such as crontabs.stable.example.com, or groups, such as stable.example.com.
+        /// CustomResourceDefinitions, such as crontabs.stable.example.com, or groups, such as stable.example.com.
         #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
         names: Vec<String>,
 
-        /// All definitions.
+        /// Migrate all CustomResourceDefinitions.
         #[arg(long)]
         all: bool,
 
-        /// Tell what is to be done, and change nothing.
+        /// Print what would be done and change nothing.
         #[arg(long)]
         dry_run: bool,
 
-        /// How to reach the server.
+        /// Kubeconfig of the server.
         #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
         kubeconfig: PathBuf,
     },
 }
 
-/// Where objects are kept.
+/// The storage engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
-    /// In the data directory; every acknowledged write is on disk.
+    /// Objects in the data directory; an acknowledged write is on disk.
     Embedded,
-    /// In memory: gone when the server stops.
+    /// Objects in memory; they are lost when the server stops.
     Memory,
-    /// In etcd.
+    /// Objects in etcd, with kube-apiserver's key layout.
     Etcd,
 }
 
-/// A file, and the store that it comes from or goes to.
+/// A file to export to or import from, and the store.
 #[derive(Args)]
 pub struct Transfer {
-    /// The file; - for the standard output or input.
+    /// The file; - for stdout or stdin.
     pub file: PathBuf,
 
     #[command(flatten)]
@@ -172,44 +173,44 @@ pub struct Transfer {
     pub encryption: EncryptionFlags,
 }
 
-/// How etcd is reached.
+/// Addresses and credentials of etcd.
 #[derive(Args)]
 pub struct Etcd {
-    /// The etcd servers (scheme://host:port), comma separated; implies --storage etcd.
+    /// URLs of the etcd servers, comma separated; implies --storage etcd.
     #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
     pub etcd_servers: Vec<String>,
 
-    /// The prefix of all keys in etcd.
+    /// Prefix of all keys in etcd.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
     pub etcd_prefix: String,
 
-    /// The id of the cluster that is meant, as etcd's log and our messages tell it; no other is spoken to [default: that of
-    /// the first start on the data directory].
+    /// Id of the etcd cluster, as in etcd's log; other clusters are refused [default: the cluster of the first start on the
+    /// data directory].
     #[arg(long, value_name = "HEX", value_parser = crate::etcd::parse_id, help_heading = "Storage")]
     pub etcd_cluster_id: Option<u64>,
 
-    /// The authorities of the etcd servers' certificates, PEM [default: those of the system].
+    /// CA bundle for the certificates of the etcd servers, PEM [default: the system's].
     #[arg(long, value_name = "FILE", help_heading = "Storage")]
     pub etcd_cafile: Option<PathBuf>,
 
-    /// The client certificate for etcd, PEM; needs --etcd-keyfile.
+    /// Client certificate for etcd, PEM; requires --etcd-keyfile.
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile", help_heading = "Storage")]
     pub etcd_certfile: Option<PathBuf>,
 
-    /// The key of the client certificate for etcd, PEM.
+    /// Private key of the client certificate for etcd, PEM.
     #[arg(long, value_name = "FILE", requires = "etcd_certfile", help_heading = "Storage")]
     pub etcd_keyfile: Option<PathBuf>,
 
-    /// The user of etcd; needs --etcd-password-file or the variable PINTLE_ETCD_PASSWORD.
+    /// User name for etcd; requires --etcd-password-file or the environment variable PINTLE_ETCD_PASSWORD.
     #[arg(long, value_name = "NAME", help_heading = "Storage")]
     pub etcd_username: Option<String>,
 
-    /// A file with the password of the user of etcd.
+    /// File with the password of the etcd user.
     #[arg(long, value_name = "FILE", requires = "etcd_username", help_heading = "Storage")]
     pub etcd_password_file: Option<PathBuf>,
 }
 
-/// How logs are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     Text,
@@ -218,16 +219,16 @@ pub enum LogFormat {
 
 #[derive(Args)]
 pub struct Serve {
-    /// Directory of everything the server keeps: objects, certificates, the administrator's kubeconfig.
+    /// Directory for objects, certificates and the administrator's kubeconfig.
     #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR", help_heading = "Storage")]
     pub data_dir: PathBuf,
 
-    /// Where objects are kept.
+    /// Storage engine.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]
     pub storage: Engine,
 
-    /// When a write is acknowledged: sync when it is on disk; interval=DURATION at once, and on disk after that time; none
-    /// at once, and on disk when the operating system likes. With interval and none, a crash of the machine loses writes.
+    /// When a write is acknowledged: sync, when it is on disk; interval=DURATION, at once, with a sync to disk at this
+    /// interval; none, at once, without syncs. With interval and none, a crash of the machine loses acknowledged writes.
     #[arg(long, value_name = "WHEN", default_value = "sync", value_parser = durability, help_heading = "Storage")]
     pub durability: store::Durability,
 
@@ -237,96 +238,96 @@ pub struct Serve {
     #[command(flatten)]
     pub encryption: EncryptionFlags,
 
-    /// What passes between compactions of etcd, which keeps the history of one such time; 0 leaves compaction to others.
+    /// Interval of etcd compactions; the history of one interval is kept. 0 disables compaction.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Storage")]
     pub etcd_compaction_interval: std::time::Duration,
 
-    /// APIs that are served besides, NAME=true: apiextensions.k8s.io/v1beta1 (definitions of 1.7 to 1.21),
+    /// APIs to enable, NAME=true: apiextensions.k8s.io/v1beta1 (CustomResourceDefinitions of Kubernetes 1.7 to 1.21),
     /// extensions/v1beta1 (ThirdPartyResources), storagemigration.k8s.io/v1beta1 and .../v1 (StorageVersionMigrations);
-    /// api/legacy stands for the first two, api/beta for all of v1beta1, api/all for all.
+    /// api/legacy stands for the first two, api/beta for every v1beta1, api/all for all of them.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub runtime_config: Vec<String>,
 
-    /// The address to listen on.
+    /// IP address to listen on.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
     pub bind_address: IpAddr,
 
-    /// The port for HTTPS; 0 picks a free one, which the ready line and the kubeconfig tell.
+    /// Port for HTTPS; 0 picks a free port, which is printed when the server is ready and written to the kubeconfig.
     #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
     pub secure_port: u16,
 
-    /// Refused: kube-apiserver and Pintle call it --secure-port.
+    /// Rejected with a hint at --secure-port.
     #[arg(long, value_name = "PORT", hide = true, value_parser = renamed("secure-port"))]
     pub port: Option<String>,
 
-    /// How long a request may take, watches aside, such as 60s or 1m30s.
+    /// Time limit of requests other than watches, such as 60s or 1m30s.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]
     pub request_timeout: std::time::Duration,
 
-    /// Features that are off unless they are named, comma separated: CBORServingAndStorage=true,
-    /// ConstrainedImpersonation=true, MutatingAdmissionPolicy=true.
+    /// Feature gates, comma separated: CBORServingAndStorage=true, ConstrainedImpersonation=true,
+    /// MutatingAdmissionPolicy=true. All are off by default.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 
-    /// Whether the two numbers below, added up, are seats that priority levels share (FlowSchemas,
-    /// PriorityLevelConfigurations), so that a noisy client waits for itself and not for others.
+    /// Enable API priority and fairness: the sum of the two limits below is shared by priority levels (FlowSchemas,
+    /// PriorityLevelConfigurations), so that one client's load does not delay the others.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Serving")]
     pub enable_priority_and_fairness: bool,
 
-    /// Requests that read and may run at once, watches aside; more are answered 429. 0 for any number.
+    /// Maximum number of read requests in flight, apart from watches; others get 429. 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Serving")]
     pub max_requests_inflight: usize,
 
-    /// Requests that write and may run at once; more are answered 429. 0 for any number.
+    /// Maximum number of write requests in flight; others get 429. 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Serving")]
     pub max_mutating_requests_inflight: usize,
 
-    /// How long the server goes on serving, not ready any more, when it is told to stop.
+    /// Time between the signal to stop and the end of serving, during which /readyz fails.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, help_heading = "Serving")]
     pub shutdown_delay_duration: std::time::Duration,
 
-    /// How long open requests may take when the server stops.
+    /// Time limit of requests that are in flight when the server stops.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Serving")]
     pub shutdown_grace_period: std::time::Duration,
 
-    /// Directory of the certificates that the server makes for itself [default: the data directory].
+    /// Directory of the certificates that the server creates [default: the data directory].
     #[arg(long, value_name = "DIR", help_heading = "Certificates")]
     pub cert_dir: Option<PathBuf>,
 
-    /// The serving certificate and its chain, PEM; needs --tls-private-key-file.
+    /// Serving certificate and its chain, PEM; requires --tls-private-key-file.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file", help_heading = "Certificates")]
     pub tls_cert_file: Option<PathBuf>,
 
-    /// The key of the serving certificate, PEM.
+    /// Private key of the serving certificate, PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file", help_heading = "Certificates")]
     pub tls_private_key_file: Option<PathBuf>,
 
     #[command(flatten)]
     pub identity: crate::identity::IdentityFlags,
 
-    /// Who issues tokens of ServiceAccounts; the first issues, all are accepted
+    /// Issuer of ServiceAccount tokens; may be repeated: the first one issues, all are accepted
     /// [default: https://kubernetes.default.svc.cluster.local].
     #[arg(long, value_name = "ISSUER", help_heading = "Authentication")]
     pub service_account_issuer: Vec<String>,
 
-    /// A file of keys, PEM, that verify tokens of ServiceAccounts, besides the signing key; can be repeated.
+    /// File with further keys, PEM, for the verification of ServiceAccount tokens; may be repeated.
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub service_account_key_file: Vec<PathBuf>,
 
-    /// The private key, PEM, that signs tokens of ServiceAccounts [default: made at the first start].
+    /// Private key, PEM, that signs ServiceAccount tokens [default: created at the first start].
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub service_account_signing_key_file: Option<PathBuf>,
 
-    /// How long a token of a ServiceAccount may be good for, 1h or more; longer requests are shortened.
+    /// Maximum lifetime of a ServiceAccount token, at least 1h; requests for a longer one are shortened.
     #[arg(long, value_name = "DURATION", default_value = "0", hide_default_value = true, value_parser = duration,
           help_heading = "Authentication")]
     pub service_account_max_token_expiration: std::time::Duration,
 
-    /// Where others find the keys of ServiceAccount tokens [default: /openid/v1/jwks of this server].
+    /// URL of the key set for ServiceAccount tokens, for discovery [default: /openid/v1/jwks of this server].
     #[arg(long, value_name = "URL", help_heading = "Authentication")]
     pub service_account_jwks_uri: Option<String>,
 
-    /// Who this server is to a token, comma separated [default: the issuers].
+    /// Token audiences that this server accepts, comma separated [default: the issuers].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
     pub api_audiences: Vec<String>,
 
@@ -336,26 +337,26 @@ pub struct Serve {
     #[command(flatten)]
     pub tracing: crate::traces::TracingFlags,
 
-    /// Admission steps that are left out, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
+    /// Admission plugins to disable, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
     /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
     pub disable_admission_plugins: Vec<String>,
 
-    /// Where a service is that webhooks and APIServices name, since there is no cluster network: NAMESPACE/NAME[:PORT]=HOST:PORT.
-    /// May be given several times.
+    /// Address of a Service that webhooks and APIServices refer to, since there is no cluster network:
+    /// NAMESPACE/NAME[:PORT]=HOST:PORT. May be repeated.
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,
 
-    /// Where the cluster IPs of Services come from: a network in CIDR notation, or one of each IP family, comma separated
-    /// [default: 10.0.0.0/24]. Services of webhooks and APIServices are called at their cluster IPs only if it is given.
+    /// Range of the cluster IPs of Services: a CIDR, or one of each IP family, comma separated [default: 10.0.0.0/24].
+    /// Services of webhooks and APIServices are called at their cluster IPs only if this flag is given.
     #[arg(long, value_name = "CIDR,...", help_heading = "Services")]
     pub service_cluster_ip_range: Option<String>,
 
-    /// Where the node ports of Services come from [default: 30000-32767].
+    /// Range of the node ports of Services [default: 30000-32767].
     #[arg(long, value_name = "FIRST-LAST", help_heading = "Services")]
     pub service_node_port_range: Option<String>,
 
-    /// Controllers that run, comma separated: * for all that are on by default, NAME for one more, -NAME for one less.
+    /// Controllers to run, comma separated: * for those that are on by default, NAME to enable one, -NAME to disable one.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -365,25 +366,25 @@ pub struct Serve {
     )]
     pub controllers: Vec<String>,
 
-    /// Whether servers that share an etcd choose one that runs the controllers, by a Lease it renews every 2s; false for a
-    /// server that is alone there.
+    /// Elect one of the servers that share an etcd to run the controllers, by a Lease that it renews every 2s; false for a
+    /// server that is alone.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Controllers")]
     pub leader_elect: bool,
 
-    /// How long events are kept after their last write; 0 for ever.
+    /// Time to live of Events after their last write; 0 for no limit.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, help_heading = "Controllers")]
     pub event_ttl: std::time::Duration,
 
-    /// The authority that root-ca-certificate-publisher-controller tells every namespace, PEM [default: the one that
-    /// signed the serving certificate].
+    /// CA bundle, PEM, that root-ca-certificate-publisher-controller writes to every namespace [default: the certificate
+    /// authority of the serving certificate].
     #[arg(long, value_name = "FILE", help_heading = "Controllers")]
     pub root_ca_file: Option<PathBuf>,
 
-    /// How much is logged: 0 warnings, 2 what happens, 4 details, 6 everything.
+    /// Log level: 0 for warnings, 2 for events of operation, 4 for details, 6 for everything.
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
     pub v: u8,
 
-    /// The form of logs.
+    /// Format of log lines.
     #[arg(long, value_enum, default_value = "text", help_heading = "Logs")]
     pub logging_format: LogFormat,
 }

@@ -1,4 +1,4 @@
-//! Who may come in: the flags of authentication and authorization, under kube-apiserver's names, and what they stand for.
+//! The flags of authentication and authorization, under kube-apiserver's names, and the configuration that they make.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use server::{
 use crate::kubeconfig;
 use crate::values::duration;
 
-/// Who is asked whether somebody may.
+/// An authorization mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     #[value(name = "RBAC")]
@@ -29,60 +29,60 @@ pub enum Mode {
 
 #[derive(Args)]
 pub struct IdentityFlags {
-    /// More authorities whose client certificates are accepted, PEM.
+    /// Additional CA bundle for client certificates, PEM.
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub client_ca_file: Option<PathBuf>,
 
-    /// A file of bearer tokens, lines of: token,user,uid,"group1,group2".
+    /// File of bearer tokens, with lines of the form token,user,uid,"group1,group2".
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// Whether requests without credentials are let in, as system:anonymous.
+    /// Allow requests without credentials, as user system:anonymous.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Authentication")]
     anonymous_auth: bool,
 
-    /// An AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of tokens, and for which paths requests
-    /// without credentials are let in. An issuer may have jwksFile, a file of its keys, in place of discovery.
+    /// AuthenticationConfiguration (apiserver.config.k8s.io/v1): token issuers, and the paths for which requests without
+    /// credentials are allowed. An issuer may have a jwksFile, a file of its keys, instead of discovery.
     #[arg(long, value_name = "FILE", conflicts_with = "oidc_issuer_url", help_heading = "Authentication")]
     authentication_config: Option<PathBuf>,
 
-    /// An issuer of tokens as OpenID Connect has it, https://…; needs --oidc-client-id.
+    /// URL of an OpenID Connect issuer; requires --oidc-client-id.
     #[arg(long, value_name = "URL", requires = "oidc_client_id", help_heading = "Authentication")]
     oidc_issuer_url: Option<String>,
 
-    /// Who tokens of the issuer must be for.
+    /// Audience that tokens of the issuer must have.
     #[arg(long, value_name = "ID", requires = "oidc_issuer_url", help_heading = "Authentication")]
     oidc_client_id: Option<String>,
 
-    /// The authority that has signed the issuer's certificate, PEM [default: those of the system].
+    /// CA bundle for the issuer's certificate, PEM [default: the system's].
     #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
     oidc_ca_file: Option<PathBuf>,
 
-    /// The issuer's keys, a JSON Web Key Set [default: found by discovery].
+    /// Keys of the issuer, a JSON Web Key Set [default: from discovery].
     #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
     oidc_jwks_file: Option<PathBuf>,
 
-    /// The claim that is the user's name.
+    /// Claim with the user name.
     #[arg(long, value_name = "CLAIM", default_value = "sub", help_heading = "Authentication")]
     oidc_username_claim: String,
 
-    /// What goes before the name; - for nothing [default: the issuer and #, nothing for the claim email].
+    /// Prefix of user names; - for none [default: the issuer and #, none for the claim email].
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
     oidc_username_prefix: String,
 
-    /// The claim that is the user's groups.
+    /// Claim with the groups.
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url", help_heading = "Authentication")]
     oidc_groups_claim: Option<String>,
 
-    /// What goes before each group.
+    /// Prefix of groups.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
     oidc_groups_prefix: String,
 
-    /// A claim that tokens must have, with its value; can be repeated.
+    /// Claim and value that tokens must have; may be repeated.
     #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',', help_heading = "Authentication")]
     oidc_required_claim: Vec<String>,
 
-    /// How tokens may be signed: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.
+    /// Accepted signature algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -92,27 +92,27 @@ pub struct IdentityFlags {
     )]
     oidc_signing_algs: Vec<String>,
 
-    /// The kubeconfig of a webhook that is asked whose token it is (TokenReview).
+    /// Kubeconfig of a webhook that authenticates tokens (TokenReview).
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     authentication_token_webhook_config_file: Option<PathBuf>,
 
-    /// The version of its reviews: v1 or v1beta1.
+    /// Version of the reviews sent to the webhook: v1 or v1beta1.
     #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse, help_heading = "Authentication")]
     authentication_token_webhook_version: ReviewVersion,
 
-    /// How long its answers are good for.
+    /// Time for which responses of the token webhook are cached.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, help_heading = "Authentication")]
     authentication_token_webhook_cache_ttl: Duration,
 
-    /// The authority of proxies that say in headers who asks, PEM; without it the headers mean nothing.
+    /// CA bundle for front proxies that pass the user in request headers, PEM; without it the headers are ignored.
     #[arg(long, value_name = "FILE", help_heading = "Authentication")]
     pub requestheader_client_ca_file: Option<PathBuf>,
 
-    /// The common names that such a proxy's certificate may have [default: any].
+    /// Accepted common names of front proxy certificates [default: any].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
     pub requestheader_allowed_names: Vec<String>,
 
-    /// The headers of the user's name, the first that is there.
+    /// Headers with the user name; the first one present is used.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -122,7 +122,7 @@ pub struct IdentityFlags {
     )]
     requestheader_username_headers: Vec<String>,
 
-    /// The headers of the user's uid.
+    /// Headers with the user's uid.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -132,7 +132,7 @@ pub struct IdentityFlags {
     )]
     requestheader_uid_headers: Vec<String>,
 
-    /// The headers of the user's groups.
+    /// Headers with the user's groups.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -142,7 +142,7 @@ pub struct IdentityFlags {
     )]
     requestheader_group_headers: Vec<String>,
 
-    /// What headers of the user's extra begin with.
+    /// Prefixes of headers with the user's extra attributes.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -152,17 +152,17 @@ pub struct IdentityFlags {
     )]
     requestheader_extra_headers_prefix: Vec<String>,
 
-    /// Who we are to servers that APIServices name, PEM: their way to believe what we say in headers of who asks; needs
-    /// --proxy-client-key-file.
+    /// Client certificate for aggregated API servers, PEM, which lets them trust the user headers of proxied requests;
+    /// requires --proxy-client-key-file.
     #[arg(long, value_name = "FILE", requires = "proxy_client_key_file", help_heading = "Authentication")]
     proxy_client_cert_file: Option<PathBuf>,
 
-    /// The key of that certificate, PEM.
+    /// Private key of the client certificate for aggregated API servers, PEM.
     #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file", help_heading = "Authentication")]
     proxy_client_key_file: Option<PathBuf>,
 
-    /// An AuthorizationConfiguration (apiserver.config.k8s.io/v1): who is asked whether somebody may, in which order, with
-    /// webhooks of which the file says more than flags can. It is read again when it changes.
+    /// AuthorizationConfiguration (apiserver.config.k8s.io/v1): the chain of authorizers, with options of webhooks that
+    /// have no flag. The file is reloaded when it changes.
     #[arg(
         long,
         value_name = "FILE",
@@ -177,7 +177,7 @@ pub struct IdentityFlags {
     )]
     authorization_config: Option<PathBuf>,
 
-    /// Who is asked whether somebody may, in this order; the first that has an opinion decides.
+    /// Authorization modes, in order; the first one with an opinion decides.
     #[arg(
         long,
         value_enum,
@@ -188,19 +188,19 @@ pub struct IdentityFlags {
     )]
     authorization_mode: Vec<Mode>,
 
-    /// The kubeconfig of the webhook of mode Webhook (SubjectAccessReview).
+    /// Kubeconfig of the webhook for mode Webhook (SubjectAccessReview).
     #[arg(long, value_name = "FILE", help_heading = "Authorization")]
     authorization_webhook_config_file: Option<PathBuf>,
 
-    /// The version of its reviews: v1 or v1beta1.
+    /// Version of the reviews sent to the webhook: v1 or v1beta1.
     #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse, help_heading = "Authorization")]
     authorization_webhook_version: ReviewVersion,
 
-    /// How long what it allowed is good for.
+    /// Time for which allowed requests are cached.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Authorization")]
     authorization_webhook_cache_authorized_ttl: Duration,
 
-    /// How long what it did not allow is good for.
+    /// Time for which denied requests are cached.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Authorization")]
     authorization_webhook_cache_unauthorized_ttl: Duration,
 }
@@ -324,7 +324,7 @@ impl IdentityFlags {
         Ok(configuration)
     }
 
-    /// Who is asked whether somebody may. The error is one line that names the flag.
+    /// The authorization modes. The error is one line that names the flag.
     pub fn authorization(&self) -> Result<Configured<Vec<AuthorizationMode>>, String> {
         if let Some(path) = &self.authorization_config {
             return follow("--authorization-config", path, |content| {

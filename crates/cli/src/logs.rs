@@ -1,4 +1,4 @@
-//! Logs on standard error: text by default, JSON by flag.
+//! Logs on stderr: text by default, JSON by flag.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -7,8 +7,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::flags::LogFormat;
 
-/// Says a line on standard error. Nothing depends on whether somebody listens, or on whether there is room for it.
-pub fn tell(line: &str) {
+/// Writes a line to stderr; errors are ignored.
+pub fn print_error(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -24,7 +24,7 @@ pub fn start(verbosity: u8, format: LogFormat) {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        // it would be told where writing has just failed, by what panics when that fails
+        // it would be logged where a write has just failed, by code that panics when that fails again
         .log_internal_errors(false)
         .with_target(false);
     // a second subscriber in one process is not worth failing for

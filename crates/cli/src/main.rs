@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            logs::tell(&format!("pintle: {message}"));
+            logs::print_error(&format!("pintle: {message}"));
             ExitCode::FAILURE
         }
     }

@@ -15,6 +15,8 @@ use schema::definition::{
     third_party_versions,
 };
 
+use client::Method;
+
 use crate::client::Client;
 use crate::flags::Migrate;
 
@@ -28,7 +30,7 @@ const PAGE: usize = 500;
 const WAIT: Duration = Duration::from_millis(100);
 const WAITS_MAX: usize = 300;
 
-/// Migrates, and tells what is done line by line. The error is one line.
+/// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Migrate) -> Result<(), String> {
     let Migrate::ThirdPartyResource { name, dry_run, kubeconfig } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -37,7 +39,7 @@ pub fn run(task: &Migrate) -> Result<(), String> {
 }
 
 fn say(line: &str) {
-    // whoever started us may not listen
+    // stdout may be closed
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -76,14 +78,14 @@ async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), Str
 }
 
 async fn registration(client: &mut Client, name: &str) -> Result<Value, String> {
-    let answer = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
-    if answer.code == 404 && answer.body.str_at(&["kind"]) != "Status" {
+    let response = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
+    if response.code == 404 && response.body.str_at(&["kind"]) != "Status" {
         return Err(
             "the server does not serve ThirdPartyResources: start it with --runtime-config=extensions/v1beta1=true"
                 .to_owned(),
         );
     }
-    let registration = answer.ok()?;
+    let registration = response.ok()?;
     match registration.at(&["metadata", "deletionTimestamp"]) {
         Some(_) => Err(format!("ThirdPartyResource {name} is being deleted already, with its objects")),
         None => Ok(registration),
@@ -96,7 +98,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     let mut token = String::new();
     loop {
         let page = format!("{path}?limit={PAGE}&continue={token}");
-        let list = client.call("GET", &page, METADATA, None).await?.ok()?;
+        let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
         for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
             found.insert((text("namespace"), text("name")), text("uid"));
@@ -143,7 +145,7 @@ async fn prepare(
         return Err(format!("names conflict in group {}: {}", what.group, naming.names_accepted.message));
     }
     let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });
-    client.call("POST", &path, JSON, Some(&definition)).await?.ok()?;
+    client.call(Method::POST, &path, JSON, Some(&definition)).await?.ok()?;
     say(&format!("CustomResourceDefinition {name} {}", if dry_run { "would be created" } else { "is created" }));
     Ok(!dry_run)
 }
@@ -167,7 +169,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
 /// Takes back the definition that was made; the objects are still the ThirdPartyResource's.
 async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", what.definition());
-    match client.call("DELETE", &path, JSON, None).await.and_then(crate::client::Answer::ok) {
+    match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {
         Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
         Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),
     }
@@ -177,8 +179,8 @@ async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
 async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
-    let answer = client.call("DELETE", &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
-    answer.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
+    let response = client.call(Method::DELETE, &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
+    response.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
 }
 
 fn report(before: &Uids, after: &Uids) -> Result<(), String> {

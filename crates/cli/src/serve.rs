@@ -14,10 +14,10 @@ use crate::flags::{Engine, Serve};
 use crate::reload::Files;
 use crate::{accounts, etcd, kubeconfig, logs};
 
-/// The limit of open files that is assumed when the system does not tell it: the soft limit that Linux starts with.
+/// The limit of open files that is assumed when the system does not report one: Linux' default soft limit.
 const FALLBACK_DESCRIPTORS: u64 = 1024;
 const KUBECONFIG: &str = "admin.kubeconfig";
-/// How long threads may go on after the last answer.
+/// Time that threads have to end after the last response.
 const THREADS_END: Duration = Duration::from_secs(5);
 
 /// Serves until a signal. The error is one line.
@@ -84,7 +84,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         let path = write_kubeconfig(flags, &certificates, server.address)?;
         let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
         let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
-        // whoever started us may not listen
+        // stdout may be closed
         let _ = writeln!(std::io::stdout(), "{ready}");
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &mut signals).await;
@@ -112,7 +112,7 @@ async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String>
 /// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
 /// aborts when one is being seeded.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
-    // tasks end where they are; a thread that asks for a name, say, is not waited for until it is told
+    // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
     runtime.shutdown_timeout(THREADS_END);
     if let Some(key) = key {
         let _ = key.join();

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use machinery::{Value, json};
 
+use client::Method;
+
 use crate::client::Client;
 use crate::flags::Storage;
 
@@ -24,7 +26,7 @@ const TRIES: usize = 10;
 /// How many refused objects are named.
 const NAMED: usize = 10;
 
-/// Migrates, and tells what is done line by line. The error is one line.
+/// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Storage) -> Result<(), String> {
     let Storage::Migrate { names, all, dry_run, kubeconfig } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -52,7 +54,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
 }
 
 fn say(line: &str) {
-    // whoever started us may not listen
+    // stdout may be closed
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -166,14 +168,14 @@ impl Pass<'_> {
         let mut token = String::new();
         loop {
             let page = format!("{}/{}?limit={PAGE}&continue={token}", self.root, self.plural);
-            let answer = client.call("GET", &page, MANY, None).await?;
+            let response = client.call(Method::GET, &page, MANY, None).await?;
             // the list has become too old; what follows is read as it is now
-            let next = answer.body.str_at(&["metadata", "continue"]).to_owned();
-            if answer.code == 410 && !next.is_empty() {
+            let next = response.body.str_at(&["metadata", "continue"]).to_owned();
+            if response.code == 410 && !next.is_empty() {
                 token = next;
                 continue;
             }
-            let list = answer.ok()?;
+            let list = response.ok()?;
             self.rewrite(list.get("items").and_then(Value::as_array).unwrap_or_default()).await?;
             if next.is_empty() {
                 return Ok(());
@@ -248,15 +250,15 @@ enum Rewritten {
 
 async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
     for _ in 0..TRIES {
-        let answer = client
-            .call("PATCH", &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
+        let response = client
+            .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
             .await?;
-        match answer.code {
-            200 if version(&answer.body) == before => return Ok(Rewritten::Kept),
+        match response.code {
+            200 if version(&response.body) == before => return Ok(Rewritten::Kept),
             200 => return Ok(Rewritten::Written),
             404 => return Ok(Rewritten::Kept),
             409 => {}
-            _ => return Ok(Rewritten::Refused(format!("{path}: {}", answer.message()))),
+            _ => return Ok(Rewritten::Refused(format!("{path}: {}", response.message()))),
         }
     }
     Ok(Rewritten::Refused(format!("{path}: it is changed all the time")))
@@ -274,9 +276,9 @@ async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Resul
         }
         let patch =
             json!({"metadata": {"resourceVersion": (version(&now))}, "status": {"storedVersions": [(storage)]}});
-        let answer = client.call("PATCH", &format!("{path}/status"), "application/json", Some(&patch)).await?;
-        if answer.code != 409 {
-            return answer.ok().map(drop);
+        let response = client.call(Method::PATCH, &format!("{path}/status"), "application/json", Some(&patch)).await?;
+        if response.code != 409 {
+            return response.ok().map(drop);
         }
     }
     Err("its definition is changed all the time".to_owned())

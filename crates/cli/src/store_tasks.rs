@@ -1,4 +1,4 @@
-//! `pintle store`: what can be done with a data directory beside its server.
+//! `pintle store`: checks, backs up and restores data directories.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,21 +8,21 @@ use store::Summary;
 use crate::flags::Store;
 use crate::logs;
 
-/// The name of the standard output.
+/// The file name that stands for stdout.
 const STANDARD: &str = "-";
 
-/// Does what is asked and says in one line what there is. The error is one line.
+/// Runs the task and prints its result. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
     let said = match task {
         Store::Check { place } => {
             let summary = store::check(&place.data_dir).map_err(|error| error.to_string())?;
             let history = format!("history from revision {}", summary.compacted);
-            let torn = if summary.torn { "; the last write was cut off, as a crash does it" } else { "" };
+            let torn = if summary.torn { "; the last write is incomplete, as after a crash" } else { "" };
             format!("{} is whole: {}, {history}{torn}", place.data_dir.display(), content(&summary))
         }
         Store::Backup { place, file } if file == Path::new(STANDARD) => {
             let summary = store::backup_to(&place.data_dir, std::io::stdout()).map_err(|error| error.to_string())?;
-            logs::tell(&format!("the backup holds {}", content(&summary)));
+            logs::print_error(&format!("the backup holds {}", content(&summary)));
             return Ok(());
         }
         Store::Backup { place, file } => {

@@ -1,4 +1,4 @@
-//! Where traces go: the flag, and the file that it names.
+//! Tracing: the flag and the file that it names.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use server::TracingConfiguration;
 
 #[derive(Args)]
 pub struct TracingFlags {
-    /// A TracingConfiguration (apiserver.config.k8s.io/v1): the collector that spans are sent to, OTLP over gRPC, and of
-    /// how many requests in a million.
+    /// TracingConfiguration (apiserver.config.k8s.io/v1): the OTLP collector (gRPC) of spans and the sampling rate per
+    /// million requests.
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     tracing_config_file: Option<PathBuf>,
 }

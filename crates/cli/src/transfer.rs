@@ -13,9 +13,9 @@ use crate::{etcd, logs};
 
 const STANDARD: &str = "-";
 
-/// Says how far it is, beside what is exported to the standard output.
-fn told(carried: Carried) {
-    logs::tell(&format!("{} of {} objects", carried.objects, carried.of));
+/// Prints progress to stderr, since the export may go to stdout.
+fn print_progress(carried: Carried) {
+    logs::print_error(&format!("{} of {} objects", carried.objects, carried.of));
 }
 
 /// A new file that others can't read: there are secrets in it.
@@ -40,15 +40,20 @@ pub fn export(task: &Transfer) -> Result<(), String> {
     };
     let layout = task.encryption.to_layout(layout)?;
     let carried = match task.file == Path::new(STANDARD) {
-        true => transfer::export(&snapshot, &layout, &mut std::io::stdout().lock(), &mut told)?,
+        true => transfer::export(&snapshot, &layout, &mut std::io::stdout().lock(), &mut print_progress)?,
         false => {
             let mut file = std::io::BufWriter::new(create(&task.file).map_err(with_name)?);
-            let carried = transfer::export(&snapshot, &layout, &mut file, &mut told)?;
+            let carried = transfer::export(&snapshot, &layout, &mut file, &mut print_progress)?;
             file.into_inner().map_err(|error| with_name(error.into_error()))?.sync_all().map_err(with_name)?;
             carried
         }
     };
-    logs::tell(&format!("{} holds {} objects at revision {}", task.file.display(), carried.objects, carried.revision));
+    logs::print_error(&format!(
+        "{} holds {} objects at revision {}",
+        task.file.display(),
+        carried.objects,
+        carried.revision
+    ));
     Ok(())
 }
 
@@ -67,12 +72,12 @@ pub fn import(task: &Transfer) -> Result<(), String> {
             let store = store::Embedded::open(&task.place.data_dir, &holder, store::Options::default());
             let storage = Storage::own(Arc::new(store.map_err(|error| error.to_string())?));
             let storage = task.encryption.apply(storage)?;
-            runtime.block_on(transfer::import(&file, &storage, &mut told))?
+            runtime.block_on(transfer::import(&file, &storage, &mut print_progress))?
         }
         false => runtime.block_on(async {
             etcd::check(&task.etcd).await?;
             let storage = task.encryption.apply(etcd::storage(&task.etcd, None)?)?;
-            transfer::import(&file, &storage, &mut told).await
+            transfer::import(&file, &storage, &mut print_progress).await
         })?,
     };
     let said = format!("{} objects are imported and compared, up to revision {}", carried.objects, carried.revision);

@@ -1,6 +1,6 @@
-//! Values of flags that several groups of them have.
+//! Parsers of flag values.
 
-/// A duration as Go writes it, such as `1m30s`; only 0 needs no unit.
+/// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
         Ok(number) if number > 0 => Err(format!("it has no unit: {number}s, {number}m or {number}h?")),
@@ -9,12 +9,12 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// The value of a flag of another name, which is refused.
+/// Parser of a flag that has another name here: always an error that names the right one.
 pub fn renamed(to: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |value| Err(format!("the flag is called --{to}: --{to} {value}"))
 }
 
-/// How writes are made durable: `sync`, `interval=DURATION` or `none`.
+/// Parses a durability: `sync`, `interval=DURATION` or `none`.
 pub fn durability(text: &str) -> Result<store::Durability, String> {
     match text.split_once('=') {
         None if text == "sync" => Ok(store::Durability::Sync),

@@ -1,4 +1,4 @@
-//! Calls to the members: one after the other is tried until one answers, as far as another try is safe.
+//! Calls to the etcd members: each member is tried in turn until one responds, as far as a retry is safe.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +16,10 @@ use tonic_prost::ProstCodec;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::member::{Member, has_honest_progress};
-use crate::messages::{self as m, Answer};
+use crate::messages::{self as m, Response};
 use crate::options::{Credentials, Options};
 
-/// What an answer of one member may take, and all tries together.
+/// Time limits of one attempt at one member, and of all attempts of a call together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pauses between tries once every member has been asked: doubled each time.
@@ -29,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Who we are to etcd.
 enum Token {
     Unknown,
-    /// Etcd asks nobody.
+    /// etcd has authentication disabled.
     None,
     Is(MetadataValue<Ascii>),
 }
@@ -42,7 +42,7 @@ pub struct Client {
     cluster: Cluster,
     credentials: Option<Credentials>,
     token: tokio::sync::Mutex<Token>,
-    /// Whether every member so far tells honestly how far a watch is.
+    /// Whether every member connected so far reports watch progress reliably, see `member::is_honest`.
     honest_progress: AtomicBool,
     /// What is wrong at the moment.
     trouble: Mutex<Option<String>>,
@@ -68,16 +68,16 @@ impl Client {
     }
 
     /// A call that changes nothing: tried again whatever went wrong, if that may pass.
-    pub async fn read<Q: m::Message, A: Answer>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
+    pub async fn read<Q: m::Message, A: Response>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
         self.call(path, request, Failure::may_pass).await
     }
 
     /// A call that changes something: tried again only if it certainly had no effect.
-    pub async fn write<Q: m::Message, A: Answer>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
+    pub async fn write<Q: m::Message, A: Response>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
         self.call(path, request, |failure| failure.may_pass() && !matches!(failure, Failure::Unknown(_))).await
     }
 
-    async fn call<Q: m::Message, A: Answer>(
+    async fn call<Q: m::Message, A: Response>(
         &self,
         path: &'static str,
         request: &Q,
@@ -90,11 +90,11 @@ impl Client {
                 let at = self.current();
                 let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
                 last = silent.clone();
-                let answer = tokio::time::timeout(ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
-                match answer.unwrap_or(Err(silent)) {
-                    Ok(answer) => {
+                let response = tokio::time::timeout(ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
+                match response.unwrap_or(Err(silent)) {
+                    Ok(response) => {
                         self.is_well();
-                        return Ok(answer);
+                        return Ok(response);
                     }
                     Err(failure) => {
                         self.failed(at, &failure, attempt).await;
@@ -105,10 +105,10 @@ impl Client {
                     }
                 }
             }
-            unreachable!("tries end with an answer or with their time")
+            unreachable!("attempts end with a response or with their time limit")
         };
-        let answer = tokio::time::timeout(CALL_TIMEOUT, tries).await;
-        answer.unwrap_or_else(|_| {
+        let response = tokio::time::timeout(CALL_TIMEOUT, tries).await;
+        response.unwrap_or_else(|_| {
             self.is_ill(last.text());
             Err(last)
         })
@@ -159,17 +159,17 @@ impl Client {
         self.current.send_if_modified(|current| *current == at && std::mem::replace(current, next) != next);
     }
 
-    async fn attempt<Q: m::Message, A: Answer>(
+    async fn attempt<Q: m::Message, A: Response>(
         &self,
         at: usize,
         path: &'static str,
         request: &Q,
     ) -> Result<A, Failure> {
         let channel = self.channel(at).await?;
-        let request = self.signed(&channel, request.clone()).await.map_err(|failure| self.told(at, failure))?;
-        let answer: A = unary(channel, path, request).await.map_err(|failure| self.told(at, failure))?;
-        self.check_cluster(at, &answer)?;
-        Ok(answer)
+        let request = self.signed(&channel, request.clone()).await.map_err(|failure| self.name_member(at, failure))?;
+        let response: A = unary(channel, path, request).await.map_err(|failure| self.name_member(at, failure))?;
+        self.check_cluster(at, &response)?;
+        Ok(response)
     }
 
     /// A request with our token, for members that have a leader.
@@ -187,9 +187,9 @@ impl Client {
         let mut token = self.token.lock().await;
         if matches!(*token, Token::Unknown) {
             let request = m::AuthenticateRequest { name: user.clone(), password: password.clone() };
-            let answer = unary::<_, m::AuthenticateResponse>(channel.clone(), m::AUTHENTICATE, Request::new(request));
-            *token = match answer.await {
-                Ok(answer) => Token::Is(answer.token.parse().map_err(|_| refused("the token cannot be sent"))?),
+            let response = unary::<_, m::AuthenticateResponse>(channel.clone(), m::AUTHENTICATE, Request::new(request));
+            *token = match response.await {
+                Ok(response) => Token::Is(response.token.parse().map_err(|_| refused("the token cannot be sent"))?),
                 Err(Failure::Refused(why)) if why.ends_with("authentication is not enabled") => {
                     tracing::warn!("etcd has no authentication enabled: the user name and the password are not used");
                     Token::None
@@ -203,7 +203,7 @@ impl Client {
         })
     }
 
-    /// The connection to a member, which is asked first whom it belongs to.
+    /// The connection to a member. A new connection is first checked to lead to the right cluster.
     async fn channel(&self, at: usize) -> Result<Channel, Failure> {
         let member = &self.members[at];
         if let Some(channel) = member.open() {
@@ -217,9 +217,9 @@ impl Client {
         let status = unary(channel.clone(), m::STATUS, Request::new(m::StatusRequest {})).await;
         let status: m::StatusResponse = match status {
             Ok(status) => status,
-            // then other answers tell
+            // then other responses report it
             Err(Failure::Refused(_)) => m::StatusResponse::default(),
-            Err(failure) => return Err(Failure::NotDone(self.told(at, failure).text().to_owned())),
+            Err(failure) => return Err(Failure::NotDone(self.name_member(at, failure).text().to_owned())),
         };
         self.check_cluster(at, &status)?;
         if !status.version.is_empty() && !has_honest_progress(&status.version) {
@@ -229,21 +229,21 @@ impl Client {
         Ok(channel)
     }
 
-    fn check_cluster<A: Answer>(&self, at: usize, answer: &A) -> Result<(), Failure> {
-        let Some(found) = answer.header().map(|header| header.cluster_id) else { return Ok(()) };
+    fn check_cluster<A: Response>(&self, at: usize, response: &A) -> Result<(), Failure> {
+        let Some(found) = response.header().map(|header| header.cluster_id) else { return Ok(()) };
         let foreign = |why| Failure::Foreign(format!("etcd at {} {why}", self.members[at].url));
         self.cluster.check(found).map_err(foreign)
     }
 
     /// A failure with the member that it is of.
-    fn told(&self, at: usize, failure: Failure) -> Failure {
-        let tell =
+    fn name_member(&self, at: usize, failure: Failure) -> Failure {
+        let with_url =
             |why: String| format!("etcd at {}: {}", self.members[at].url, why.trim_start_matches("etcdserver: "));
         match failure {
-            Failure::NotDone(why) => Failure::NotDone(tell(why)),
-            Failure::Unknown(why) => Failure::Unknown(tell(why)),
-            Failure::Stranger(why) => Failure::Stranger(tell(why)),
-            Failure::Refused(why) => Failure::Refused(tell(why)),
+            Failure::NotDone(why) => Failure::NotDone(with_url(why)),
+            Failure::Unknown(why) => Failure::Unknown(with_url(why)),
+            Failure::Stranger(why) => Failure::Stranger(with_url(why)),
+            Failure::Refused(why) => Failure::Refused(with_url(why)),
             other => other,
         }
     }
@@ -257,14 +257,14 @@ impl Client {
         let at = self.current();
         let opened = tokio::time::timeout(ATTEMPT_TIMEOUT, async {
             let channel = self.channel(at).await?;
-            let request = self.signed(&channel, requests).await.map_err(|failure| self.told(at, failure))?;
+            let request = self.signed(&channel, requests).await.map_err(|failure| self.name_member(at, failure))?;
             let mut grpc = grpc(channel).await?;
             let streaming = grpc.streaming(request, PathAndQuery::from_static(m::WATCH), ProstCodec::default()).await;
-            streaming.map_err(|status| self.told(at, Failure::of(&status)))
+            streaming.map_err(|status| self.name_member(at, Failure::of(&status)))
         });
         let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
         match opened.await.unwrap_or(Err(silent)) {
-            Ok(answer) => Ok(Stream { client: self, at, answers: answer.into_inner() }),
+            Ok(response) => Ok(Stream { client: self, at, responses: response.into_inner() }),
             Err(failure) => {
                 self.failed(at, &failure, attempt).await;
                 Err(failure)
@@ -275,7 +275,7 @@ impl Client {
     pub fn is_well(&self) {
         let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         if before.is_some() {
-            tracing::warn!("etcd answers again");
+            tracing::warn!("etcd responds again");
         }
     }
 
@@ -311,25 +311,25 @@ impl Client {
 pub struct Stream<'a> {
     client: &'a Client,
     at: usize,
-    answers: tonic::Streaming<m::WatchResponse>,
+    responses: tonic::Streaming<m::WatchResponse>,
 }
 
 impl Stream<'_> {
-    /// The next answer; at the end of the stream another member is asked from now on.
+    /// The next response; at the end of the stream the client moves on to another member.
     pub async fn next(&mut self) -> Result<m::WatchResponse, Failure> {
-        let answer = match self.answers.message().await {
-            Ok(Some(answer)) => self.client.check_cluster(self.at, &answer).map(|()| answer),
+        let response = match self.responses.message().await {
+            Ok(Some(response)) => self.client.check_cluster(self.at, &response).map(|()| response),
             Ok(None) => Err(Failure::Unknown("the stream of changes ended".to_owned())),
             Err(status) => Err(Failure::of(&status)),
         };
-        match answer {
-            Ok(answer) => Ok(answer),
+        match response {
+            Ok(response) => Ok(response),
             Err(failure) => Err(self.failed(failure).await),
         }
     }
 
     pub async fn failed(&self, failure: Failure) -> Failure {
-        let failure = self.client.told(self.at, failure);
+        let failure = self.client.name_member(self.at, failure);
         self.client.turn_away(self.at, &failure).await;
         failure
     }
@@ -351,12 +351,12 @@ async fn grpc(channel: Channel) -> Result<Grpc<Channel>, Failure> {
     }
 }
 
-async fn unary<Q: m::Message, A: Answer>(
+async fn unary<Q: m::Message, A: Response>(
     channel: Channel,
     path: &'static str,
     request: Request<Q>,
 ) -> Result<A, Failure> {
     let mut grpc = grpc(channel).await?;
-    let answer = grpc.unary(request, PathAndQuery::from_static(path), ProstCodec::default()).await;
-    answer.map(tonic::Response::into_inner).map_err(|status| Failure::of(&status))
+    let response = grpc.unary(request, PathAndQuery::from_static(path), ProstCodec::default()).await;
+    response.map(tonic::Response::into_inner).map_err(|status| Failure::of(&status))
 }

@@ -1,4 +1,4 @@
-//! Which cluster is spoken to: that of the first answer, or of an earlier start, or the one that is meant.
+//! The cluster that the client talks to: the configured one, else that of an earlier start, else that of the first response.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::options::Options;
 /// The cluster whose members are spoken to.
 pub struct Cluster {
     id: OnceLock<u64>,
-    /// Why it is this one, as errors tell it.
+    /// How the id became known, for error messages.
     since: String,
     /// Where the id is to be remembered.
     file: Option<PathBuf>,
@@ -40,7 +40,7 @@ impl Cluster {
         &self.id
     }
 
-    /// The id of the first answer is that of all others. The error says what is wrong with this one.
+    /// Checks the cluster id of a response; the first response sets it. The error describes the mismatch.
     pub fn check(&self, found: u64) -> Result<(), String> {
         let known = *self.id.get_or_init(|| {
             if let Some(path) = &self.file {
@@ -84,9 +84,9 @@ mod tests {
     fn a_cluster_is_remembered_from_start_to_start() {
         let place = std::env::temp_dir().join(format!("pintle-cluster-{}", std::process::id()));
         let options = Options { cluster_file: Some(place.clone()), ..Options::default() };
-        for (answers, good) in [(&[7, 7, 8][..], 2), (&[8], 0), (&[7], 1)] {
+        for (ids, good) in [(&[7, 7, 8][..], 2), (&[8], 0), (&[7], 1)] {
             let cluster = Cluster::new(&options).unwrap();
-            let checked: Vec<_> = answers.iter().map(|id| cluster.check(*id)).collect();
+            let checked: Vec<_> = ids.iter().map(|id| cluster.check(*id)).collect();
             assert_eq!(checked.iter().filter(|checked| checked.is_ok()).count(), good, "{checked:?}");
         }
         let meant = Cluster::new(&Options { cluster: Some(8), ..options.clone() }).unwrap();

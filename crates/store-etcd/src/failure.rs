@@ -3,12 +3,12 @@
 use store::{Revision, StoreError};
 use tonic::{Code, Status};
 
-/// Why a call was not answered.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It had no effect; another try, here or elsewhere, may go well.
     NotDone(String),
-    /// It may have taken effect; whoever only reads may try again.
+    /// The call may have taken effect; only reads may be retried.
     Unknown(String),
     /// It had no effect; who we are has to be shown anew.
     Stranger(String),
@@ -40,7 +40,7 @@ impl Failure {
         let mut text = status.message().to_owned();
         let mut cause = std::error::Error::source(status);
         while let Some(error) = cause {
-            // the last one tells most
+            // the innermost cause is the most specific
             text = error.to_string();
             cause = error.source();
         }
@@ -73,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// As the contract tells it; `asked` is the revision that was asked for.
+    /// The error of the `Store` contract; `asked` is the revision that the caller asked for.
     pub fn into_error(self, asked: Revision) -> StoreError {
         match self {
             Failure::Compacted => StoreError::Compacted(asked),

@@ -12,7 +12,7 @@ use crate::client::{Client, Stream};
 use crate::failure::Failure;
 use crate::messages::{self as m, revision};
 
-/// What passes before a request for progress, since most often the event is on its way; between requests while somebody
+/// Time before a request for progress, since most often the event is on its way; between requests while a caller
 /// waits for a revision; and otherwise. Without the last a watch of keys that never change would fall behind what is
 /// compacted.
 const PROGRESS_FIRST: Duration = Duration::from_millis(5);
@@ -21,15 +21,15 @@ const PROGRESS_IDLE: Duration = Duration::from_secs(10);
 /// Requests for progress that a member may leave unanswered before another one is asked.
 const UNANSWERED_MAX: u32 = 50;
 
-/// What a follower watches, and how far somebody wants it to be.
+/// The keys that a follower watches, and the revision that callers wait for it to reach.
 pub struct Followed {
     pub client: Arc<Client>,
     pub key: bytes::Bytes,
     pub range_end: bytes::Bytes,
-    /// The key of which nobody is told.
+    /// The key that is not delivered to followers.
     pub mark: bytes::Bytes,
     pub wanted: watch::Receiver<Revision>,
-    /// Everything up to here was told.
+    /// Last revision delivered to the follower.
     pub after: Revision,
 }
 
@@ -73,7 +73,7 @@ impl Follower {
                     End::Failed(failure) if failure.may_pass() => {
                         tracing::debug!(why = failure.text(), "the watch of etcd starts again");
                     }
-                    // no more than somebody changing what we may do will help
+                    // only a change of our permissions in etcd will help
                     End::Failed(failure) => followed.client.is_ill(failure.text()),
                 }
             }
@@ -99,7 +99,7 @@ impl Changes for Follower {
     }
 }
 
-/// Watches at one member until that fails; ends without an error when nobody listens.
+/// Watches at one member until that fails; ends without an error when the follower is dropped.
 async fn watch_on(
     followed: &mut Followed,
     attempt: usize,
@@ -111,7 +111,7 @@ async fn watch_on(
     let create = m::WatchCreateRequest {
         key: followed.key.clone(),
         range_end: followed.range_end.clone(),
-        // with the change that was told last, which is passed over: a watch from exactly the revision of a compaction on
+        // with the change that was delivered last, which is skipped: a watch from exactly the revision of a compaction on
         // is accepted, though a deletion at that revision is gone
         start_revision: m::number(followed.after.max(1)),
         progress_notify: true,
@@ -132,7 +132,7 @@ async fn watch_on(
         };
         let batch = tokio::select! {
             biased;
-            answer = stream.next() => take(followed, &stream, answer?).await?,
+            response = stream.next() => take(followed, &stream, response?).await?,
             Ok(()) = followed.wanted.changed() => continue,
             // a call has gone wrong there: the watch may only seem to be alive
             Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("a member was left".to_owned()))),
@@ -160,25 +160,25 @@ async fn watch_on(
     }
 }
 
-/// What an answer tells that was not told before.
-async fn take(followed: &mut Followed, stream: &Stream<'_>, answer: m::WatchResponse) -> Result<Option<Batch>, End> {
-    if answer.compact_revision > 0 {
-        return Err(End::Compacted(revision(answer.compact_revision)));
+/// The changes of a response that have not been delivered yet.
+async fn take(followed: &mut Followed, stream: &Stream<'_>, response: m::WatchResponse) -> Result<Option<Batch>, End> {
+    if response.compact_revision > 0 {
+        return Err(End::Compacted(revision(response.compact_revision)));
     }
-    if answer.canceled {
-        let failure = Failure::of(&tonic::Status::unavailable(&answer.cancel_reason));
+    if response.canceled {
+        let failure = Failure::of(&tonic::Status::unavailable(&response.cancel_reason));
         return Err(End::Failed(stream.failed(failure).await));
     }
-    let told = followed.after;
+    let delivered = followed.after;
     let mut changes: Vec<Change> =
-        answer.events.into_iter().filter_map(change).filter(|change| change.revision > told).collect();
+        response.events.into_iter().filter_map(change).filter(|change| change.revision > delivered).collect();
     let reached = match changes.last() {
         Some(last) => last.revision,
-        // the answer to the creation tells nothing about events
-        None if answer.created => return Ok(None),
-        None => answer.header.map_or(0, |header| revision(header.revision)),
+        // the response to the creation of the watch says nothing about events
+        None if response.created => return Ok(None),
+        None => response.header.map_or(0, |header| revision(header.revision)),
     };
-    if reached <= told {
+    if reached <= delivered {
         return Ok(None);
     }
     followed.after = reached;

@@ -1,4 +1,4 @@
-//! The [`Store`] contract over etcd 3.4 to 3.7 (docs/design/store.md, "etcd").
+//! The [`Store`] contract over etcd 3.4 to 3.7 (docs/src/design/etcd.md).
 //!
 //! Invariants: revisions are etcd's, and so rise with gaps. A write is one transaction that compares the revision of its
 //! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first
@@ -26,7 +26,7 @@ use tokio::sync::{Mutex, watch};
 use client::Client;
 use failure::Failure;
 use lease::Leases;
-use messages::{self as m, Answer as _, number, revision};
+use messages::{self as m, Response as _, number, revision};
 
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
@@ -36,18 +36,18 @@ const PAGE: i64 = 500;
 /// The key through which kube-apiservers agree on what to compact.
 const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
-/// What the head was when it was last asked for.
+/// The result of the last read of the head.
 struct Head {
-    /// The answer is for everybody who asked before this one.
+    /// The result is valid for callers with numbers up to this one.
     covers: u64,
-    answer: Result<Revision, StoreError>,
+    result: Result<Revision, StoreError>,
 }
 
 /// A store in etcd.
 pub struct Etcd {
     client: Arc<Client>,
     prefix: String,
-    /// The head that somebody has been told of: followers make sure to reach it.
+    /// The newest head that was returned to a caller: followers make sure to reach it.
     wanted: watch::Sender<Revision>,
     asked: AtomicU64,
     head: Mutex<Head>,
@@ -64,7 +64,7 @@ impl Etcd {
             prefix: normalise(&options.prefix),
             wanted: watch::Sender::new(0),
             asked: AtomicU64::new(0),
-            head: Mutex::new(Head { covers: 0, answer: Ok(0) }),
+            head: Mutex::new(Head { covers: 0, result: Ok(0) }),
             leases: options.expiring.clone().map(|(folder, lifetime)| {
                 let prefix = format!("{}/{folder}/", normalise(&options.prefix));
                 Leases::new(prefix.into(), lifetime)
@@ -73,7 +73,7 @@ impl Etcd {
         })
     }
 
-    /// Asks etcd for anything: the error says in one line why it does not answer.
+    /// Checks that etcd responds. The error says in one line why it does not.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.newest().await.map(drop)
     }
@@ -95,15 +95,15 @@ impl Etcd {
     }
 
     async fn newest(&self) -> Result<Revision, StoreError> {
-        let answer = match self.client.honest_progress() {
+        let response = match self.client.honest_progress() {
             true => self.read_head().await,
-            // such members don't tell how far a watch is: a write that the watch sees tells
+            // such members do not report the progress of a watch: a write that the watch sees does
             false => self.mark().await,
         };
-        answer.map_err(|failure| failure.into_error(0))
+        response.map_err(|failure| failure.into_error(0))
     }
 
-    /// A key of no meaning, which nobody is told of.
+    /// Writes a key without meaning, which is not delivered to followers.
     fn mark_key(&self) -> Bytes {
         Bytes::from(format!("{}/pintle/mark", self.prefix))
     }
@@ -111,7 +111,7 @@ impl Etcd {
     async fn mark(&self) -> Result<Revision, Failure> {
         let put = m::PutRequest { key: self.mark_key(), ..Default::default() };
         let put = m::TxnRequest { success: vec![operation(m::Op::Put(put))], ..Default::default() };
-        self.client.read(m::TXN, &put).await.map(|answer: m::TxnResponse| answer.revision())
+        self.client.read(m::TXN, &put).await.map(|response: m::TxnResponse| response.revision())
     }
 
     /// All keys at a revision.
@@ -142,7 +142,7 @@ impl Etcd {
         let head = self.read_head().await?;
         let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
         let compacted = match &compacted {
-            Ok(answer) => answer.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
+            Ok(response) => response.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
             // who may not read it takes what is there
             Err(_) => None,
         };
@@ -197,11 +197,11 @@ impl Etcd {
             m::Compare { target: m::Target::ModRevision.into(), key, mod_revision: Some(expected), version: None };
         let request =
             m::TxnRequest { compare: vec![compare], success: vec![operation(change)], failure: vec![operation(look)] };
-        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await?;
-        if answer.succeeded {
-            return Ok(Ok(answer.revision()));
+        let response: m::TxnResponse = self.client.write(m::TXN, &request).await?;
+        if response.succeeded {
+            return Ok(Ok(response.revision()));
         }
-        let found = answer.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
+        let found = response.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
         Ok(Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision)))))
     }
 
@@ -227,9 +227,9 @@ impl Etcd {
             success: vec![operation(m::Op::Put(put))],
             failure: vec![operation(m::Op::Range(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }))],
         };
-        let answer: m::TxnResponse = self.client.write(m::TXN, &request).await?;
-        if !answer.succeeded {
-            let found = answer.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
+        let response: m::TxnResponse = self.client.write(m::TXN, &request).await?;
+        if !response.succeeded {
+            let found = response.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
             *turn = Some(found.map_or(0, |kv| kv.version));
             return Ok(());
         }
@@ -251,13 +251,13 @@ impl Store for Etcd {
         Box::pin(self.transact(write))
     }
 
-    /// Waits for etcd as long as that may answer.
+    /// Waits for etcd for as long as it may still respond.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
         Box::pin(async move {
             loop {
                 match self.try_snapshot().await {
                     Ok(snapshot) => return Ok(snapshot),
-                    // the client has told what is wrong, and paused between its tries
+                    // the client has logged the failure and paused between its attempts
                     Err(failure) if failure.may_pass() => {}
                     Err(failure) => return Err(failure.into_error(0)),
                 }
@@ -265,7 +265,7 @@ impl Store for Etcd {
         })
     }
 
-    /// Waits for etcd as long as that may answer.
+    /// Waits for etcd for as long as it may still respond.
     fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
         Box::pin(async move {
             loop {
@@ -286,15 +286,15 @@ impl Store for Etcd {
         Box::pin(async move { Ok(Box::new(follow::Follower::new(followed)) as Box<dyn Changes>) })
     }
 
-    /// One question for everybody who asks while another is on its way.
+    /// Reads the head. Callers that arrive while a read is in flight share the next one.
     fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
         Box::pin(async move {
             let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
             let mut head = self.head.lock().await;
             if head.covers < ticket {
                 let covers = self.asked.load(Ordering::SeqCst);
-                let answer = self.newest().await;
-                if let Ok(newest) = answer {
+                let result = self.newest().await;
+                if let Ok(newest) = result {
                     self.wanted.send_if_modified(|wanted| {
                         newest > *wanted && {
                             *wanted = newest;
@@ -302,9 +302,9 @@ impl Store for Etcd {
                         }
                     });
                 }
-                *head = Head { covers, answer };
+                *head = Head { covers, result };
             }
-            head.answer.clone()
+            head.result.clone()
         })
     }
 

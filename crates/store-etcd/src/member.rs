@@ -37,7 +37,7 @@ impl Member {
     }
 }
 
-/// The innermost cause of an error, which tells most.
+/// The innermost cause of an error, which is the most specific.
 pub fn deepest(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -46,7 +46,7 @@ pub fn deepest(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// Whether a version of etcd answers a request for progress only after all events before it: 3.4.31, 3.5.13 and later.
+/// Whether a version of etcd responds to a progress request only after all events before it: 3.4.31, 3.5.13 and later.
 /// Kubernetes draws the line there too.
 pub fn has_honest_progress(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| {

@@ -160,7 +160,7 @@ pub struct CompactionRequest {
     pub revision: i64,
 }
 
-/// Of answers that hold nothing else of interest.
+/// A response of which only the header is read.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct HeaderOnly {
     #[prost(message, optional, tag = "1")]
@@ -259,8 +259,8 @@ pub trait Message: Encoded + Clone + 'static {}
 
 impl<T: Encoded + Clone + 'static> Message for T {}
 
-/// Answers tell of which cluster they are, and its revision.
-pub trait Answer: Encoded + Default + 'static {
+/// A response, whose header has the cluster id and the revision.
+pub trait Response: Encoded + Default + 'static {
     fn header(&self) -> Option<&ResponseHeader>;
 
     fn revision(&self) -> u64 {
@@ -278,9 +278,9 @@ pub fn number(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
-macro_rules! answers {
-    ($($answer:ty),*) => {
-        $(impl Answer for $answer {
+macro_rules! responses {
+    ($($response:ty),*) => {
+        $(impl Response for $response {
             fn header(&self) -> Option<&ResponseHeader> {
                 self.header.as_ref()
             }
@@ -288,7 +288,7 @@ macro_rules! answers {
     };
 }
 
-answers!(
+responses!(
     RangeResponse,
     TxnResponse,
     HeaderOnly,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// Where etcd is and as whom it is asked.
+/// Addresses and credentials of etcd.
 #[derive(Clone, Default)]
 pub struct Options {
     /// `scheme://host:port` of each member.
@@ -31,7 +31,7 @@ pub struct Credentials {
     pub password: String,
 }
 
-/// What passes between signs of life on a connection in use, and after one that was not answered. Members refuse clients
+/// Interval of HTTP/2 keepalive pings on a connection in use, and the time limit of a response. Members refuse clients
 /// that ask more often than every 5 seconds.
 const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(6);
 const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);

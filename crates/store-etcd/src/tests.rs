@@ -116,7 +116,7 @@ async fn etcd_holds_the_contract() {
 }
 
 #[tokio::test]
-async fn other_keys_raise_the_revision_and_tell_nothing() {
+async fn other_keys_raise_the_revision_without_changes() {
     let member = Member::start();
     let (ours, others) = (member.store("ours"), member.store("/ours0"));
     let mut changes = ours.follow(ours.head().await.unwrap()).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_follower_goes_on_after_a_restart_of_etcd() {
     let mut changes = store.follow(0).await.unwrap();
     assert_eq!(changes.next().await.unwrap().revision, first);
     member.kill();
-    // the connection is found broken: nobody knows what has become of the write
+    // the connection is found broken: whether the write took effect is unknown
     let refused = store.commit(put("/r/b", Expected::Absent, "1")).await;
     assert!(matches!(refused, Err(Refused::Failed(StoreError::Unavailable(_)))), "{refused:?}");
     member.run();
@@ -167,7 +167,7 @@ async fn another_cluster_at_the_same_place_is_not_spoken_to() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_does_not_answer_is_named() {
+async fn an_etcd_that_does_not_respond_is_named() {
     let mut member = Member::start();
     let store = member.store("/r");
     member.kill();

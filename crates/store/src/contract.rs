@@ -11,7 +11,7 @@ use bytes::Bytes;
 /// The store's clock: it rises with each write, by one or by more. What clients see as resourceVersion.
 pub type Revision = u64;
 
-/// A future that an engine answers with.
+/// The future that each operation of an engine returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What must hold of a key for a write to happen.
@@ -62,7 +62,7 @@ pub enum Refused {
     Failed(StoreError),
 }
 
-/// Why an engine can't answer.
+/// Why an engine cannot serve a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
     /// History before this revision is gone.
@@ -85,8 +85,8 @@ impl std::fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// What a follower is told at once: changes of rising revision, and up to where that is all there is. Changes that were
-/// made together have the same revision and come together. Without changes, only the revision has risen.
+/// Changes delivered to a follower together, by rising revision. They are complete up to `revision`. Changes of one
+/// transaction have the same revision and are delivered together. A batch without changes only raises the revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     pub changes: Vec<Change>,
@@ -108,8 +108,8 @@ pub trait Store: Send + Sync {
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
     /// The live keys before the newest `revisions`, or as far back as [`Store::follow`] can continue from and the engine
-    /// knows them, so that changes since can be told with what they replaced. Keys that have not changed since may be
-    /// left out.
+    /// knows them, so that changes since then can be delivered with the values that they replaced. Keys that have not
+    /// changed since may be left out.
     fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
     /// Every change after `after`.

@@ -27,7 +27,7 @@ enum Task {
     Bench(Box<bench::Flags>),
     /// Check layers, sizes, texts and the use of clocks, tasks and channels.
     ///
-    /// Each problem is a line `path:line: what`; the exit status tells whether there were any.
+    /// Each problem is a line `path:line: what`; the exit status is 1 if there are any.
     Tidy,
 }
 

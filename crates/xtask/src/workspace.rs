@@ -13,7 +13,7 @@ pub fn root() -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{} is in no cargo workspace", here.display()))
 }
 
-/// What git answers, or nothing.
+/// The output of git, if it succeeds.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

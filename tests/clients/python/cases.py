@@ -15,7 +15,7 @@ def run():
     for name, each in CASES:
         try:
             each()
-        except Exception as error:  # every failure is told, whatever it is
+        except Exception as error:  # every failure is printed, whatever it is
             failed += 1
             print(f"FAIL {name}: {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
         else:
@@ -34,7 +34,7 @@ def equal(what, got, want):
 
 
 def eventually(check, seconds=30):
-    """Waits until check() is truthy and answers that."""
+    """Waits until check() is true. Returns its value."""
     over = time.monotonic() + seconds
     while not (found := check()):
         assert time.monotonic() < over, "it did not come about"
@@ -43,7 +43,7 @@ def eventually(check, seconds=30):
 
 
 def raises(kind, call):
-    """Answers the error of this kind that call() must raise."""
+    """Returns the error of this kind that call() must raise."""
     try:
         call()
     except kind as error:

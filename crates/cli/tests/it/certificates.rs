@@ -10,8 +10,8 @@ use super::server::{Pair, Server};
 const UNAUTHORIZED: &str = r#"{"apiVersion":"v1","code":401,"kind":"Status","message":"Unauthorized","metadata":{},"reason":"Unauthorized","status":"Failure"}"#;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An authority that nobody knows, with the name of ours.
-fn foreign_authority() -> Pair {
+/// An unknown certificate authority that has the name of the server's own.
+fn foreign_certificate_authority() -> Pair {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.distinguished_name.push(DnType::CommonName, "pintle-ca");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -34,14 +34,14 @@ fn administrator(by: &Pair, days: i64, usage: ExtendedKeyUsagePurpose) -> Pair {
 }
 
 #[test]
-fn certificates_of_the_authority_name_a_user_and_others_nobody() {
+fn only_certificates_of_the_certificate_authority_authenticate() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
-    let ours = server.authority();
+    let ours = server.certificate_authority();
     let good = administrator(&ours, 1, ExtendedKeyUsagePurpose::ClientAuth);
     assert_eq!(server.get(MAPS, Some(&good), None).0, 200);
     let expired = administrator(&ours, -1, ExtendedKeyUsagePurpose::ClientAuth);
-    let foreign = administrator(&foreign_authority(), 1, ExtendedKeyUsagePurpose::ClientAuth);
+    let foreign = administrator(&foreign_certificate_authority(), 1, ExtendedKeyUsagePurpose::ClientAuth);
     let of_a_server = administrator(&ours, 1, ExtendedKeyUsagePurpose::ServerAuth);
     for refused in [&expired, &foreign, &of_a_server] {
         let (status, body) = server.get(MAPS, Some(refused), None);

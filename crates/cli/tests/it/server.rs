@@ -54,8 +54,8 @@ impl Server {
         Server { child, address, directory: directory.to_owned() }
     }
 
-    /// The authority that signs the server's own certificates.
-    pub fn authority(&self) -> Pair {
+    /// The certificate authority that signs the server's own certificates.
+    pub fn certificate_authority(&self) -> Pair {
         let read = |name: &str| std::fs::read_to_string(self.directory.join(name)).unwrap();
         Pair { certificate: read("ca.crt"), key: read("ca.key") }
     }
@@ -79,7 +79,9 @@ impl Server {
         token: Option<&str>,
     ) -> (u16, String) {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.authority().certificate.as_bytes()).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_slice(self.certificate_authority().certificate.as_bytes()).unwrap())
+            .unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(roots);

@@ -7,7 +7,7 @@ use machinery::{Map, Text, Value, json};
 
 use super::Dialect;
 use super::index::Member;
-use super::standard::{self, LIST_META, OBJECT_META, described_reference, reference, see};
+use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
 /// The name of a kind among the schemas: the group backwards, version, kind.
 pub fn name(member: &Member, kind: &str) -> String {
@@ -54,8 +54,8 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
 /// A structural schema with the members that every object has.
 fn typed(openapi: &Value, dialect: Dialect) -> Value {
     let mut root = node(openapi, dialect, Place::Tree);
-    let metadata = see("Standard object's metadata.", "#metadata");
-    root.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, metadata));
+    let metadata = described_reference(dialect, OBJECT_META, METADATA);
+    root.set_at(&["properties", "metadata"], metadata);
     type_meta(&mut root, standard::api_version_text(), standard::kind_text());
     root
 }
@@ -65,14 +65,13 @@ pub fn list(member: &Member, dialect: Dialect) -> Value {
     let resource = &member.resource;
     let mut root = json!({
         "type": "object",
-        "description": (format!("{} is a list of {}", resource.list_kind, resource.kind)),
+        "description": (format!("A list of {} objects.", resource.kind)),
         "required": ["items"]
     });
-    let metadata = see("Standard list metadata.", "#types-kinds");
-    root.set_at(&["properties", "metadata"], described_reference(dialect, LIST_META, metadata));
+    root.set_at(&["properties", "metadata"], described_reference(dialect, LIST_META, METADATA));
     let items = json!({
         "type": "array",
-        "description": (see(&format!("List of {}.", resource.plural), "")),
+        "description": (format!("The {} of this page.", resource.plural)),
         "items": (reference(dialect, &name(member, &resource.kind)))
     });
     root.set_at(&["properties", "items"], items);
@@ -221,11 +220,8 @@ fn is_either(branches: &Value) -> bool {
 
 /// Adds what every embedded object has.
 fn embed(node: &mut Value, dialect: Dialect) {
-    let api_version = see("apiVersion defines the versioned schema of this representation of an object.", "#resources");
-    let kind = see("kind is a string value representing the type of this object. In CamelCase.", "#types-kinds");
-    type_meta(node, api_version, kind);
-    let metadata = see("Standard object's metadata.", "#metadata");
-    node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, metadata));
+    type_meta(node, standard::api_version_text(), standard::kind_text());
+    node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, METADATA));
     let required = node.get("required").and_then(Value::as_array).unwrap_or_default();
     let mut required = required.to_vec();
     for name in ["kind", "apiVersion"] {

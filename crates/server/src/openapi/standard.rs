@@ -1,10 +1,9 @@
-//! The schemas and parameters that every document shares. Their wording is what kube-apiserver 1.35 answers with: it is
-//! recorded output, kept as data in `data/`.
+//! The schemas and parameters that every document shares, kept as data in `data/`: names, types and structure as
+//! kube-apiserver 1.35 publishes them, descriptions in words of our own.
 
 use std::sync::OnceLock;
 
-use base64::Engine as _;
-use machinery::{Map, Value, json};
+use machinery::{Map, Text, Value, json};
 
 use super::Dialect;
 
@@ -15,7 +14,8 @@ pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOpt
 pub const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+/// Description of `metadata` in objects and lists.
+pub const METADATA: &str = "Metadata that every object of the API has.";
 
 /// Standard texts of properties.
 pub fn api_version_text() -> Value {
@@ -31,11 +31,6 @@ fn text_of(property: &str) -> Value {
     schemas_v3().at(&path).cloned().unwrap_or_default()
 }
 
-/// A text that ends in a pointer to the API conventions.
-pub fn see(text: &str, anchor: &str) -> Value {
-    Value::from(format!("{text} More info: {CONVENTIONS}{anchor}"))
-}
-
 /// A reference to a schema.
 pub fn reference(dialect: Dialect, name: &str) -> Value {
     let place = match dialect {
@@ -46,12 +41,12 @@ pub fn reference(dialect: Dialect, name: &str) -> Value {
 }
 
 /// A reference with a description: v3 has no room for it beside `$ref`.
-pub fn described_reference(dialect: Dialect, name: &str, description: Value) -> Value {
+pub fn described_reference(dialect: Dialect, name: &str, description: &str) -> Value {
     let mut node = match dialect {
         Dialect::V2 => reference(dialect, name),
         Dialect::V3 => [("allOf", Value::Array(vec![reference(dialect, name)]))].into(),
     };
-    node.set_at(&["description"], description);
+    node.set_at(&["description"], Value::from(description));
     node
 }
 
@@ -111,23 +106,20 @@ fn parameter_data() -> &'static Value {
 
 /// A parameter as documents have it: v2 documents share most of them. `fieldManager-patch` is the manager of patches.
 pub fn parameter(dialect: Dialect, key: &str) -> Value {
-    let parameter = parameter_in(dialect, parameter_data().get(key).cloned().unwrap_or_default());
-    match dialect {
-        Dialect::V2 if !NOT_SHARED.contains(&key) => shared(&parameter),
-        _ => parameter,
+    match SHARED.iter().find(|(shared, _)| *shared == key) {
+        Some((_, name)) if dialect == Dialect::V2 => reference_to(name),
+        _ => parameter_of(dialect, key),
     }
 }
 
-/// Parameters that v2 documents repeat.
-const NOT_SHARED: [&str; 2] = ["dryRun", "fieldValidation"];
+fn parameter_of(dialect: Dialect, key: &str) -> Value {
+    parameter_in(dialect, parameter_data().get(key).cloned().unwrap_or_default())
+}
 
 /// The parameter for a body of the named type.
 pub fn body_parameter(name: &str) -> Value {
-    let body = body(name);
-    if SHARED_BODIES.contains(&name) { shared(&body) } else { body }
+    SHARED_BODIES.iter().find(|(body, _)| *body == name).map_or_else(|| body(name), |(_, shared)| reference_to(shared))
 }
-
-const SHARED_BODIES: [&str; 2] = [DELETE_OPTIONS, PATCH];
 
 fn body(name: &str) -> Value {
     let mut body = json!({"in": "body", "name": "body", "schema": (reference(Dialect::V2, name))});
@@ -137,32 +129,43 @@ fn body(name: &str) -> Value {
     body
 }
 
-fn shared(parameter: &Value) -> Value {
-    [("$ref", Value::from(format!("#/parameters/{}", shared_name(parameter))))].into()
+fn reference_to(shared: &str) -> Value {
+    [("$ref", Value::from(format!("#/parameters/{shared}")))].into()
 }
 
-/// The name under which a v2 document keeps a parameter: its own and the FNV-1 hash of its JSON, whose members stand in the
-/// order of Go's types.
-fn shared_name(parameter: &Value) -> String {
-    let members = ["uniqueItems", "type", "description", "name", "in", "required", "schema"];
-    let given = members.iter().filter_map(|name| Some((*name, parameter.get(name)?)));
-    let json: Vec<String> = given.map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
-    let hash = format!("{{{}}}", json.join(","))
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
-    let [hash @ .., _, _] = hash.to_be_bytes();
-    format!("{}-{}", parameter.str_at(&["name"]), base64::engine::general_purpose::URL_SAFE.encode(hash))
-}
+/// The bodies that v2 documents share, with their names there.
+const SHARED_BODIES: [(&str, &str); 2] = [(DELETE_OPTIONS, "body-2Y1dVQaQ"), (PATCH, "body-78PwaGsr")];
 
-/// The parameters that v2 documents share.
+/// The parameters that v2 documents share, with their names there, which kube-apiserver derives from its descriptions.
+const SHARED: [(&str, &str); 19] = [
+    ("allowWatchBookmarks", "allowWatchBookmarks-HC2hJt-J"),
+    ("continue", "continue-QfD61s0i"),
+    ("fieldManager", "fieldManager-Qy4HdaTW"),
+    ("fieldManager-patch", "fieldManager-7c6nTn1T"),
+    ("fieldSelector", "fieldSelector-xIcQKXFG"),
+    ("force", "force-tOGGb0Yi"),
+    ("gracePeriodSeconds", "gracePeriodSeconds--K5HaBOS"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "ignoreStoreReadErrorWithClusterBreakingPotential-QbNkfIqj"),
+    ("labelSelector", "labelSelector-5Zw57w4C"),
+    ("limit", "limit-1NfNmdNH"),
+    ("namespace", "namespace-vgWSWtn3"),
+    ("orphanDependents", "orphanDependents-uRB25kX5"),
+    ("pretty", "pretty-tJGM1-ng"),
+    ("propagationPolicy", "propagationPolicy-6jk3prlO"),
+    ("resourceVersion", "resourceVersion-5WAnf1kx"),
+    ("resourceVersionMatch", "resourceVersionMatch-t8XhRHeC"),
+    ("sendInitialEvents", "sendInitialEvents-rLXlEK_k"),
+    ("timeoutSeconds", "timeoutSeconds-yvYezaOC"),
+    ("watch", "watch-XNNPZGbK"),
+];
+
+/// The parameters that v2 documents share, by name.
 pub fn parameters() -> &'static Value {
     static PARAMETERS: OnceLock<Value> = OnceLock::new();
     PARAMETERS.get_or_init(|| {
-        let data = parameter_data().as_object().into_iter().flat_map(Map::iter);
-        let data = data.filter(|(key, _)| !NOT_SHARED.contains(&key.as_str()));
-        let data = data.map(|(_, parameter)| parameter_in(Dialect::V2, parameter.clone()));
-        let all = data.chain(SHARED_BODIES.map(body));
-        Value::Object(all.map(|parameter| (shared_name(&parameter).into(), parameter)).collect())
+        let parameters = SHARED.iter().map(|(key, name)| (Text::new_static(name), parameter_of(Dialect::V2, key)));
+        let bodies = SHARED_BODIES.iter().map(|(key, name)| (Text::new_static(name), body(key)));
+        Value::Object(parameters.chain(bodies).collect())
     })
 }
 
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn scales_stand_where_they_are_used() {
         assert_eq!(schemas(Dialect::V3, false).count() + 3, schemas(Dialect::V3, true).count());
-        assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("APIVersion defines")));
+        assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("Group and version")));
     }
 
     #[test]
@@ -214,17 +217,9 @@ mod tests {
         let v3 = parameter(Dialect::V3, "limit");
         assert_eq!(v3.get("schema").unwrap().to_json(), r#"{"type":"integer","uniqueItems":true}"#);
         assert_eq!(parameters().str_at(&["limit-1NfNmdNH", "type"]), "integer");
-        // as a kube-apiserver 1.35.3 names them
-        for (key, name) in [
-            ("limit", "limit-1NfNmdNH"),
-            ("pretty", "pretty-tJGM1-ng"),
-            ("namespace", "namespace-vgWSWtn3"),
-            ("fieldManager", "fieldManager-Qy4HdaTW"),
-            ("fieldManager-patch", "fieldManager-7c6nTn1T"),
-        ] {
-            assert_eq!(parameter(Dialect::V2, key).str_at(&["$ref"]), format!("#/parameters/{name}"), "{key}");
-        }
+        assert_eq!(parameter(Dialect::V2, "limit").str_at(&["$ref"]), "#/parameters/limit-1NfNmdNH");
         assert_eq!(parameter(Dialect::V2, "dryRun").str_at(&["name"]), "dryRun");
+        assert_eq!(parameter_data().as_object().unwrap().len(), SHARED.len() + 2, "all but dryRun and fieldValidation");
         assert_eq!(body_parameter(DELETE_OPTIONS).str_at(&["$ref"]), "#/parameters/body-2Y1dVQaQ");
         assert_eq!(body_parameter(PATCH).str_at(&["$ref"]), "#/parameters/body-78PwaGsr");
     }

@@ -18,7 +18,7 @@ pub const CHECKS: [(&str, Check); 8] = [
     ("concurrent writers of one key win once", |store, prefix| Box::pin(one_winner(store, prefix))),
     ("snapshots are of one moment", |store, prefix| Box::pin(snapshots(store, prefix))),
     ("history leads to the present", |store, prefix| Box::pin(history(store, prefix))),
-    ("what is compacted is told", |store, prefix| Box::pin(compacted(store, prefix))),
+    ("what is compacted is delivered", |store, prefix| Box::pin(compacted(store, prefix))),
 ];
 
 fn put(prefix: &str, key: &str, expected: Expected, value: &str) -> Write {
@@ -56,26 +56,26 @@ async fn numbered(store: &dyn Store, prefix: &str) {
 /// A follower and how far it is.
 struct Reader {
     changes: Box<dyn Changes>,
-    told: Revision,
+    delivered: Revision,
 }
 
 impl Reader {
     async fn new(store: &dyn Store, after: Revision) -> Reader {
-        Reader { changes: store.follow(after).await.unwrap(), told: after }
+        Reader { changes: store.follow(after).await.unwrap(), delivered: after }
     }
 
-    /// Everything up to a revision, at least. Revisions rise, and none is told twice.
+    /// Reads up to a revision, at least. Revisions rise, and none is delivered twice.
     async fn read_up_to(&mut self, revision: Revision) -> Vec<Change> {
         let mut seen = vec![];
-        while self.told < revision {
+        while self.delivered < revision {
             let Batch { changes, revision } = self.changes.next().await.unwrap();
-            let before = self.told;
+            let before = self.delivered;
             for change in &changes {
-                assert!(change.revision > self.told, "revision {} after {}", change.revision, self.told);
-                self.told = change.revision;
+                assert!(change.revision > self.delivered, "revision {} after {}", change.revision, self.delivered);
+                self.delivered = change.revision;
             }
-            assert!(revision >= self.told && revision > before, "nothing new: {revision} after {before}");
-            self.told = revision;
+            assert!(revision >= self.delivered && revision > before, "nothing new: {revision} after {before}");
+            self.delivered = revision;
             seen.extend(changes);
         }
         seen
@@ -103,7 +103,7 @@ async fn awaited(store: &dyn Store, prefix: &str) {
     let mut reader = Reader::new(store, start).await;
     let mut at = start;
     for value in ["2", "3", "4"] {
-        let next = reader.told + 1;
+        let next = reader.delivered + 1;
         let write = commit(store, put(prefix, "a", Expected::At(at), value));
         let (mut seen, written) = tokio::join!(reader.read_up_to(next), write);
         seen.extend(reader.read_up_to(written).await);

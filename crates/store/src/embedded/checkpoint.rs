@@ -47,7 +47,7 @@ impl Entries {
         self.file.append(&bytes)
     }
 
-    /// Ends and syncs the file and answers its bytes.
+    /// Ends and syncs the file; returns its length in bytes.
     pub fn finish(mut self) -> std::io::Result<u64> {
         self.frame.push(Kind::End, self.header.first, &[], &[]);
         self.flush()?;

@@ -18,7 +18,7 @@ const GROUP_BYTES_MAX: usize = 16 << 20;
 /// How often a disk without room is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Work for the committer, and where the answer goes.
+/// A job for the committer, and the channel for its result.
 pub enum Job {
     Write { write: Write, reply: oneshot::Sender<Result<Revision, Refused>> },
     Compact { before: Revision, reply: oneshot::Sender<Result<(), StoreError>> },
@@ -85,7 +85,7 @@ impl Committer {
         note(&self.shared, done.err());
     }
 
-    /// Nothing waits: what was written last can be told to be on disk.
+    /// Called when no job waits: records that the last frame is on disk.
     fn rest(&mut self) {
         if let Some(Err(why)) = self.working_log().map(Writer::seal) {
             note(&self.shared, Some(why));
@@ -115,8 +115,8 @@ impl Committer {
             waiting = later;
             replies.extend(self.commit_round(round));
         }
-        for (reply, answer) in replies {
-            let _ = reply.send(answer);
+        for (reply, result) in replies {
+            let _ = reply.send(result);
         }
     }
 

@@ -68,7 +68,7 @@ pub struct Files {
     listed: Mutex<Listed>,
     /// A checkpoint is being written.
     checkpointing: AtomicBool,
-    /// Holds the directory until nobody reads or writes its files any more.
+    /// Lock of the directory; held as long as a reader or writer of its files exists.
     _lock: Option<File>,
 }
 
@@ -108,8 +108,8 @@ impl Files {
         Ok(changes)
     }
 
-    /// The live keys at a revision that is not forgotten, as the last checkpoint and the changes since tell: those of which
-    /// `wanted` says so. Nobody may write a checkpoint meanwhile.
+    /// The live keys for which `wanted` returns true, at a revision that is not compacted, read from the last checkpoint and
+    /// the changes since. The caller makes sure that no checkpoint is written meanwhile.
     pub fn entries_at(&self, at: Revision, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, StoreError> {
         let checkpoint = self.lock().checkpoint.clone();
         let mut seen = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);

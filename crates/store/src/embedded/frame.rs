@@ -1,4 +1,4 @@
-//! The bytes of a log file: a header, then frames of records, each with a checksum (docs/design/store.md, "Format").
+//! The bytes of a log file: a header, then frames of records, each with a checksum (docs/src/design/store.md, "Format").
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
@@ -80,7 +80,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// A frame that is being filled; one without records only tells what was synced.
+/// A frame that is being filled; one without records only states the synced revision.
 pub struct Frame {
     bytes: Vec<u8>,
 }
@@ -120,7 +120,7 @@ impl Frame {
     }
 }
 
-/// Of the length and the synced revision, so that neither is believed when it is wrong.
+/// Checksum of the length and the synced revision, so that neither is used when it is corrupt.
 fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
     let seed = crc32c::crc32c(&salt.to_be_bytes());
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])

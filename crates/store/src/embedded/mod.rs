@@ -1,4 +1,4 @@
-//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/design/store.md).
+//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/src/design/store.md).
 //!
 //! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log with one
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
@@ -94,7 +94,7 @@ pub struct Embedded {
 /// Waits until everything is written and the directory is free.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // the committer ends when nobody can send it anything any more
+        // the committer ends when its last sender is gone
         self.jobs = mpsc::channel(1).0;
         if let Some(committer) = self.committer.take() {
             let _ = committer.join();
@@ -160,9 +160,9 @@ impl Embedded {
 
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
-        let (reply, answer) = oneshot::channel();
+        let (reply, result) = oneshot::channel();
         self.jobs.send(job(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        result.await.map_err(|_| gone())
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Summary {
     pub revision: Revision,
     /// History goes back to this revision.
     pub compacted: Revision,
-    /// The log ends in a write that was under way when its server crashed, or is so now.
+    /// The log ends in an incomplete write: its server crashed during the write, or is writing it now.
     pub torn: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
     Ok(Summary::of(&found))
 }
 
-/// Writes the same backup to a stream, such as the standard output. A reader recognizes one that is cut off.
+/// Writes the same backup to a stream, such as stdout. Readers detect a truncated backup.
 pub fn backup_to(directory: &Path, out: impl Write + Send + 'static) -> Result<Summary, OpenError> {
     let found = read(directory)?;
     let entries = Entries::begin(Box::new(Stream(out)), found.state.head);

@@ -1,5 +1,5 @@
-//! Reading a log back: the newest checkpoint, then every change after it. What a crash may have left is told from
-//! damage as docs/design/store.md says under "Recovery".
+//! Reading a log back: the newest checkpoint, then every change after it. What a crash may have left is distinguished from
+//! damage as docs/src/design/store.md says under "Recovery".
 
 use super::disk::{Appending, Disk};
 use super::files::{Checkpoint, Listed, Segment, checkpoint_name, damaged, revision_in, segment_name};
@@ -13,7 +13,7 @@ pub struct Found {
     pub state: State,
     /// Files that no longer count.
     pub stale: Vec<String>,
-    /// The last segment holds more bytes than it has whole frames: a write that was under way.
+    /// The last segment ends in a part of a frame: an incomplete write.
     pub torn: bool,
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
@@ -95,7 +95,7 @@ fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Re
     Ok(Checkpoint { name, revision, length })
 }
 
-/// Calls `take` for each entry of a checkpoint, by rising revision, and answers the checkpoint's bytes.
+/// Calls `take` for each entry of a checkpoint, by rising revision; returns the checkpoint's length in bytes.
 pub fn each_entry(
     disk: &dyn Disk,
     name: &str,
@@ -154,7 +154,7 @@ fn scan_all<T>(
             let (sender, receiver) = std::sync::mpsc::sync_channel(1);
             let work = move || {
                 let mut share = firsts.iter().skip(core).step_by(cores);
-                // ends when nobody takes what it finds
+                // ends when the receiver is gone
                 let _ = share.all(|first| sender.send(scan(disk, *first)).is_ok());
             };
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
@@ -210,7 +210,7 @@ impl Segments<'_> {
         }
     }
 
-    /// A file that the one before does not tell of holds nothing, if a crash left it.
+    /// Checks that a file which its predecessor does not name is empty, as a crash leaves it.
     fn read_unannounced(&mut self, first: Revision, later: &[Revision]) -> Result<(), StoreError> {
         if let Some(next) = self.rolled {
             return Err(is_missing(&segment_name(next)));
@@ -224,7 +224,7 @@ impl Segments<'_> {
         Ok(())
     }
 
-    /// Takes a segment; false if it ends in a write that was under way.
+    /// Reads a segment; returns false if it ends in an incomplete write.
     fn read_one(&mut self, first: Revision, scanned: Scanned, later: &[Revision]) -> Result<bool, StoreError> {
         let mut segment = Segment::new(first, scanned.salt);
         for frame in scanned.frames {
@@ -268,7 +268,7 @@ impl Segments<'_> {
         Ok(())
     }
 
-    /// Whether anything proves that the broken frame at `at` had been synced: it tells so, or it is of a later file,
+    /// Whether anything proves that the broken frame at `at` had been synced: it states so, or it is of a later file,
     /// which is written to only when the one before is complete.
     fn was_synced(&self, reader: &mut Reader<'_>, at: u64, later: &[Revision]) -> std::io::Result<bool> {
         let proven = reader.proven(at)?.unwrap_or_default().max(self.proven);
@@ -288,8 +288,8 @@ impl Segments<'_> {
     }
 }
 
-/// Makes the log ready to go on: what was under way is cut off, what no longer counts is removed, and what was read is on
-/// disk. Answers the file to write to.
+/// Prepares the log for writing: truncates an incomplete write, removes obsolete files and syncs the rest. Returns the
+/// file to append to.
 pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appending>> {
     let last = found.listed.segments.last().ok_or(std::io::ErrorKind::NotFound)?;
     let mut file = disk.open(&last.name)?;

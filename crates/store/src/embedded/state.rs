@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// Forgets changes up to `before` and answers what is forgotten now.
+    /// Forgets changes up to `before`; returns the compacted revision.
     pub fn forget(&mut self, before: Revision) -> Revision {
         let before = before.min(self.head).max(self.compacted);
         if before > self.compacted {

@@ -31,7 +31,7 @@ pub struct Writer {
     head: Revision,
     /// Everything up to here is on disk.
     synced: Revision,
-    /// A frame tells that `synced` is synced.
+    /// Returns a frame that states `synced` as the synced revision.
     sealed: bool,
     /// Bytes of the last write that failed.
     refused: usize,
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells, after the last frame, that it is on disk: whoever finds that frame broken knows that it is damaged and was
+    /// States, after the last frame, that it is on disk: a reader that finds that frame broken knows that it is damaged and was
     /// not merely cut off. Waits for no disk.
     pub fn seal(&mut self) -> Result<(), Failure> {
         if self.sealed || self.synced < self.head {

@@ -68,7 +68,7 @@ async fn a_directory_opens_with_everything_in_it() {
     assert_eq!((latest.revision, latest.entries.len()), (53, 49));
 }
 
-/// Nobody holds the directory of a store that was dropped.
+/// A dropped store has released its directory.
 fn reopen(path: &std::path::Path) -> Embedded {
     Embedded::open(path, "pid 3", SMALL).unwrap_or_else(|error| panic!("{error}"))
 }

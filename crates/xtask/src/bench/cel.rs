@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Builds and runs `benches/cel`; answers its table.
+/// Builds and runs `benches/cel`; returns its table.
 pub fn run(root: &Path) -> Result<String, String> {
     eprintln!("cel …");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

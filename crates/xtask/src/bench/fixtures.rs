@@ -79,7 +79,7 @@ pub fn large_definition(kind: &Kind) -> String {
     definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, members.join(",")))
 }
 
-/// A definition of 5,000 properties in a hundred sections, as `examples/big-definition` prints it.
+/// A definition of 5,000 properties in a hundred sections, as `examples/big-crd` prints it.
 pub fn big_definition(kind: &Kind) -> String {
     const LEAVES: [&str; 5] = [
         r#"{"type":"string","maxLength":256}"#,

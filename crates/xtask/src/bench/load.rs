@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::client::{Call, Client, Connection};
+use client::{Call, Client, Connection};
 
 /// Times of requests, and of all of them together.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl Samples {
     }
 }
 
-/// Sends the requests `make(0)` to `make(total - 1)` over `clients` connections, each as fast as it is answered. The
+/// Sends the requests `make(0)` to `make(total - 1)` over `clients` connections, each as fast as its responses arrive. The
 /// first one that does not succeed ends it all.
 pub async fn drive(
     client: &Arc<Client>,
@@ -78,9 +78,9 @@ async fn work(
         let call = make(i);
         let what = format!("{} {}", call.method, call.path);
         let started = Instant::now();
-        let answer = connection.send(call).await?;
+        let response = connection.send(call).await?;
         times.push(started.elapsed());
-        answer.ok(&what)?;
+        response.ok(&what)?;
     }
 }
 

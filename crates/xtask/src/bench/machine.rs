@@ -38,7 +38,7 @@ pub fn sync_time(directory: &Path) -> Result<Duration, String> {
     Ok(Samples::new(times, Duration::ZERO).quantile(0.5))
 }
 
-/// The load of the last minute, which tells whether the machine was busy otherwise.
+/// The load of the last minute, which shows whether the machine was busy otherwise.
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()

@@ -9,7 +9,7 @@ use crate::workspace;
 
 const COLUMNS: [&str; 9] = ["measure", "n", "rate", "p50", "p99", "server CPU", "memory", "target", "reached"];
 
-/// The results as a markdown table; with those of another server beside them.
+/// The results as a markdown table; with those of another server in further columns.
 pub fn render(ours: &[Row], theirs: &[Row], other: Option<&str>) -> String {
     let mut lines = vec![COLUMNS.iter().map(|column| (*column).to_owned()).collect::<Vec<String>>()];
     if other.is_some() {

@@ -4,11 +4,20 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::access::Access;
-use super::client::{Call, Client};
 use super::fixtures::{self, DEFINITIONS, Kind};
 use super::load::drive;
 use super::process;
+use client::Access;
+use client::{Call, Client};
+
+/// Bytes of a response that are kept: lists are read without being held.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// Options of the benchmark's connections.
+pub fn options(http2: bool) -> client::Options {
+    let protocol = if http2 { client::Protocol::Http2 } else { client::Protocol::Http1 };
+    client::Options { protocol, user_agent: "bench/1", body_bytes_max: KEPT_BYTES }
+}
 
 /// How long a server may take to serve a new definition.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +35,7 @@ pub struct Subject {
 
 impl Subject {
     pub fn new(access: Access, id: Option<u32>, http2: bool) -> Result<Subject, String> {
-        let client = Arc::new(Client::new(&access, http2)?);
+        let client = Client::new(&access, options(http2))?;
         let run = time::OffsetDateTime::now_utc().unix_timestamp();
         Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
     }
@@ -59,11 +68,11 @@ impl Subject {
         connection.send(Call::post(DEFINITIONS, fixtures::definition(&kind))).await?.ok("POST of a definition")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let answer = connection.send(Call::get(kind.collection())).await?;
-            match answer.status {
+            let response = connection.send(Call::get(kind.collection())).await?;
+            match response.status {
                 200 => return Ok(kind),
                 404 | 429 | 503 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                _ => return answer.ok("the first list of a kind").map(|_| kind),
+                _ => return response.ok("the first list of a kind").map(|_| kind),
             }
         }
     }
@@ -97,12 +106,12 @@ impl Subject {
         connection.send(Call::delete(path.clone())).await?.ok("DELETE of a definition")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let answer = connection.send(Call::get(path.clone())).await?;
-            match answer.status {
+            let response = connection.send(Call::get(path.clone())).await?;
+            match response.status {
                 404 => return Ok(()),
                 200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
                 200 => return Err(format!("it is still there after {PATIENCE:?}")),
-                _ => return answer.ok("GET of a deleted definition").map(drop),
+                _ => return response.ok("GET of a deleted definition").map(drop),
             }
         }
     }

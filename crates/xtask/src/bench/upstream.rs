@@ -3,11 +3,12 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::access::Access;
-use super::client::{Call, Client};
+use client::Access;
+use client::{Call, Client};
+
+use super::subject::options;
 
 /// The module, and the line that names the version.
 const MODULE: &str = "tests/upstream";
@@ -16,7 +17,7 @@ const TOKEN: &str = "bench";
 /// How long it may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Builds kube-apiserver unless that has been done, which takes some ten minutes; answers the binary's path.
+/// Builds kube-apiserver unless that has been done, which takes some ten minutes; returns the binary's path.
 pub fn build(root: &Path) -> Result<PathBuf, String> {
     let module = root.join(MODULE);
     let text = std::fs::read_to_string(module.join("go.mod")).map_err(|error| format!("{MODULE}/go.mod: {error}"))?;
@@ -74,7 +75,7 @@ impl Upstream {
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
         let server = format!("https://127.0.0.1:{port}");
-        let access = Access { server, token: Some(TOKEN.to_owned()), ..Access::default() };
+        let access = Access { server, token: TOKEN.to_owned(), ..Access::default() };
         let mut upstream = Upstream { child, access };
         let deadline = Instant::now() + PATIENCE;
         while !upstream.is_ready(&place).await {
@@ -88,13 +89,13 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// It makes a certificate when it starts, and then answers for a while that it is not ready.
+    /// It creates a certificate when it starts, and then reports for a while that it is not ready.
     async fn is_ready(&mut self, place: &Path) -> bool {
         let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
-        self.access.authority = authority;
-        let Ok(client) = Client::new(&self.access, false).map(Arc::new) else { return false };
+        self.access.certificate_authority = authority;
+        let Ok(client) = Client::new(&self.access, options(false)) else { return false };
         let Ok(mut connection) = client.connect().await else { return false };
-        connection.send(Call::get("/readyz")).await.is_ok_and(|answer| answer.status == 200)
+        connection.send(Call::get("/readyz")).await.is_ok_and(|response| response.status == 200)
     }
 
     pub fn id(&self) -> u32 {

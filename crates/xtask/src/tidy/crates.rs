@@ -70,11 +70,11 @@ pub fn check(document: &str, crates: &Crates) -> Vec<Problem> {
     for row in &rows {
         let (Some(name), Some(cell)) = (row.cells.first(), row.cells.get(1)) else { continue };
         listed.push(name);
-        let mut told = tables::names(cell);
-        told.sort();
+        let mut named = tables::names(cell);
+        named.sort();
         match crates.get(name) {
             None => problems.push(Problem::new(ARCHITECTURE, row.line, format!("there is no crate {name}"))),
-            Some(found) if *found != told => {
+            Some(found) if *found != named => {
                 let found = if found.is_empty() { "no crate".to_owned() } else { found.join(", ") };
                 problems.push(Problem::new(ARCHITECTURE, row.line, format!("{name} depends on {found}")));
             }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_tell_their_dependencies() {
+    fn dependencies_are_read_from_manifests() {
         let workspace =
             "[workspace.dependencies]\ncel = { path = \"crates/cel\", package = \"pintle-cel\" }\nbytes = \"1\"\n";
         let local = paths(workspace, "workspace.dependencies").into_iter().collect();

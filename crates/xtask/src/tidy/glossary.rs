@@ -9,21 +9,8 @@ use super::{ARCHITECTURE, Problem, tables};
 const HEADER: [&str; 3] = ["term", "meaning", "not"];
 
 /// Directories whose prose has not been rewritten since the glossary was introduced. Entries are only ever removed.
-const UNCHECKED: [&str; 13] = [
-    "ARCHITECTURE.md",
-    "README.md",
-    "benches/",
-    "tests/",
-    "crates/cel/",
-    "crates/cli/",
-    "crates/machinery/",
-    "crates/schema/",
-    "crates/server/",
-    "crates/store/",
-    "crates/store-etcd/",
-    "crates/xtask/",
-    "docs/",
-];
+const UNCHECKED: [&str; 6] =
+    ["ARCHITECTURE.md", "benches/results/", "crates/cel/", "crates/machinery/", "crates/schema/", "crates/server/"];
 
 /// A rejected word or phrase, and the term to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +124,7 @@ mod tests {
     #[test]
     fn markdown_uses_the_glossary_outside_of_code() {
         let glossary = read(DOCUMENT).unwrap();
-        let check = |text: &str| shown(check_markdown("README.md", text, &glossary));
+        let check = |text: &str| shown(check_markdown("X.md", text, &glossary));
         assert!(check(DOCUMENT).is_empty(), "the glossary itself names the words");
         assert!(check("`shipped`\n```\nshipped\n```\n").is_empty());
         assert_eq!(check("```\n```\nSomebody.\n"), ["3: \"somebody\": the glossary says user"]);

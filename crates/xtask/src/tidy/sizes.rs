@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_are_told() {
+    fn long_functions_and_files_are_reported() {
         let body = "    x();\n".repeat(71);
         let text = format!("//! X.\nfn long() {{\n{body}}}\n#[cfg(test)]\nmod tests {{\n fn t() {{\n{body}}}\n}}\n");
         let shown: Vec<String> =

@@ -31,7 +31,7 @@ const PLACES: [(&str, &[&str]); 10] = [
 pub fn check(source: &Source) -> Vec<Problem> {
     let mut problems = lines(source);
     for word in UNDONE {
-        problems.extend(told(source, &source.code, word, format!("`{word}` is not done")));
+        problems.extend(occurrences(source, &source.code, word, format!("`{word}` is not done")));
     }
     if source.krate() != "xtask" {
         for (call, places) in PLACES.iter().filter(|(_, places)| !places.contains(&source.path.as_str())) {
@@ -39,13 +39,13 @@ pub fn check(source: &Source) -> Vec<Problem> {
                 [] => format!("`{call}` is used nowhere"),
                 places => format!("`{call}` belongs in {}", places.join(" or ")),
             };
-            problems.extend(told(source, &source.production, call, what));
+            problems.extend(occurrences(source, &source.production, call, what));
         }
     }
     problems
 }
 
-fn told(source: &Source, code: &str, word: &str, what: String) -> Vec<Problem> {
+fn occurrences(source: &Source, code: &str, word: &str, what: String) -> Vec<Problem> {
     let starts = |at: &usize| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
     let places = code.match_indices(word).map(|(at, _)| at).filter(starts);
     places.map(|at| Problem::new(&source.path, line_of(code, at), what.clone())).collect()
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn undone_things_are_told() {
+    fn unfinished_code_is_reported() {
         let path = "crates/x/src/a.rs";
         assert_eq!(shown(path, "fn a() {\n    todo!()\n}\n"), ["2: `todo!(` is not done"]);
         assert_eq!(shown(path, "// todo!( in a comment, \"#[ignore]\"\n"), Vec::<String>::new());

@@ -26,7 +26,7 @@ const fn number(name: &'static str, description: &'static str, cell: fn(&Value, 
 }
 
 /// The description of columns that show the age.
-pub const AGE_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+pub const AGE_DESCRIPTION: &str = "Time at which the server created the object, in UTC.";
 
 fn created(object: &Value) -> &str {
     object.str_at(&["metadata", "creationTimestamp"])
@@ -54,12 +54,13 @@ pub const CREATED_AT: ShippedColumn = ShippedColumn {
 pub const PLAIN: &[ShippedColumn] = &[CREATED_AT];
 
 pub const DESCRIPTION: ShippedColumn =
-    column("Description", "The description of this object.", |object, _| Value::from(object.str_at(&["description"])));
-
-pub const VERSIONS: ShippedColumn =
-    column("Version(s)", "The versions in which objects of the kind are served.", |object, _| {
-        Value::from(super::third_party::versions(object))
+    column("Description", "Description given in the ThirdPartyResource.", |object, _| {
+        Value::from(object.str_at(&["description"]))
     });
+
+pub const VERSIONS: ShippedColumn = column("Version(s)", "Versions in which the kind is served.", |object, _| {
+    Value::from(super::third_party::versions(object))
+});
 
 fn len(object: &Value, path: &[&str]) -> usize {
     match object.at(path) {
@@ -73,55 +74,37 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-pub const DATA: ShippedColumn = column(
-    "Data",
-    "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.",
-    |object, _| count(len(object, &["data"]) + len(object, &["binaryData"])),
-);
+pub const DATA: ShippedColumn = column("Data", "Number of entries in `data` and `binaryData`.", |object, _| {
+    count(len(object, &["data"]) + len(object, &["binaryData"]))
+});
 
-pub const SECRET_DATA: ShippedColumn = column(
-    "Data",
-    "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4",
-    |object, _| count(len(object, &["data"])),
-);
+pub const SECRET_DATA: ShippedColumn =
+    column("Data", "Number of entries in `data`.", |object, _| count(len(object, &["data"])));
 
-pub const PHASE: ShippedColumn =
-    column("Status", "The status of the namespace", |object, _| Value::from(object.str_at(&["status", "phase"])));
+pub const PHASE: ShippedColumn = column("Status", "Phase of the namespace: Active or Terminating.", |object, _| {
+    Value::from(object.str_at(&["status", "phase"]))
+});
 
-pub const TYPE: ShippedColumn = column(
-    "Type",
-    "Used to facilitate programmatic handling of secret data. More info: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
-    |object, _| Value::from(object.str_at(&["type"])),
-);
+pub const TYPE: ShippedColumn =
+    column("Type", "Type of the secret, which says which keys its data has.", |object, _| {
+        Value::from(object.str_at(&["type"]))
+    });
 
-pub const HOLDER: ShippedColumn = column(
-    "Holder",
-    "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
-    |object, _| Value::from(object.str_at(&["spec", "holderIdentity"])),
-);
+pub const HOLDER: ShippedColumn = column("Holder", "Identity that holds the lease now.", |object, _| {
+    Value::from(object.str_at(&["spec", "holderIdentity"]))
+});
 
-pub const ROLE: ShippedColumn = column(
-    "Role",
-    "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
-    |object, _| {
-        let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
-        Value::from(format!("{}/{}", part("kind"), part("name")))
-    },
-);
+pub const ROLE: ShippedColumn = column("Role", "The Role or ClusterRole that is granted.", |object, _| {
+    let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
+    Value::from(format!("{}/{}", part("kind"), part("name")))
+});
 
-pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn {
-    description: "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be resolved, the Authorizer must return an error.",
-    ..ROLE
-};
+pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn { description: "The ClusterRole that is granted.", ..ROLE };
 
-pub const USERS: ShippedColumn = wide("Users", "Users in the roleBinding", |object, _| subjects(object, "User"));
-pub const GROUPS: ShippedColumn = wide("Groups", "Groups in the roleBinding", |object, _| subjects(object, "Group"));
+pub const USERS: ShippedColumn = wide("Users", "Users among the subjects.", |object, _| subjects(object, "User"));
+pub const GROUPS: ShippedColumn = wide("Groups", "Groups among the subjects.", |object, _| subjects(object, "Group"));
 pub const ACCOUNTS: ShippedColumn =
-    wide("ServiceAccounts", "ServiceAccounts in the roleBinding", |object, _| subjects(object, "ServiceAccount"));
-pub const CLUSTER_USERS: ShippedColumn = ShippedColumn { description: "Users in the clusterRoleBinding", ..USERS };
-pub const CLUSTER_GROUPS: ShippedColumn = ShippedColumn { description: "Groups in the clusterRoleBinding", ..GROUPS };
-pub const CLUSTER_ACCOUNTS: ShippedColumn =
-    ShippedColumn { description: "ServiceAccounts in the clusterRoleBinding", ..ACCOUNTS };
+    wide("ServiceAccounts", "ServiceAccounts among the subjects.", |object, _| subjects(object, "ServiceAccount"));
 
 /// The subjects of a kind, those in namespaces with them.
 fn subjects(binding: &Value, kind: &str) -> Value {
@@ -135,38 +118,27 @@ fn subjects(binding: &Value, kind: &str) -> Value {
 }
 
 pub const WEBHOOKS: ShippedColumn =
-    number("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration", |object, _| {
-        count(len(object, &["webhooks"]))
-    });
+    number("Webhooks", "Number of webhooks.", |object, _| count(len(object, &["webhooks"])));
 
-pub const VALIDATIONS: ShippedColumn = number(
-    "Validations",
-    "Validations indicates the number of validation rules defined in this configuration",
-    |object, _| count(len(object, &["spec", "validations"])),
-);
+pub const VALIDATIONS: ShippedColumn =
+    number("Validations", "Number of validations.", |object, _| count(len(object, &["spec", "validations"])));
 
-pub const MUTATIONS: ShippedColumn = number(
-    "Mutations",
-    "Mutation indicates the number of mutations rules defined in this configuration",
-    |object, _| count(len(object, &["spec", "mutations"])),
-);
+pub const MUTATIONS: ShippedColumn =
+    number("Mutations", "Number of mutations.", |object, _| count(len(object, &["spec", "mutations"])));
 
 pub const PARAM_KIND: ShippedColumn =
-    column("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy", |object, _| {
+    column("ParamKind", "Kind of the objects that parameterize the policy.", |object, _| {
         match object.at(&["spec", "paramKind"]) {
             None => Value::from("<unset>"),
             Some(kind) => Value::from(format!("{}/{}", kind.str_at(&["apiVersion"]), kind.str_at(&["kind"]))),
         }
     });
 
-pub const POLICY_NAME: ShippedColumn = column(
-    "PolicyName",
-    "PolicyName indicates the policy definition which the policy binding binded to",
-    |object, _| Value::from(object.str_at(&["spec", "policyName"])),
-);
+pub const POLICY_NAME: ShippedColumn =
+    column("PolicyName", "The policy that is bound.", |object, _| Value::from(object.str_at(&["spec", "policyName"])));
 
 pub const PARAM_REF: ShippedColumn =
-    column("ParamRef", "ParamRef indicates the param resource which sets the configuration param", |object, _| {
+    column("ParamRef", "The object, or the selector of the objects, with the parameters.", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
         Value::from(match reference.get("selector") {
@@ -193,17 +165,11 @@ fn selector_text(selector: &Value) -> String {
     )
 }
 
-pub const REQUESTS: ShippedColumn = column(
-    "Request",
-    "Request represents a minimum amount of cpu/memory that a container may consume.",
-    |object, _| usage(object, false),
-);
+pub const REQUESTS: ShippedColumn =
+    column("Request", "Used and allowed amounts of everything but limits.", |object, _| usage(object, false));
 
-pub const LIMITS: ShippedColumn = column(
-    "Limit",
-    "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
-    |object, _| usage(object, true),
-);
+pub const LIMITS: ShippedColumn =
+    column("Limit", "Used and allowed amounts of limits.", |object, _| usage(object, true));
 
 /// What is used of what is allowed, for limits or for all else.
 fn usage(quota: &Value, limits: bool) -> Value {
@@ -217,46 +183,34 @@ fn usage(quota: &Value, limits: bool) -> Value {
 
 /// The columns of events, whichever group they are read from.
 pub const EVENT: &[ShippedColumn] = &[
-    column("Last Seen", "The time at which the most recent occurrence of this event was recorded.", |event, now| {
-        since(last_seen(event), now)
+    column("Last Seen", "Time since the event last happened.", |event, now| since(last_seen(event), now)),
+    column("Type", "Normal or Warning.", |event, _| Value::from(event.str_at(&["type"]))),
+    column("Reason", "One word, for programs, on why the event happened.", |event, _| {
+        Value::from(event.str_at(&["reason"]))
     }),
-    column("Type", "Type of this event (Normal, Warning), new types could be added in the future", |event, _| {
-        Value::from(event.str_at(&["type"]))
-    }),
-    column(
-        "Reason",
-        "This should be a short, machine understandable string that gives the reason for the transition into the object's current status.",
-        |event, _| Value::from(event.str_at(&["reason"])),
-    ),
-    column("Object", "The object that this event is about.", |event, _| {
+    column("Object", "The object concerned.", |event, _| {
         let object = either(event, "involvedObject", "regarding");
         let (kind, name) = (object.str_at(&["kind"]).to_lowercase(), object.str_at(&["name"]));
         Value::from(if name.is_empty() { kind } else { format!("{kind}/{name}") })
     }),
-    wide("Subobject", SUBOBJECT_DESCRIPTION, |event, _| {
-        Value::from(either(event, "involvedObject", "regarding").str_at(&["fieldPath"]))
-    }),
     wide(
-        "Source",
-        "The component reporting this event. Should be a short machine understandable string.",
-        |event, _| {
-            let source = either(event, "source", "deprecatedSource");
-            let controller = either(event, "reportingComponent", "reportingController").as_str().unwrap_or_default();
-            let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
-            let component = or(source.str_at(&["component"]), controller);
-            let instance = or(source.str_at(&["host"]), event.str_at(&["reportingInstance"]));
-            Value::from(if instance.is_empty() { component } else { format!("{component}, {instance}") })
-        },
+        "Subobject",
+        "Path of the part of the object that is concerned, such as `spec.containers{name}`.",
+        |event, _| Value::from(either(event, "involvedObject", "regarding").str_at(&["fieldPath"])),
     ),
-    column("Message", "A human-readable description of the status of this operation.", |event, _| {
+    wide("Source", "Component that reported the event, and the host or instance it ran on.", |event, _| {
+        let source = either(event, "source", "deprecatedSource");
+        let controller = either(event, "reportingComponent", "reportingController").as_str().unwrap_or_default();
+        let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let component = or(source.str_at(&["component"]), controller);
+        let instance = or(source.str_at(&["host"]), event.str_at(&["reportingInstance"]));
+        Value::from(if instance.is_empty() { component } else { format!("{component}, {instance}") })
+    }),
+    column("Message", "What happened, in words.", |event, _| {
         Value::from(either(event, "message", "note").as_str().unwrap_or_default().trim())
     }),
-    wide(
-        "First Seen",
-        "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)",
-        |event, now| since(first_seen(event), now),
-    ),
-    wide("Count", "The number of times this event has occurred.", |event, _| {
+    wide("First Seen", "Time since the event first happened.", |event, now| since(first_seen(event), now)),
+    wide("Count", "How often the event has happened.", |event, _| {
         let one = |value: &Value| value.as_int().filter(|count| *count != 0);
         let count = event.at(&["series", "count"]).or_else(|| Some(either(event, "count", "deprecatedCount")));
         Value::Int(count.and_then(one).unwrap_or(1))
@@ -267,10 +221,8 @@ pub const EVENT: &[ShippedColumn] = &[
     },
 ];
 
-const SUBOBJECT_DESCRIPTION: &str = "If referring to a piece of an object instead of an entire object, this string should contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if the object reference is to a container within a pod, this would take on a value like: \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is chosen only to have some well-defined way of referencing a part of an object.";
-
 /// The description of columns that show the name.
-pub const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+pub const NAME_DESCRIPTION: &str = "Name of the object, unique among the objects of its resource in one namespace.";
 
 /// A member by its name in one group or the other.
 fn either<'a>(event: &'a Value, core: &str, new: &str) -> &'a Value {
@@ -305,66 +257,59 @@ fn of_limited(level: &Value, path: &[&str]) -> Value {
     }
 }
 
-pub const PRIORITY_LEVEL: ShippedColumn = column(
-    "PriorityLevel",
-    "`name` is the name of the priority level configuration being referenced Required.",
-    |object, _| Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"])),
-);
+pub const PRIORITY_LEVEL: ShippedColumn =
+    column("PriorityLevel", "The priority level that matching requests get.", |object, _| {
+        Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"]))
+    });
 
 pub const MATCHING_PRECEDENCE: ShippedColumn = column(
     "MatchingPrecedence",
-    "`matchingPrecedence` is used to choose among the FlowSchemas that match a given request. The chosen FlowSchema is among those with the numerically lowest (which we take to be logically highest) MatchingPrecedence.  Each MatchingPrecedence value must be ranged in [1,10000]. Note that if the precedence is not specified, it will be set to 1000 as default.",
+    "Of several FlowSchemas that match a request, the one with the lowest value is used: 1 to 10000.",
     |object, _| object.at(&["spec", "matchingPrecedence"]).cloned().unwrap_or_default(),
 );
 
 pub const DISTINGUISHER_METHOD: ShippedColumn = column(
     "DistinguisherMethod",
-    "`distinguisherMethod` defines how to compute the flow distinguisher for requests that match this schema. `nil` specifies that the distinguisher is disabled and thus will always be the empty string.",
+    "What separates the flows of this schema: the user, the namespace, or nothing.",
     |object, _| match object.str_at(&["spec", "distinguisherMethod", "type"]) {
         "" => Value::from("<none>"),
         method => Value::from(method),
     },
 );
 
-pub const MISSING_LEVEL: ShippedColumn =
-    column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration", |object, _| {
-        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-        let dangling = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
-        Value::from(dangling.map_or("?", |condition| condition.str_at(&["status"])))
-    });
+pub const MISSING_LEVEL: ShippedColumn = column("MissingPL", "Whether the priority level is missing.", |object, _| {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let dangling = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
+    Value::from(dangling.map_or("?", |condition| condition.str_at(&["status"])))
+});
 
-pub const LEVEL_TYPE: ShippedColumn = column(
-    "Type",
-    "`type` indicates whether this priority level is subject to limitation on request execution.  A value of `\"Exempt\"` means that requests of this priority level are not subject to a limit (and thus are never queued) and do not detract from the capacity made available to other priority levels.  A value of `\"Limited\"` means that (a) requests of this priority level _are_ subject to limits and (b) some of the server's limited capacity is made available exclusively to this priority level. Required.",
-    |object, _| Value::from(object.str_at(&["spec", "type"])),
-);
+pub const LEVEL_TYPE: ShippedColumn =
+    column("Type", "Exempt (never queued and never limited) or Limited.", |object, _| {
+        Value::from(object.str_at(&["spec", "type"]))
+    });
 
 pub const CONCURRENCY_SHARES: ShippedColumn = column(
     "NominalConcurrencyShares",
-    "`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level. This is the number of execution seats available at this priority level. This is used both for requests dispatched from this priority level as well as requests dispatched from other priority levels borrowing seats from this level. The server's concurrency limit (ServerCL) is divided among the Limited priority levels in proportion to their NCS values:\n\nNominalCL(i)  = ceil( ServerCL * NCS(i) / sum_ncs ) sum_ncs = sum[priority level k] NCS(k)\n\nBigger numbers mean a larger nominal concurrency limit, at the expense of every other priority level.\n\nIf not specified, this field defaults to a value of 30.\n\nSetting this field to zero supports the construction of a \"jail\" for this priority level that is used to hold some request(s)",
+    "Share of the server's seats: its part of the sum over all Limited levels.",
     |object, _| of_limited(object, &["nominalConcurrencyShares"]),
 );
 
-pub const QUEUES: ShippedColumn = column(
-    "Queues",
-    "`queues` is the number of queues for this priority level. The queues exist independently at each apiserver. The value must be positive.  Setting it to 1 effectively precludes shufflesharding and thus makes the distinguisher method of associated flow schemas irrelevant.  This field has a default value of 64.",
-    |object, _| of_limited(object, &["limitResponse", "queuing", "queues"]),
-);
+pub const QUEUES: ShippedColumn = column("Queues", "Number of queues over which flows are spread.", |object, _| {
+    of_limited(object, &["limitResponse", "queuing", "queues"])
+});
 
-pub const HAND_SIZE: ShippedColumn = column(
-    "HandSize",
-    "`handSize` is a small positive number that configures the shuffle sharding of requests into queues.  When enqueuing a request at this priority level the request's flow identifier (a string pair) is hashed and the hash value is used to shuffle the list of queues and deal a hand of the size specified here.  The request is put into one of the shortest queues in that hand. `handSize` must be no larger than `queues`, and should be significantly smaller (so that a few heavy flows do not saturate most of the queues).  See the user-facing documentation for more extensive guidance on setting this field.  This field has a default value of 8.",
-    |object, _| of_limited(object, &["limitResponse", "queuing", "handSize"]),
-);
+pub const HAND_SIZE: ShippedColumn =
+    column("HandSize", "How many queues a flow may use; a request joins the shortest of them.", |object, _| {
+        of_limited(object, &["limitResponse", "queuing", "handSize"])
+    });
 
-pub const QUEUE_LENGTH: ShippedColumn = column(
-    "QueueLengthLimit",
-    "`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority level at a time; excess requests are rejected.  This value must be positive.  If not specified, it will be defaulted to 50.",
-    |object, _| of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"]),
-);
+pub const QUEUE_LENGTH: ShippedColumn =
+    column("QueueLengthLimit", "How many requests may wait in one queue; more are refused.", |object, _| {
+        of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"])
+    });
 
 pub const API_SERVICE: ShippedColumn =
-    column("Service", "The reference to the service that hosts this API endpoint.", |object, _| {
+    column("Service", "The Service behind this group and version, or Local.", |object, _| {
         let part = |name: &str| object.str_at(&["spec", "service", name]).to_owned();
         match object.at(&["spec", "service"]) {
             None => Value::from("Local"),
@@ -372,7 +317,7 @@ pub const API_SERVICE: ShippedColumn =
         }
     });
 
-pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service is available.", |object, _| {
+pub const AVAILABLE: ShippedColumn = column("Available", "Whether the aggregated API server responds.", |object, _| {
     let all = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let found = all.iter().find(|condition| condition.str_at(&["type"]) == "Available");
     let said = |condition: &Value| match (condition.str_at(&["status"]), condition.str_at(&["reason"])) {
@@ -386,15 +331,16 @@ pub const AVAILABLE: ShippedColumn = column("Available", "Whether this service i
 pub const PLAIN_NAME: ShippedColumn =
     column("Name", NAME_DESCRIPTION, |object, _| Value::from(object.str_at(&["metadata", "name"])));
 
-pub const MIGRATED_RESOURCE: ShippedColumn = column("Resource", "GroupResource to migrate", |object, _| {
-    let part = |name: &str| object.str_at(&["spec", "resource", name]);
-    match part("group") {
-        "" => Value::from(part("resource")),
-        group => Value::from(format!("{}.{group}", part("resource"))),
-    }
-});
+pub const MIGRATED_RESOURCE: ShippedColumn =
+    column("Resource", "The resource whose objects are rewritten.", |object, _| {
+        let part = |name: &str| object.str_at(&["spec", "resource", name]);
+        match part("group") {
+            "" => Value::from(part("resource")),
+            group => Value::from(format!("{}.{group}", part("resource"))),
+        }
+    });
 
-pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Status of the migration", |object, _| {
+pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Running, Failed, Succeeded, or Unknown.", |object, _| {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let told = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
     let mut kinds = told.map(|condition| condition.str_at(&["type"]));
@@ -404,27 +350,25 @@ pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Status of the migr
 
 /// The columns of services.
 pub const SERVICE: &[ShippedColumn] = &[
-    column("Type", SERVICE_TYPE_DESCRIPTION, |service, _| Value::from(service.str_at(&["spec", "type"]))),
-    column("Cluster-IP", CLUSTER_IP_DESCRIPTION, |service, _| {
+    column("Type", "How the Service is reached: ClusterIP, NodePort, LoadBalancer or ExternalName.", |service, _| {
+        Value::from(service.str_at(&["spec", "type"]))
+    }),
+    column("Cluster-IP", "Address of the Service inside the cluster, or None where it has none.", |service, _| {
         let addresses = texts(service, &["spec", "clusterIPs"]);
         Value::from(addresses.first().copied().unwrap_or("<none>"))
     }),
-    column("External-IP", EXTERNAL_IP_DESCRIPTION, |service, _| Value::from(external_address(service))),
-    column("Port(s)", PORTS_DESCRIPTION, |service, _| Value::from(ports(service))),
+    column("External-IP", "Addresses outside the cluster at which the Service is reached.", |service, _| {
+        Value::from(external_address(service))
+    }),
+    column("Port(s)", "Ports of the Service, with node port and protocol.", |service, _| Value::from(ports(service))),
     AGE,
-    wide("Selector", SELECTOR_DESCRIPTION, |service, _| {
+    wide("Selector", "Labels of the pods behind the Service.", |service, _| {
         let selector = service.at(&["spec", "selector"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
         let terms: Vec<String> =
             selector.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         Value::from(if terms.is_empty() { "<none>".to_owned() } else { terms.join(",") })
     }),
 ];
-
-const SERVICE_TYPE_DESCRIPTION: &str = "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a cluster-internal IP address for load-balancing to endpoints. Endpoints are determined by the selector or if that is not specified, by manual construction of an Endpoints object or EndpointSlice objects. If clusterIP is \"None\", no virtual IP is allocated and the endpoints are published as a set of endpoints rather than a virtual IP. \"NodePort\" builds on ClusterIP and allocates a port on every node which routes to the same endpoints as the clusterIP. \"LoadBalancer\" builds on NodePort and creates an external load-balancer (if supported in the current cloud) which routes to the same endpoints as the clusterIP. \"ExternalName\" aliases this service to the specified externalName. Several other fields do not apply to ExternalName services. More info: https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types";
-const CLUSTER_IP_DESCRIPTION: &str = "clusterIP is the IP address of the service and is usually assigned randomly. If an address is specified manually, is in-range (as per system configuration), and is not in use, it will be allocated to the service; otherwise creation of the service will fail. This field may not be changed through updates unless the type field is also being changed to ExternalName (which requires this field to be blank) or the type field is being changed from ExternalName (in which case this field may optionally be specified, as describe above).  Valid values are \"None\", empty string (\"\"), or a valid IP address. Setting this to \"None\" makes a \"headless service\" (no virtual IP), which is useful when direct endpoint connections are preferred and proxying is not required.  Only applies to types ClusterIP, NodePort, and LoadBalancer. If this field is specified when creating a Service of type ExternalName, creation will fail. This field will be wiped when updating a Service to type ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies";
-const EXTERNAL_IP_DESCRIPTION: &str = "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.  These IPs are not managed by Kubernetes.  The user is responsible for ensuring that traffic arrives at a node with this IP.  A common example is external load-balancers that are not part of the Kubernetes system.";
-const PORTS_DESCRIPTION: &str = "The list of ports that are exposed by this service. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies";
-const SELECTOR_DESCRIPTION: &str = "Route service traffic to pods with label keys and values matching this selector. If empty or not present, the service is assumed to have an external process managing its endpoints, which Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored if type is ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/";
 
 fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
     let list = object.at(path).and_then(Value::as_array).unwrap_or_default();

@@ -97,7 +97,7 @@ pub const CLUSTER_ROLE: Shipped = Shipped {
 const BINDING_COLUMNS: &[columns::ShippedColumn] =
     &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 const CLUSTER_BINDING_COLUMNS: &[columns::ShippedColumn] =
-    &[columns::CLUSTER_ROLE, columns::AGE, columns::CLUSTER_USERS, columns::CLUSTER_GROUPS, columns::CLUSTER_ACCOUNTS];
+    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 
 pub const ROLE_BINDING: Shipped = Shipped {
     kind: "RoleBinding",

@@ -1,4 +1,4 @@
-//! Crashes: every acknowledged change is there afterwards, in order, and nothing else but what was under way.
+//! Crashes: every acknowledged change is there afterwards, in order, and nothing else but incomplete writes.
 
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
@@ -23,7 +23,7 @@ fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
         if result.is_err() {
             assert!(run.disk.has_stopped());
             let after = run.disk.after_crash(&mut chance);
-            let reopened = Run::open(after, run.acknowledged, run.under_way, OPTIONS);
+            let reopened = Run::open(after, run.acknowledged, run.incomplete, OPTIONS);
             return (reopened.unwrap_or_else(|error| panic!("seed {seed}, change {left}: {error}")), true);
         }
     }
@@ -83,7 +83,7 @@ fn what_an_opened_log_shows_stays() {
         while run.step(&mut chance).is_ok() {}
         // the process starts again before the machine stops: it sees what was never synced
         run.disk.stop_after(usize::MAX, seed);
-        let seen = Run::open(run.disk, run.acknowledged, run.under_way, OPTIONS).unwrap();
+        let seen = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
         Run::open(seen.disk.after_crash(&mut chance), seen.acknowledged, vec![], OPTIONS).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Damage: any flipped bit of any file is told, or changes nothing of what is read.
+//! Corruption: a flipped bit in any file is reported, or does not change what is read.
 
 use super::model::{OPTIONS, Run};
 use super::sim::{Chance, Sim};
@@ -21,7 +21,7 @@ fn log(seed: u64) -> Run {
 }
 
 /// Opens a changed log: what is read is what was written, or the error names a file of the log.
-fn told(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
+fn is_reported(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
     match Run::open(Sim::holding(contents), run.acknowledged.clone(), vec![], OPTIONS) {
         Ok(_) => false,
         Err(StoreError::Damaged(why)) => {
@@ -33,7 +33,7 @@ fn told(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
 }
 
 #[test]
-fn a_flipped_bit_is_told_or_does_no_harm() {
+fn a_flipped_bit_is_reported_or_harmless() {
     for seed in 0..3 {
         let run = log(seed);
         let whole = run.disk.contents();
@@ -43,10 +43,10 @@ fn a_flipped_bit_is_told_or_does_no_harm() {
             for byte in 0..whole[file].1.len() {
                 let mut contents = whole.clone();
                 contents[file].1[byte] ^= 1 << chance.below(8);
-                harmless += usize::from(!told(&run, &contents));
+                harmless += usize::from(!is_reported(&run, &contents));
             }
         }
-        // only the last frame, which tells that the one before it is on disk
+        // only the last frame, which states that the one before it is on disk
         assert!(harmless <= super::super::frame::FRAME_HEADER, "{harmless} flipped bits were not noticed");
     }
 }
@@ -73,29 +73,29 @@ fn a_frame_with_the_right_checksum_is_no_torn_write() {
     let mut contents = run.disk.contents();
     let (_, bytes) = contents.iter_mut().find(|(name, _)| *name == last.name).unwrap();
     bytes.extend(unknown(last.salt));
-    assert!(told(&run, &contents), "the frame was cut off");
+    assert!(is_reported(&run, &contents), "the frame was cut off");
 }
 
 #[test]
-fn a_missing_file_is_told() {
+fn a_missing_file_is_reported() {
     let run = log(7);
     let whole = run.disk.contents();
     for file in 0..whole.len() {
         let mut contents = whole.clone();
         let (name, _) = contents.remove(file);
-        assert!(told(&run, &contents), "{name} is not missed");
+        assert!(is_reported(&run, &contents), "{name} is not missed");
     }
-    assert!(told(&run, &[]), "an empty log");
+    assert!(is_reported(&run, &[]), "an empty log");
 }
 
 #[test]
-fn a_log_that_ends_too_early_is_told() {
+fn a_truncated_log_is_reported() {
     let run = log(11);
     let whole = run.disk.contents();
     for (file, (name, bytes)) in whole.iter().enumerate() {
         let mut contents = whole.clone();
         contents[file].1.truncate(bytes.len() / 2);
         let last = name.ends_with(".log") && file + 1 == whole.len();
-        assert!(last || told(&run, &contents), "half of {name} is enough");
+        assert!(last || is_reported(&run, &contents), "half of {name} is enough");
     }
 }

@@ -23,7 +23,7 @@ fn writes_go_on_when_there_is_room_again() {
                     Err(Failure::Temporary(_)) => refused += 1,
                     Err(Failure::Fatal(why)) => panic!("seed {seed}: {why}"),
                 }
-                run.under_way.clear();
+                run.incomplete.clear();
             }
             run.disk.set_room(None);
             run.write(&mut chance).unwrap();
@@ -80,7 +80,7 @@ async fn store_with(run: &Run, durability: Durability) -> Embedded {
 }
 
 #[tokio::test]
-async fn a_store_tells_that_it_is_full_until_it_is_not() {
+async fn a_full_store_reports_it_until_there_is_room() {
     let run = Run::create();
     let store = store_on(&run).await;
     assert_eq!(store.health(), Ok(()));
@@ -134,7 +134,7 @@ fn what_a_failed_sync_left_behind_is_written_by_the_next_start() {
         while run.step(&mut chance).is_ok() {}
         // the process starts again, the machine does not: what was read is what the memory of the system holds
         run.disk.fail_sync(false);
-        let mut run = Run::open(run.disk, run.acknowledged, run.under_way, OPTIONS).unwrap();
+        let mut run = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
         for _ in 0..chance.below(4) {
             run.write(&mut chance).unwrap();
         }

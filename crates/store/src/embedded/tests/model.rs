@@ -23,7 +23,7 @@ pub struct Run {
     /// Changes that were acknowledged; the one of revision `n` is at `n - 1`.
     pub acknowledged: Vec<Change>,
     /// Changes whose fate is not known.
-    pub under_way: Vec<Change>,
+    pub incomplete: Vec<Change>,
 }
 
 impl Run {
@@ -37,25 +37,25 @@ impl Run {
     pub fn open(
         disk: Sim,
         acknowledged: Vec<Change>,
-        under_way: Vec<Change>,
+        incomplete: Vec<Change>,
         options: Options,
     ) -> Result<Run, StoreError> {
         let (shared, writer) = Embedded::recover(Arc::new(disk.clone()), options, None)?;
-        let mut run = Run { disk, shared, writer, acknowledged, under_way };
+        let mut run = Run { disk, shared, writer, acknowledged, incomplete };
         run.settle();
         run.compare();
         Ok(run)
     }
 
-    /// What was under way has happened as a whole, or not at all.
+    /// The incomplete write has taken effect as a whole, or not at all.
     fn settle(&mut self) {
         let head = self.shared.head() as usize;
-        let (least, all) = (self.acknowledged.len(), self.acknowledged.len() + self.under_way.len());
+        let (least, all) = (self.acknowledged.len(), self.acknowledged.len() + self.incomplete.len());
         assert!(head == least || head == all, "{head} changes are there, of {least} acknowledged and {all} sent");
         if head == all {
-            self.acknowledged.append(&mut self.under_way);
+            self.acknowledged.append(&mut self.incomplete);
         }
-        self.under_way.clear();
+        self.incomplete.clear();
     }
 
     fn compare(&self) {
@@ -100,9 +100,9 @@ impl Run {
             let value = (!delete).then(|| Bytes::from(vec![revision as u8; chance.below(1500)]));
             changes.push(Change { revision, key, value });
         }
-        self.under_way.clone_from(&changes);
+        self.incomplete.clone_from(&changes);
         self.writer.append(&changes)?;
-        self.under_way.clear();
+        self.incomplete.clear();
         changes.iter().for_each(|change| self.shared.lock().apply(change.clone()));
         self.acknowledged.extend(changes);
         Ok(())

@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::client::{Call, Client};
 use super::load::Samples;
 use super::process::{Launch, Server, memory, memory_peak};
+use client::{Call, Client};
+
+use super::subject::options;
 use inputs::{Attack, Scenario};
 
-/// How long the hostile clients are served, unless they are answered before.
+/// Time for which hostile clients are served, unless they have their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
 /// How long other requests are measured without them.
 const QUIET: Duration = Duration::from_secs(3);
@@ -69,7 +71,7 @@ fn millis(time: Duration) -> String {
 
 async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     let server = launch.start("hostile")?;
-    let client = Arc::new(Client::new(&server.access()?, false)?);
+    let client = Client::new(&server.access()?, options(false))?;
     let mut connection = client.connect().await?;
     for call in (scenario.setup)() {
         let what = format!("{} {}", call.method, call.path);
@@ -144,7 +146,7 @@ async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) ->
     Samples::new(times, began.elapsed())
 }
 
-async fn attack_with(attack: Attack, access: super::access::Access) -> String {
+async fn attack_with(attack: Attack, access: client::Access) -> String {
     let result = match attack {
         Attack::Requests(make) => requests(make(), &access).await,
         Attack::Streams { connections, path, .. } => streams::never_read(&access, connections, path, ATTACK).await,
@@ -153,9 +155,9 @@ async fn attack_with(attack: Attack, access: super::access::Access) -> String {
     result.unwrap_or_else(|error| error)
 }
 
-/// Sends all requests at once, each on its own connection, and says how long they took and how they were answered.
-async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<String, String> {
-    let client = Arc::new(Client::new(access, false)?);
+/// Sends all requests at once, each on its own connection; returns how long they took and their status codes.
+async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String, String> {
+    let client = Client::new(access, options(false))?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for call in calls {
@@ -163,8 +165,8 @@ async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<St
         running.spawn(async move { Ok::<_, String>(client.connect().await?.send(call).await?.status) });
     }
     let mut codes = vec![];
-    while let Some(answered) = running.join_next().await {
-        codes.push(answered.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
+    while let Some(finished) = running.join_next().await {
+        codes.push(finished.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
     }
     codes.sort();
     codes.dedup();

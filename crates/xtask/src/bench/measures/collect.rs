@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::client::Call;
 use super::super::fixtures;
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::Call;
 
 /// How long collecting may take before the measure gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Writes of somebody else between two looks at what is left.
+/// Writes of another client between two reads of the remaining objects.
 const WRITES_PER_LOOK: usize = 5;
 const NAMESPACES: &str = "/api/v1/namespaces";
 

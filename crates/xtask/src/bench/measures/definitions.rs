@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::client::{Call, Connection};
 use super::super::fixtures::{self, DEFINITIONS, Kind};
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row, memory_text, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::{Call, Connection};
 
 /// How long a server may take to accept the first object.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,11 +18,11 @@ async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration,
     let started = Instant::now();
     connection.send(Call::post(DEFINITIONS, fixtures::definition(kind))).await?.ok("POST of a definition")?;
     loop {
-        let answer = connection.send(Call::post(kind.collection(), fixtures::object(kind, 0, 0))).await?;
-        match answer.status {
+        let response = connection.send(Call::post(kind.collection(), fixtures::object(kind, 0, 0))).await?;
+        match response.status {
             201 => return Ok(started.elapsed()),
             404 | 429 | 503 if started.elapsed() < PATIENCE => {}
-            _ => return answer.ok("the first object").map(|_| started.elapsed()),
+            _ => return response.ok("the first object").map(|_| started.elapsed()),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::client::Call;
 use super::super::fixtures::{Kind, SHARDS};
 use super::super::load::drive;
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::Call;
 
 /// Bytes of a listed object as it is sent; with what the server adds it is 1.55 KB when it is shown.
 const SIZE: usize = 700;
@@ -28,12 +28,12 @@ async fn listed(subject: &Subject, sizes: &Sizes) -> Result<Kind, String> {
 
 pub async fn list(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = listed(subject, sizes).await?;
-    let answer = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
+    let response = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
     let before = subject.processor();
     let samples = drive(&subject.client, 1, sizes.lists, move |_| Call::get(kind.collection())).await?;
     let what = format!("list of {} objects", sizes.list_objects);
     let mut row = row(subject, what, samples, Goal::Median(Duration::from_millis(20)), before);
-    row.note = format!("{:.1} MB", answer.size as f64 / 1e6);
+    row.note = format!("{:.1} MB", response.size as f64 / 1e6);
     Ok(row)
 }
 

@@ -8,13 +8,13 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::task::JoinSet;
 
-use super::super::client::{Call, Connection};
 use super::super::fixtures::{self, Kind};
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::{Call, Connection};
 
 /// How long the last event may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ fn object_of(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Reads a watch until every write has arrived; answers when each did.
+/// Reads a watch until every write has arrived; returns when each did.
 async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
     let mut seen = vec![false; clock.sent.len()];
     let (mut times, mut rest) = (vec![], vec![]);
@@ -68,8 +68,8 @@ async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
 
 /// The version of the collection as it is.
 async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
-    let answer = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let response = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
+    let text = String::from_utf8_lossy(&response.body).into_owned();
     let (_, rest) = text.rsplit_once("\"resourceVersion\":\"").ok_or("a list has no resourceVersion")?;
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
@@ -121,7 +121,7 @@ pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Reads a watch until so many events have arrived; answers how many did.
+/// Reads a watch until so many events have arrived; returns how many did.
 async fn count(mut body: Incoming, wanted: usize) -> usize {
     let mut seen = 0;
     while seen < wanted {
@@ -149,7 +149,7 @@ pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     if arrived != expected {
         return Err(format!("{arrived} of {expected} events arrived"));
     }
-    // the rate is what counts: nobody knows when each of so many events was sent
+    // only the rate is measured: when each of so many events was sent is unknown
     let samples = Samples::new(vec![wall / u32::try_from(arrived).unwrap_or(u32::MAX).max(1); arrived], wall);
     let what = format!("events to {} watchers, {} writers", sizes.watchers, sizes.clients);
     Ok(row(subject, what, samples, Goal::Rate(200_000.0), before))
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_their_object() {
+    fn lines_name_their_object() {
         let line = br#"{"type":"ADDED","object":{"metadata":{"labels":{"name":"x"},"name":"w-000042"}}}"#;
         assert_eq!(object_of(line), Some(42));
         assert_eq!(object_of(b"{\"type\":\"BOOKMARK\"}"), None);

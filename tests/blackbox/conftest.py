@@ -1,0 +1,93 @@
+"""Fixtures and options of the black-box tests."""
+import os
+import pathlib
+import shutil
+
+import pytest
+
+import etcd
+import kubectl.client as kubectl
+import pintle
+from hooks import Hooks
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--binary", help="the pintle binary under test (default: target/release/pintle)",
+                     default=os.environ.get("PINTLE_BINARY", str(ROOT / "target" / "release" / "pintle")))
+    parser.addoption("--slow", action="store_true", help="also run the tests that take minutes to hours")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+class Launch:
+    """`with launch("--flag", storage="embedded") as server:` runs the binary under test; see `Pintle` for the arguments."""
+
+    def __init__(self, binary, slow):
+        self.binary, self.slow = binary, slow
+
+    def __call__(self, *flags, **options):
+        return pintle.Pintle(self.binary, *flags, **options)
+
+
+@pytest.fixture(scope="session")
+def launch(pytestconfig):
+    binary = pathlib.Path(pytestconfig.getoption("--binary")).resolve()
+    assert binary.exists(), f"{binary} does not exist: cargo build --release"
+    return Launch(str(binary), pytestconfig.getoption("--slow"))
+
+
+@pytest.fixture
+def server(launch):
+    with launch() as server:
+        yield server
+
+
+@pytest.fixture
+def hooks(server):
+    with Hooks(server) as hooks:
+        yield hooks
+
+
+@pytest.fixture(scope="session", params=["built", "installed"])
+def kubectl_binary(request):
+    """The newest kubectl, and the one in PATH, which is the oldest that is supported."""
+    binary = kubectl.built() if request.param == "built" else shutil.which("kubectl")
+    if not binary:
+        pytest.skip("no kubectl in PATH")
+    return str(binary)
+
+
+@pytest.fixture(scope="session")
+def etcd_binary():
+    """Builds etcd before the time of a test begins."""
+    return etcd.build()
+
+
+@pytest.fixture(autouse=True)
+def servers_of_this_test():
+    """Forgets the servers of tests before this one, but for those that still run."""
+    pintle.STARTED[:] = [server for server in pintle.STARTED if server.process is not None]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        for server in pintle.STARTED:
+            report.sections.append((f"log of the server at {getattr(server, 'url', 'no address')}", server.log_tail()))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Prints how many recorded responses and cases of client programs the tests compared, beside what pytest counts."""
+    passed = terminalreporter.stats.get("passed", [])
+    checks = sum(value for report in passed for name, value in report.user_properties if name == "checks")
+    if checks:
+        terminalreporter.write_line(f"{checks} responses and cases were checked within these tests")

@@ -1,0 +1,274 @@
+"""Servers beside ours, that APIServices name: requests passed on to them, their conditions, discovery."""
+import base64
+import http.server
+import json
+
+import pytest
+
+from boats import BOATS, DEFINITIONS
+from hooks import TlsServer
+from pintle import eventually
+from watch import Watch
+
+pytestmark = pytest.mark.aggregation
+
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+V1 = BOATS.format("v1")
+
+
+def bundle(server):
+    return base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
+
+
+def register(server, group, service="kubernetes", version="v1", **spec):
+    """An APIService whose server is what `default/kubernetes` is mapped to, or another service."""
+    if isinstance(service, str):
+        service = {"namespace": "default", "name": service}
+    spec = {"group": group, "version": version, "groupPriorityMinimum": 2000, "versionPriority": 10, "service": service, **spec}
+    server.ok("POST", SERVICES, {"metadata": {"name": f"{version}.{group}"}, "spec": spec})
+
+
+def condition(server, group, version="v1"):
+    """(status, reason, message) of the condition Available, once it is set."""
+    def found():
+        return server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions")
+    (one,) = eventually(found)
+    assert one["type"] == "Available" and one["lastTransitionTime"], one
+    return one["status"], one["reason"], one["message"]
+
+
+def passed(server, group):
+    eventually(lambda: condition(server, group) == ("True", "Passed", "all checks passed"))
+
+
+def discovered(server, group):
+    """The versions of a group in the aggregated document."""
+    items = server.ok("GET", "/apis", headers=AGGREGATED)["items"]
+    return next((item["versions"] for item in items if item["metadata"]["name"] == group), None)
+
+
+class Beside:
+    """A minimal aggregated API server: it records requests and returns configured responses."""
+
+    def __init__(self, certificates):
+        self.certificates, self.asked, self.answers, self.connections = certificates, [], {}, 0
+
+    def __enter__(self):
+        beside = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                beside.connections += 1
+
+            def log_message(self, *_):
+                pass
+
+            def body(self):
+                if self.headers.get("Transfer-Encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                whole = b""
+                while size := int(self.rfile.readline(), 16):
+                    whole += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return whole
+
+            def answer(self):
+                body = self.body()
+                headers = {}
+                for name, value in self.headers.items():
+                    headers.setdefault(name.lower(), []).append(value)
+                path = self.path.split("?")[0]
+                # looks whether it is there are not counted
+                if headers["x-remote-user"] != ["system:kube-aggregator"]:
+                    beside.asked.append((self.command, self.path, headers, body))
+                status, more, sent = beside.answers.get(path, (200, {}, b"{}"))
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **more}.items():
+                    self.send_header(name, value)
+                try:
+                    self.end_headers()
+                    if self.command != "HEAD":
+                        self.wfile.write(sent)
+                except OSError:
+                    self.close_connection = True  # one successful check of several is enough
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
+
+        self.http = TlsServer(self.certificates, Handler)
+        self.port = self.http.server_address[1]
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def mapped(port):
+    return f"--service-address=default/kubernetes=127.0.0.1:{port}"
+
+
+def test_aggregated_pintle(launch):
+    """A Pintle as the aggregated API server, which authenticates the proxy by its certificate: objects, watches, RBAC, discovery, and its end."""
+    with launch() as other:
+        believed = f"--requestheader-client-ca-file={other.dir / 'ca.crt'}"
+        ours = [f"--proxy-client-cert-file={other.dir / 'admin.crt'}", f"--proxy-client-key-file={other.dir / 'admin.key'}"]
+        with launch(believed, storage="embedded") as remote:
+            port = remote.url.rsplit(":", 1)[1]
+            trust = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
+            assert trust["requestheader-client-ca-file"] == (other.dir / "ca.crt").read_text(), trust
+            assert trust["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in trust["client-ca-file"], trust
+            with launch(mapped(port), *ours) as server:
+                passing_on(server, remote)
+                is_gone(server, remote, port)
+
+
+def passing_on(server, remote):
+    assert server.request("GET", V1)[0] == 404
+    remote.ok("POST", DEFINITIONS, {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
+        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
+        "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
+            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
+    register(server, "harbor.example.com", caBundle=bundle(remote))
+    passed(server, "harbor.example.com")
+    watch = Watch(server, V1 + "?watch=1")
+    made = server.ok("POST", V1, {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "gig"}})
+    assert remote.ok("GET", V1 + "/gig") == made == server.ok("GET", V1 + "/gig")
+    remote.ok("PATCH", V1 + "/gig", {"spec": {"sails": 1}})
+    server.ok("DELETE", V1 + "/gig")
+    eventually(lambda: [json.loads(line)["type"] for line in watch.lines] == ["ADDED", "MODIFIED", "DELETED"])
+    # first our rights count, then those over there
+    status, answer, _ = server.request("GET", V1, token="plain-token")
+    assert (status, answer["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
+                                           'in API group "harbor.example.com" in the namespace "default"'), answer
+    rights = "/apis/rbac.authorization.k8s.io/v1/"
+    rules = [{"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["list"]}]
+    for one in (server, remote):
+        assert one.request("GET", V1, token="plain-token")[0] == 403
+        one.ok("POST", rights + "clusterroles", {"metadata": {"name": "sailor"}, "rules": rules})
+        one.ok("POST", rights + "clusterrolebindings", {
+            "metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}],
+            "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
+    assert server.ok("GET", V1, token="plain-token")["items"] == []
+    # responses of the aggregated server are passed on
+    assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
+    assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
+    assert "harbor.example.com" in [group["name"] for group in server.ok("GET", "/apis")["groups"]]
+    assert server.ok("GET", "/apis/harbor.example.com/v1") == remote.ok("GET", "/apis/harbor.example.com/v1")
+    (version,) = eventually(lambda: (found := discovered(server, "harbor.example.com")) and found[0]["freshness"] == "Current" and found)
+    (resource,) = version["resources"]
+    assert resource["resource"] == "boats" and resource["shortNames"] == ["bt"] and resource["subresources"][0]["subresource"] == "status", resource
+
+
+def is_gone(server, remote, port):
+    remote.stop()
+    status, answer, headers = server.request("GET", V1)
+    assert (status, answer) == (503, f"error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused\n"), answer
+    assert headers["content-type"] == "text/plain; charset=utf-8", headers
+    # a change of its spec is looked at at once
+    server.ok("PATCH", SERVICES + "/v1.harbor.example.com", {"spec": {"versionPriority": 11}})
+    url = f"https://127.0.0.1:{port}/apis/harbor.example.com/v1"
+    why = f'failing or missing response from {url}: Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
+    eventually(lambda: condition(server, "harbor.example.com") == ("False", "FailedDiscoveryCheck", why))
+    assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
+    assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
+        {"version": "v1", "freshness": "Stale"}]
+    metrics = lambda: server.request("GET", "/metrics")[1]
+    series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
+    assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
+    # it comes back on its own
+    remote.port = int(port)
+    remote.start()
+    passed(server, "harbor.example.com")
+    eventually(lambda: series + " 0" in metrics())
+    server.ok("DELETE", SERVICES + "/v1.harbor.example.com")
+    eventually(lambda: series not in metrics())
+    eventually(lambda: server.request("GET", V1)[0] == 404)
+    assert discovered(server, "harbor.example.com") is None
+
+
+def test_forwarded_requests(launch):
+    """Who asks, and nothing that could be mistaken for that; bodies of any size, both ways."""
+    named = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
+    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port), *named) as server:
+        register(server, "sea.example.com", caBundle=bundle(other))
+        passed(server, "sea.example.com")
+        root = "/apis/sea.example.com/v1"
+        smuggled = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
+                    "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
+                    "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
+        server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=smuggled)
+        method, path, headers, body = beside.asked.pop()
+        assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?a=1&b=2&watch=", b""), path
+        told = {name: value for name, value in headers.items() if name not in ("accept", "accept-encoding", "user-agent", "connection")}
+        host = f"127.0.0.1:{beside.port}"
+        assert told == {
+            "x-remote-user": ["bob"], "x-remote-uid": ["7"], "x-remote-group": ["system:masters", "system:authenticated"],
+            "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
+            "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
+            "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, told
+        # what is passed on is what was decided about
+        server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
+        assert beside.asked.pop()[1] == root + "/namespaces/n/waves/A%20"
+        # reads go over one connection, as long as the server keeps it
+        before = beside.connections
+        for _ in range(50):
+            server.ok("GET", root + "/waves")
+        assert beside.connections - before < 20, "one for all, and a few by those who look whether it is there"
+        beside.answers[root + "/once"] = (200, {"Connection": "close"}, b"{}")
+        for _ in range(5):
+            server.ok("GET", root + "/once")
+        beside.asked.clear()
+        large = json.dumps({"text": "x" * 8_000_000}).encode()
+        beside.answers[root + "/waves"] = (201, {"X-Own": "yes"}, large)
+        for sent in (large, iter([large[:100], large[100:]])):
+            status, answer, headers = server.request("POST", root + "/waves", sent)
+            assert (status, answer["text"], headers["x-own"]) == (201, "x" * 8_000_000, "yes"), headers
+            assert beside.asked.pop()[3] == large
+        beside.answers[root + "/away"] = (302, {"Location": "https://elsewhere.example.com/"}, b"")
+        assert server.request("GET", root + "/away")[:2] == (
+            502, "the backend attempted to redirect this request, which is not permitted")
+        status, answer, headers = server.request("HEAD", root + "/waves")
+        assert (status, answer, headers["content-length"]) == (201, "", str(len(large))), headers
+        assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [a for a in beside.asked if a[0] == "GET" and a[1].endswith("waves")]
+
+
+def test_reasons_of_unavailability(launch):
+    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port)) as server:
+        make = lambda name, **spec: server.ok("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
+        make("nowhere", ports=[{"port": 443}])
+        make("local", type="ExternalName", externalName="localhost")
+        port = {"namespace": "default", "name": "local", "port": beside.port}
+        register(server, "gone.example.com", "gone")
+        register(server, "port.example.com", {"namespace": "default", "name": "nowhere", "port": 80}, version="v2")
+        register(server, "nowhere.example.com", "nowhere")
+        beside.answers["/apis/broken.example.com/v1"] = (500, {}, b"{}")
+        register(server, "broken.example.com", port, caBundle=bundle(other))
+        register(server, "distrusted.example.com", caBundle=bundle(server))
+        register(server, "unverified.example.com", port, insecureSkipTLSVerify=True)
+        url = f"https://localhost:{beside.port}/apis/broken.example.com/v1"
+        cases = [
+            ("gone", "v1", "ServiceNotFound", 'service/gone in "default" is not present'),
+            ("port", "v2", "ServicePortError", 'service/nowhere in "default" is not listening on port 80'),
+            ("nowhere", "v1", "EndpointsNotFound", 'cannot find endpointslices for service/nowhere in "default"'),
+            ("broken", "v1", "FailedDiscoveryCheck", f"failing or missing response from {url}: bad status from {url}: 500"),
+        ]
+        for name, version, reason, message in cases:
+            group = name + ".example.com"
+            assert condition(server, group, version) == ("False", reason, message), name
+            assert server.request("GET", f"/apis/{group}/{version}/things")[:2] == (503, "service unavailable\n")
+            assert discovered(server, group) == [{"version": version, "freshness": "Stale"}]
+        # availability checks do not verify the certificate; forwarded requests do
+        passed(server, "distrusted.example.com")
+        assert server.request("GET", "/apis/distrusted.example.com/v1/things")[:2] == (
+            503, "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n")
+        passed(server, "unverified.example.com")
+        assert server.ok("GET", "/apis/unverified.example.com/v1/things") == {}
+        # a service that comes into being is found
+        make("gone", type="ExternalName", externalName="localhost")
+        server.ok("PATCH", SERVICES + "/v1.gone.example.com", {"spec": {"service": port, "insecureSkipTLSVerify": True}})
+        passed(server, "gone.example.com")

@@ -1,0 +1,251 @@
+"""What is recorded of requests: policy, log, webhook."""
+import http.client
+import json
+import re
+import time
+from urllib.parse import urlparse
+
+import pytest
+
+from hooks import Hooks, kubeconfig, patch
+from pintle import TOKEN, Pintle, eventually, insecure
+
+pytestmark = pytest.mark.audit
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS = "/api/v1/namespaces/default/secrets"
+
+
+def policy(server, *rules, **more):
+    file = server.dir / "policy.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **more}))
+    return ["--audit-policy-file", str(file)]
+
+
+class Audited(Pintle):
+    """A server with an audit log."""
+
+    def __init__(self, launch, *rules, flags=(), **more):
+        super().__init__(launch.binary)
+        self.log = self.dir / "audit.log"
+        self.flags = (*policy(self, *rules, **more), "--audit-log-path", str(self.log), *flags)
+
+    def events(self, uri=""):
+        found = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [event for event in found if uri in event["requestURI"]]
+
+    def last(self, uri, stage="ResponseComplete"):
+        found = eventually(lambda: [event for event in self.events(uri) if event["stage"] == stage])
+        return found[-1]
+
+
+def test_levels_and_stages(launch):
+    rules = [{"level": "None", "nonResourceURLs": ["/readyz"]},
+             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
+             {"level": "RequestResponse", "resources": [{"group": "", "resources": ["configmaps"]}], "omitManagedFields": True},
+             {"level": "Request", "omitStages": ["RequestReceived"]}]
+    with Audited(launch, *rules) as server:
+        server.request("GET", "/readyz")
+        server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
+        server.ok("POST", MAPS + "?fieldManager=me", {"metadata": {"name": "m"}, "data": {"a": "b"}})
+        server.ok("PATCH", MAPS + "/m", {"data": {"a": "c"}})
+        server.request("GET", MAPS + "/absent", token="plain-token", headers={"X-Forwarded-For": "10.1.2.3"})
+        server.request("GET", "/version", token="wrong")
+        server.ok("DELETE", "/api/v1/namespaces/default/configmaps/m", {"propagationPolicy": "Background"})
+        made = server.last(MAPS + "?")
+        assert {key: made[key] for key in ("kind", "apiVersion", "level", "verb", "user", "sourceIPs")} == {
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "verb": "create",
+            "user": {"username": "tester", "uid": "1", "groups": ["system:masters", "system:authenticated"]},
+            "sourceIPs": ["127.0.0.1"]}, made
+        assert made["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, made
+        assert made["responseStatus"] == {"metadata": {}, "code": 201}, made
+        assert made["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}, made
+        assert made["responseObject"]["metadata"]["name"] == "m" and "managedFields" not in made["responseObject"]["metadata"], made
+        assert made["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}, made
+        stages = [event["stage"] for event in server.events(MAPS + "?")]
+        assert stages == ["RequestReceived", "ResponseComplete"], stages
+        patched, deleted = [event for event in server.events(MAPS + "/m") if event["stage"] == "ResponseComplete"]
+        assert (patched["verb"], patched["requestObject"]) == ("patch", {"data": {"a": "c"}}), patched
+        assert deleted["requestObject"] == {
+            "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"}, deleted
+        assert (deleted["responseStatus"]["status"], deleted["responseStatus"]["details"]["name"]) == ("Success", "m"), deleted
+        assert server.last(SECRETS)["objectRef"]["name"] == "s", "what a body names is known where bodies are not recorded"
+        refused = server.last(MAPS + "/absent")
+        assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid", refused
+        assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden"), refused
+        assert refused["sourceIPs"] == ["10.1.2.3", "127.0.0.1"], refused
+        unknown = server.last("/version")
+        assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer", unknown
+        assert (unknown["responseStatus"]["code"], unknown["user"]) == (401, {}), unknown
+        assert not server.events("/readyz")
+        text = server.log.read_text()
+        assert "hidden" not in text and TOKEN not in text, "secrets are recorded without what is in them"
+
+
+def test_bodies_are_recorded(launch):
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    with Audited(launch, {"level": "RequestResponse", "omitManagedFields": True, "omitStages": ["RequestReceived"]}) as server:
+        def event(method, path, body=None, **more):
+            server.request(method, path, body, **more)
+            return server.last(path)
+
+        named = event("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}, "odd": 1})
+        assert named["requestObject"] == {
+            "kind": "Namespace", "apiVersion": "v1", "spec": {}, "status": {"phase": "Active"},
+            "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n"}}}, named
+        wrong = event("POST", MAPS + "?wrong", {"metadata": {"name": "m"}, "data": 5})
+        assert "requestObject" not in wrong and "name" not in wrong["objectRef"], wrong
+        loose = event("PATCH", MAPS + "/m?dryRun=x", {"data": {}})
+        assert "requestObject" not in loose and loose["responseStatus"]["code"] == 422, loose
+        asked = event("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        assert (asked["requestObject"]["metadata"], asked["requestObject"]["status"]) == ({}, {"userInfo": {}}), asked
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", accounts, {"metadata": {"name": "runner"}})
+        token = event("POST", accounts + "/runner/token", {})
+        assert token["annotations"]["authentication.kubernetes.io/issued-credential-id"].startswith("JTI="), token
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        listed = event("GET", MAPS + "?fieldSelector=metadata.name%3Dm", headers={"Accept": table})
+        assert (listed["objectRef"]["name"], listed["responseObject"]["kind"]) == ("m", "Table"), listed
+        row = listed["responseObject"]["rows"][0]["object"]["metadata"]
+        assert row["name"] == "m" and "managedFields" not in row, row
+        groups = event("GET", "/apis")
+        assert groups["responseObject"]["kind"] == "APIGroupList" and "objectRef" not in groups, groups
+        odd = event("GET", MAPS + "/absent", headers={"Accept": "text/csv"})
+        assert odd["responseStatus"] == {"metadata": {}, "code": 406} and "responseObject" not in odd, odd
+        assert event("OPTIONS", MAPS)["verb"] == ""
+
+
+def test_watches_have_three_stages(launch):
+    with Audited(launch, {"level": "Metadata"}) as server:
+        url = urlparse(server.url)
+        watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        watch.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers={"Authorization": "Bearer " + TOKEN})
+        response = watch.getresponse()
+        assert [event["stage"] for event in server.events("watch=1")] == ["RequestReceived", "ResponseStarted"]
+        response.read()
+        server.last("watch=1")
+
+
+def test_impersonated_users_are_recorded(launch):
+    with Audited(launch, {"level": "Metadata"}) as server:
+        server.ok("GET", MAPS, headers={"Impersonate-User": "ann", "Impersonate-Group": "system:masters"})
+        event = server.last(MAPS)
+        assert event["user"]["username"] == "tester", event
+        assert event["impersonatedUser"] == {"username": "ann", "groups": ["system:masters", "system:authenticated"]}, event
+    with Audited(launch, {"level": "Metadata"}, flags=["--feature-gates=ConstrainedImpersonation=true"]) as server:
+        server.request("GET", MAPS, headers={"Impersonate-User": "system:node:n1"})
+        event = server.last(MAPS)
+        assert event["impersonatedUser"] == {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}, event
+        assert event["authenticationMetadata"] == {"impersonationConstraint": "impersonate:arbitrary-node"}, event
+        assert "impersonatedUser" not in server.last(MAPS, "RequestReceived")
+        server.ok("GET", SECRETS, headers={"Impersonate-User": "ann", "Impersonate-Group": "system:masters"})
+        assert "authenticationMetadata" not in server.last(SECRETS), "legacy impersonation has no constraint"
+
+
+def test_policies_and_webhooks_add_annotations(launch):
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    resources = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]}
+    levels = [{"level": "Metadata", "verbs": ["create"]}, {"level": "Request"}]
+    with Audited(launch, *levels) as server, Hooks(server) as hooks:
+        server.ok("POST", admission + "/validatingadmissionpolicies", {"metadata": {"name": "small"}, "spec": {
+            "matchConstraints": resources, "validations": [{"expression": "true"}, {"expression": "size(object.data) < 2"}],
+            "auditAnnotations": [{"key": "size", "valueExpression": "string(size(object.data))"},
+                                 {"key": "nothing", "valueExpression": "null"}]}})
+        server.ok("POST", admission + "/validatingadmissionpolicybindings", {"metadata": {"name": "all"}, "spec": {
+            "policyName": "small", "validationActions": ["Audit"]}})
+        client = hooks.on("/note", lambda _: {"allowed": True, "auditAnnotations": {"seen": "yes"}})
+        closed = {"url": "https://127.0.0.1:1/none"}
+        change = hooks.on("/change", lambda _: patch({"value": "1", "path": "/data/more", "op": "add"}))
+        webhooks = [{"name": name, "clientConfig": config, "rules": resources["resourceRules"], "sideEffects": "None",
+                     "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "timeoutSeconds": 2}
+                    for name, config in (("note.acme.io", client), ("gone.acme.io", closed), ("more.acme.io", change))]
+        server.ok("POST", admission + "/mutatingwebhookconfigurations", {"metadata": {"name": "notes"}, "webhooks": webhooks})
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}})
+        notes = server.last(MAPS)["annotations"]
+        assert notes.pop("validation.policy.admission.k8s.io/validation_failure") == (
+            '[{"message":"failed expression: size(object.data) \\u003c 2","policy":"small","binding":"all",'
+            '"expressionIndex":1,"validationActions":["Audit"]}]'), notes
+        assert notes["small/size"] == "3" and "small/nothing" not in notes, notes
+        assert notes["note.acme.io/seen"] == "yes", notes
+        called = [notes[f"mutation.webhook.admission.k8s.io/round_0_index_{i}"] for i in range(3)]
+        assert called == [
+            f'{{"configuration":"notes","webhook":"{name}.acme.io","mutated":{mutated}}}'
+            for name, mutated in (("note", "false"), ("gone", "false"), ("more", "true"))], called
+        assert notes["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", notes
+        patches = "patch.webhook.admission.k8s.io/round_0_index_2"
+        assert patches not in notes, "patches are recorded where bodies are"
+        for webhook in webhooks:
+            webhook["rules"] = [{**webhook["rules"][0], "operations": ["UPDATE"]}]
+        webhooks[1]["failurePolicy"] = "Fail"
+        server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[2:]})
+        server.ok("PATCH", MAPS + "/m", {"data": {"more": None}})
+        assert server.last(MAPS + "/m")["annotations"]["patch.webhook.admission.k8s.io/round_0_index_0"] == (
+            '{"configuration":"notes","webhook":"more.acme.io",'
+            '"patch":[{"op":"add","path":"/data/more","value":"1"}],"patchType":"JSONPatch"}')
+        server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[1:2]})
+        assert server.request("PATCH", MAPS + "/m", {"data": {"more": None}})[0] == 500
+        closed_notes = server.last(MAPS + "/m")["annotations"]
+        assert json.loads(closed_notes["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, closed_notes
+
+
+def test_slow_requests_have_latency_annotations(launch):
+    def late(_):
+        time.sleep(0.6)  # what takes its time is what is tried here
+        return {"allowed": True}
+
+    with Audited(launch, {"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}) as server, Hooks(server) as hooks:
+        rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+            "metadata": {"name": "late"}, "webhooks": [{
+                "name": "late.acme.io", "clientConfig": hooks.on("/late", late), "rules": [rule], "sideEffects": "None",
+                "admissionReviewVersions": ["v1"]}]})
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        notes = server.last(MAPS)["annotations"]
+        latency = {key.split("/")[1]: text for key, text in notes.items() if key.startswith("apiserver.latency.k8s.io/")}
+        assert {"validating-webhook", "total"} <= set(latency) and "mutating-webhook" not in latency, notes
+        assert all(re.fullmatch(r"[0-9.]+(s|ms|µs|ns)", text) for text in latency.values()), latency
+        server.ok("GET", MAPS + "/m")
+        quick = server.last(MAPS + "/m")["annotations"]
+        assert not any(key.startswith("apiserver.latency") for key in quick), quick
+
+
+def test_events_are_sent_in_batches(launch):
+    with launch() as certificates, Hooks(certificates) as hooks:
+        hooks.lists = []
+        hooks.receive = hooks.lists.append
+        server = launch()
+        flags = policy(server, {"level": "Metadata"}, omitStages=["RequestReceived"])
+        server.flags = (*flags, "--audit-webhook-config-file", str(kubeconfig(hooks, "/events")),
+                        "--audit-webhook-batch-max-size=3", "--audit-webhook-batch-max-wait=1h")
+        with server:
+            for _ in range(4):
+                server.ok("GET", MAPS)
+            first = eventually(lambda: hooks.lists)[0]
+            assert (first["kind"], first["apiVersion"], len(first["items"])) == ("EventList", "audit.k8s.io/v1", 3), first
+            assert server.stop() == 0
+            assert len(hooks.lists[1]["items"]) == 1, "what is left is sent before the end"
+
+
+def test_log_files_are_rotated(launch):
+    with Audited(launch, {"level": "Metadata"}, flags=["--audit-log-maxsize=1", "--audit-log-maxbackup=1", "--audit-log-mode=batch"]) as server:
+        long = "x" * 6000
+        for i in range(100):
+            server.request("GET", f"{MAPS}/{i}?q={long}")
+        aside = eventually(lambda: list(server.dir.glob("audit-*.log")))
+        assert len(aside) == 1 and aside[0].stat().st_size <= 1 << 20, aside
+        assert server.stop() == 0
+        everything = aside[0].read_text() + server.log.read_text()
+        stages = [json.loads(line)["stage"] for line in everything.splitlines()]
+        assert stages.count("ResponseComplete") == 100, len(stages)
+
+
+def test_invalid_policies_are_reported(launch):
+    for rules, wanted in (([], "loaded illegal policy with 0 rules"), ([{"level": "All"}], 'rules[0].level: Unsupported value: "All"')):
+        server = launch()
+        server.flags = (*policy(server, *rules), "--audit-log-path=-")
+        try:
+            with server:
+                raise RuntimeError("it started")
+        except AssertionError as error:
+            assert "--audit-policy-file: " in str(error) and wanted in str(error), error

@@ -1,0 +1,91 @@
+"""Bad input: the exact response of kube-apiserver over HTTP, one clear line and a non-zero exit status on the command line."""
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+
+pytestmark = pytest.mark.bad_input
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): "
+MEDIA = ("the body of the request was in an unknown format - accepted media types include: application/json, "
+         "application/yaml, application/vnd.kubernetes.protobuf")
+BYTES_MAX = 3 * 1024 * 1024
+# (what, method, path, content type, body) and (code, reason, message)
+REQUESTS = [
+    (("broken JSON", "POST", MAPS, "application/json", "{metadata"),
+     (400, "BadRequest", UNRECOGNIZED + "couldn't get version/kind; json parse error: invalid character 'm' looking for "
+                                        "beginning of object key string ({metadata)")),
+    (("half of a JSON document", "POST", MAPS, "application/json", '{"kind":'),
+     (400, "BadRequest", UNRECOGNIZED + 'couldn\'t get version/kind; json parse error: unexpected end of JSON input ({"kind":)')),
+    (("broken YAML", "POST", MAPS, "application/yaml", "data:\n\t- x"),
+     (400, "BadRequest", UNRECOGNIZED + "yaml: line 2: found character that cannot start any token "
+                                        "(646174613a0a092d2078)")),
+    (("a wrong type", "POST", MAPS, "application/json", '{"apiVersion":"v1","kind":"ConfigMap","data":[1]}'),
+     (400, "BadRequest", "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal array into "
+                         "Go struct field ConfigMap.data of type map[string]string")),
+    (("an unknown media type", "POST", MAPS, "text/csv", "a,b"), (415, "UnsupportedMediaType", MEDIA)),
+    (("an oversized body", "POST", MAPS, "application/json", b"x" * (BYTES_MAX + 1)),
+     (413, "RequestEntityTooLarge", f"Request entity too large: limit is {BYTES_MAX}")),
+    (("an oversized body of unknown length", "POST", MAPS, "application/json", [b"x" * 65536] * 80),
+     (413, "RequestEntityTooLarge", f"Request entity too large: limit is {BYTES_MAX}")),
+    (("a malformed parameter of a media type", "POST", MAPS, "application/json; charset", "{}"),
+     (415, "UnsupportedMediaType", MEDIA)),
+    (("a version with a sign", "GET", MAPS + "?resourceVersion=%2B5", None, None),
+     (400, "BadRequest", 'invalid resource version: resourceVersion: Invalid value: "+5": strconv.ParseUint: parsing "+5": '
+                         "invalid syntax")),
+    (("a label that selects no namespace", "GET", "/api/v1/namespaces?fieldSelector=name%3Ddefault", None, None),
+     (400, "BadRequest", "field label not supported: name")),
+    (("too many operations", "PATCH", "/api/v1/namespaces/default", "application/json-patch+json",
+      json.dumps([{"op": "test", "path": "/kind", "value": "Namespace"}] * 10_001)),
+     (413, "RequestEntityTooLarge",
+      "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001")),
+    (("a precondition of a wrong type", "DELETE", "/api/v1/namespaces/default", "application/json",
+      '{"preconditions":{"uid":5}}'),
+     (400, "BadRequest", "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of type "
+                         "types.UID")),
+    (("an unknown resource", "GET", "/api/v1/boats", None, None),
+     (404, "NotFound", "the server could not find the requested resource")),
+    (("a wrong method", "DELETE", "/api/v1/namespaces", None, None),
+     (405, "MethodNotAllowed", "the server does not allow this method on the requested resource")),
+]
+
+
+def test_malformed_requests(launch):
+    with launch() as server:
+        before = server.ok("GET", MAPS)["items"]
+        for (what, method, path, media, body), want in REQUESTS:
+            data = body.encode() if isinstance(body, str) else iter(body) if isinstance(body, list) else body
+            status, answer, _ = server.request(method, path, data, headers={"Content-Type": media} if media else None)
+            assert isinstance(answer, dict) and answer["status"] == "Failure", (what, answer)
+            assert (status, answer["reason"], answer["message"]) == want, (what, status, json.dumps(answer))
+        status, answer, headers = server.request("GET", "/apis/nowhere.example.com/v1/boats")
+        assert (status, answer, headers["content-type"]) == (404, "404 page not found\n", "text/plain; charset=utf-8"), answer
+        assert server.ok("GET", MAPS)["items"] == before, "refused requests have changed something"
+
+
+def test_malformed_command_lines(launch):
+    """Each is refused in one line that names what is wrong."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
+    text = directory / "text"
+    text.write_text("no certificate, no token\n")
+    (directory / "file").write_text("")
+    missing = str(directory / "missing")
+    for flags, part in ((("--token-auth-file", missing), f"cannot read {missing}"),
+                        (("--token-auth-file", str(text)), "--token-auth-file: line 1: expected at least token,user,uid"),
+                        (("--client-ca-file", missing), f"cannot read {missing}"),
+                        (("--client-ca-file", str(text)), f"{text} holds no certificate"),
+                        (("--tls-cert-file", str(text), "--tls-private-key-file", str(text)), f"{text} holds no certificate"),
+                        (("--cert-dir", "/proc/pintle"), "/proc/pintle"),
+                        (("--storage", "embedded", "--data-dir", str(directory / "file")), str(directory / "file")),
+                        (("--bind-address", "192.0.2.1"), "cannot listen on 192.0.2.1:0")):
+        base = [] if "--data-dir" in flags else ["--data-dir", str(directory / "data"), "--storage", "memory"]
+        done = subprocess.run([launch.binary, "serve", "--secure-port", "0", *base, *flags], capture_output=True, text=True,
+                              timeout=30)
+        words = done.stdout + done.stderr
+        assert done.returncode == 1 and part in words and len(words.strip().splitlines()) == 1, (flags, words)
+    shutil.rmtree(directory)

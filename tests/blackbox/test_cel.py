@@ -1,0 +1,61 @@
+"""`pintle cel cost`: it says of a definition what the server says, and the bounds that it asks for are enough."""
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import pytest
+
+
+pytestmark = pytest.mark.cel
+
+RULE = "self.list.all(x, self.list.exists(y, y == x))"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "fleets.harbor.example.com"},
+    "spec": {
+        "group": "harbor.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "fleets", "singular": "fleet", "kind": "Fleet"},
+        "versions": [{
+            "name": "v1", "served": True, "storage": True,
+            "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
+                "x-kubernetes-validations": [{"rule": RULE}],
+            }},
+        }],
+    },
+}
+
+
+def cost(launch, definition):
+    """The exit status of `pintle cel cost` and what it says."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "crd.json")
+        file.write_text(json.dumps(definition))
+        words = [launch.binary, "cel", "cost", "-f", str(file)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+def bounded(items):
+    definition = copy.deepcopy(DEFINITION)
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["list"]["maxItems"] = items
+    return definition
+
+
+def test_the_server_agrees_on_costs(launch):
+    status, said = cost(launch, DEFINITION)
+    assert status == 1 and "list has no maxItems" in said, said
+    enough = int(re.search(r"add maxItems: (\d+) or less", said).group(1))
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
+    with launch() as server:
+        for definition, good in [(DEFINITION, False), (bounded(enough + 1), False), (bounded(enough), True)]:
+            told, said = cost(launch, definition)
+            code, answer, _ = server.request("POST", path, definition)
+            assert (told == 0) == good == (code == 201), (told, said, code, answer)

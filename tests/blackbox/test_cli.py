@@ -1,0 +1,337 @@
+"""The command line and the life of the process: start, restart, refusal, drain."""
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+
+import pytest
+
+from pintle import KEY_SET, eventually
+from registrations import ALTERED, MANAGED, RESTORED, alter_registrations, altered_registrations
+from watch import Watch
+
+pytestmark = pytest.mark.cli
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "boats.harbor.example.com"},
+    "spec": {
+        "group": "harbor.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
+        "versions": [{
+            "name": "v1", "served": True, "storage": True,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": {"sails": {"type": "integer"}}}}}},
+        }],
+    },
+}
+BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
+
+
+def boat(name, sails=1):
+    return {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name}, "spec": {"sails": sails}}
+
+
+def serve(launch, *flags):
+    """Runs a server that must fail to start. Returns its exit status and its output."""
+    done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_survives_a_restart(launch):
+    with launch(storage="embedded") as server:
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+        for i in range(20):
+            server.ok("POST", BOATS, boat(f"boat-{i:02}", i))
+        before = server.ok("GET", BOATS)
+        server.ok("PATCH", BOATS + "/boat-07", {"spec": {"sails": 70}})
+        assert server.stop() == 0
+        server.start()
+        after = server.ok("GET", BOATS)
+        assert len(after["items"]) == 20
+        assert after["items"][7]["spec"]["sails"] == 70
+        assert after["items"][3] == before["items"][3]
+        version = before["metadata"]["resourceVersion"]
+        watch = Watch(server, f"{BOATS}?watch=1&resourceVersion={version}&timeoutSeconds=1")
+        watch.ended.wait(10)
+        assert any('"MODIFIED"' in line and '"sails":70' in line for line in watch.lines), watch.lines
+
+
+def test_one_process_per_directory(launch):
+    with launch(storage="embedded") as server:
+        status, words = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
+        assert status != 0 and f"process id {server.process.pid}" in words, words
+        assert len(words.strip().splitlines()) == 1, words
+
+
+def test_refuses_newer_formats(launch):
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
+    (directory / "FORMAT").write_text("pintle 99\n")
+    status, words = serve(launch, "--data-dir", str(directory), "--secure-port", "0")
+    assert status != 0 and "format 99" in words, words
+    shutil.rmtree(directory)
+
+
+def test_corruption_is_reported(launch):
+    with launch(storage="embedded") as server:
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+        server.stop()
+        (server.dir / "FORMAT").write_text("something else\n")
+        status, words = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
+        assert status != 0 and "is damaged" in words, words
+
+
+def test_port_in_use(launch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        directory = tempfile.mkdtemp(prefix="pintle-test-")
+        status, words = serve(launch, "--data-dir", directory, "--secure-port", port, "--storage", "memory")
+        shutil.rmtree(directory)
+    assert status != 0 and f"cannot listen on 127.0.0.1:{port}" in words, words
+
+
+def test_unwritable_directory(launch):
+    status, words = serve(launch, "--data-dir", "/proc/pintle", "--secure-port", "0")
+    assert status != 0 and "/proc/pintle" in words and len(words.strip().splitlines()) == 1, words
+
+
+def test_wrong_flags(launch):
+    status, words = serve(launch, "--data-dri", "x")
+    assert status == 2 and "--data-dir" in words, words
+    status, words = serve(launch, "--disable-admission-plugins", "Nope", "--storage", "memory", "--secure-port", "0")
+    assert status == 1 and "NamespaceLifecycle" in words, words
+
+
+def test_help_is_grouped(launch):
+    done = subprocess.run([launch.binary, "serve", "--help"], capture_output=True, text=True, timeout=30)
+    for heading in ("Storage:", "Serving:", "Certificates:", "Authentication:", "Logs:"):
+        assert heading in done.stdout, done.stdout
+    for flag in ("--data-dir", "--bind-address", "--secure-port", "--tls-cert-file", "--tls-private-key-file",
+                 "--client-ca-file", "--token-auth-file", "--cert-dir", "--etcd-servers", "--etcd-prefix", "--storage",
+                 "--request-timeout", "--max-requests-inflight", "--disable-admission-plugins", "-v"):
+        assert flag in done.stdout, flag
+
+
+def test_kubeconfig_is_private(launch):
+    with launch() as server:
+        mode = stat.S_IMODE(os.stat(server.kubeconfig).st_mode)
+        assert mode == 0o600, oct(mode)
+
+
+def test_drains_on_stop(launch):
+    with launch() as server:
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+        watch = Watch(server, BOATS + "?watch=1")
+        server.ok("POST", BOATS, boat("last"))
+        eventually(lambda: watch.lines)
+        assert server.stop(signal.SIGINT) == 0
+        assert watch.ended.wait(10), "the watch was not closed"
+        assert "broken" not in watch.lines, watch.lines
+
+
+def test_unauthenticated_and_forbidden_requests(launch):
+    with launch() as server:
+        path = "/api/v1/namespaces/default/configmaps"
+        status, answer, _ = server.request("GET", path, token="wrong")
+        assert (status, answer["reason"], answer["message"]) == (401, "Unauthorized", "Unauthorized"), answer
+        status, answer, _ = server.request("GET", path, token=None)
+        want = ('configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" '
+                'in the namespace "default"')
+        assert (status, answer["message"]) == (403, want), answer
+        status, answer, _ = server.request("GET", path + "/x", token="plain-token")
+        assert status == 403 and 'User "plain" cannot get' in answer["message"], answer
+        assert server.request("GET", "/readyz", token=None)[0] == 200
+        status, answer, _ = server.request("POST", path, b"x" * (3 * 1024 * 1024 + 1))
+        assert (status, answer["reason"]) == (413, "RequestEntityTooLarge"), answer
+
+
+def test_bench_against_another(launch):
+    """The benchmark measures two servers, prints how they compare, and leaves the other one as it was."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    with launch() as server:
+        command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "bench", "--quick", "--only", "create,watch,first",
+                   "--binary", launch.binary, "--against", server.url, "--kubeconfig", server.kubeconfig]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
+        assert done.returncode == 0, done.stderr
+        head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        assert "other" in head and "ratio" in head and len(rows) == 3, done.stdout
+        assert all(row.rstrip("| ").endswith("×") for row in rows), done.stdout
+        assert "left behind" not in done.stderr, done.stderr
+        assert not server.ok("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+def token_of(server, name="sailor", **spec):
+    return server.ok("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})["status"]["token"]
+
+
+def asks_who(server, token):
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    return server.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, token=token)
+
+
+def test_account_tokens(launch):
+    with launch(storage="embedded") as server:
+        server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        token, vault = token_of(server), token_of(server, audiences=["vault"])
+        key = server.dir / "service-account.key"
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        server.stop()
+        server.start()
+        status, answer, _ = asks_who(server, token)
+        assert (status, answer["status"]["userInfo"]["username"]) == (201, "system:serviceaccount:default:sailor"), answer
+        status, answer, _ = asks_who(server, vault)
+        assert (status, answer["message"]) == (401, "Unauthorized"), answer
+
+        def review(token, *audiences):
+            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                    "spec": {"token": token, "audiences": list(audiences)}}
+            return server.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
+        assert review(vault, "vault", "other")["audiences"] == ["vault"]
+        assert review(token)["audiences"] == ["https://kubernetes.default.svc.cluster.local"]
+        assert review(vault) == {"user": {}, "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target '
+                                                      'audiences ["https://kubernetes.default.svc.cluster.local"]]'}
+        assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
+        status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
+        assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
+        server.ok("DELETE", ACCOUNTS + "/sailor")
+        server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        assert asks_who(server, token)[0] == 401, "a token does not pass to another account of that name"
+
+
+def test_account_flags(launch):
+    with launch() as other:
+        eventually((other.dir / "service-account.key").exists)
+        key = str(other.dir / "service-account.key")
+        other.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        foreign = token_of(other)
+        flags = ["--service-account-issuer=https://issuer.example.com", "--service-account-issuer=https://old.example.com",
+                 "--service-account-key-file", key, "--api-audiences=api,more", "--service-account-max-token-expiration=2h"]
+        with launch(*flags) as server:
+            server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+            body = {"spec": {"expirationSeconds": 90000}}
+            status, answer, headers = server.request("POST", ACCOUNTS + "/sailor/token", body)
+            assert (status, answer["spec"]["expirationSeconds"]) == (201, 7200), answer
+            assert answer["spec"]["audiences"] == ["api", "more"], answer
+            assert "requested expiration of 90000 seconds shortened to 7200 seconds" in headers["warning"], headers
+            assert asks_who(server, answer["status"]["token"])[0] == 201
+            assert asks_who(server, foreign)[0] == 401
+            assert len(server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)["keys"]) == 2
+            found = server.ok("GET", "/.well-known/openid-configuration")
+            assert found["issuer"] == "https://issuer.example.com", found
+        for flag, want in (("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),
+                           ("--service-account-key-file=" + str(other.tokens), "it holds no key"),
+                           ("--service-account-signing-key-file=/none", "cannot read /none"),
+                           ("--controllers=-sweeper", '"sweeper" is not in the list of known controllers')):
+            directory = tempfile.mkdtemp(prefix="pintle-test-")
+            status, words = serve(launch, "--data-dir", directory, "--secure-port", "0", flag)
+            shutil.rmtree(directory)
+            assert status != 0 and want in words, words
+
+
+def test_roles_are_reconciled(launch):
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:"
+    with launch(storage="embedded") as server:
+        discovery = server.ok("GET", path + "discovery")["rules"]
+        more = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+        server.ok("PATCH", path + "discovery", {"rules": [more]})
+        server.ok("PATCH", path + "monitoring", {"rules": [more], "metadata": {
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}})
+        server.ok("DELETE", path + "basic-user")
+        server.stop()
+        server.start()
+        assert server.ok("GET", path + "discovery")["rules"] == [more] + discovery
+        assert server.ok("GET", path + "monitoring")["rules"] == [more]
+        assert server.ok("GET", path + "basic-user")["rules"]
+        version = server.ok("GET", path + "discovery")["metadata"]["resourceVersion"]
+        server.stop()
+        server.start()
+        assert server.ok("GET", path + "discovery")["metadata"]["resourceVersion"] == version
+
+
+def test_registrations_are_restored_at_start(launch):
+    path = "/apis/apiregistration.k8s.io/v1/apiservices/v1."
+    with launch(storage="embedded") as server:
+        alter_registrations(server)
+        # a CRD wakes the controller of its APIServices
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.last.example.com"},
+            "spec": {"group": "last.example.com", "scope": "Cluster", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        eventually(lambda: server.request("GET", path + "last.example.com")[0] == 200)
+        assert altered_registrations(server) == ALTERED, altered_registrations(server)
+        server.restart()
+        assert altered_registrations(server) == RESTORED, altered_registrations(server)
+        assert server.ok("GET", path + "rbac.authorization.k8s.io")["metadata"]["labels"] == {MANAGED: "onstart", "more": "x"}
+        versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", path[:-4])["items"]}
+        server.restart()
+        assert versions == {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", path[:-4])["items"]}
+
+
+def test_controllers(launch):
+    core, roles = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
+    chosen = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
+    with launch(chosen, "--event-ttl=1s") as server:
+        def found(path):
+            status, answer, _ = server.request("GET", path)
+            return answer if status == 200 else None
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}}
+        watch = Watch(server, core + "/events?watch=1")
+        server.ok("POST", core + "/events", event)
+        eventually(lambda: any('"DELETED"' in line for line in watch.lines))
+        assert found(core + "/events")["items"] == []
+        before = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        server.ok("DELETE", core + "/serviceaccounts/default")
+        after = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        assert before != after
+        authority = eventually(lambda: found(core + "/configmaps/kube-root-ca.crt"))["data"]["ca.crt"]
+        assert authority == (server.dir / "ca.crt").read_text()
+        server.ok("PATCH", core + "/configmaps/kube-root-ca.crt", {"data": {"ca.crt": "no", "more": "x"}})
+        eventually(lambda: found(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
+        view = eventually(lambda: found(roles + "view")["rules"])
+        rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}
+        server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {
+            "rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
+        for role in ("view", "edit", "admin"):
+            eventually(lambda: rule in (found(roles + role)["rules"] or []))
+        server.ok("DELETE", roles + "boats")
+        eventually(lambda: found(roles + "view")["rules"] == view)
+        server.ok("POST", core + "/configmaps", {"metadata": {"name": "alone"}})
+        server.ok("DELETE", core + "/configmaps/alone?propagationPolicy=Orphan")
+        assert found(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
+
+
+def test_quotas(launch):
+    core, hard = "/api/v1/namespaces/default", {"count/configmaps": "3", "secrets": "1", "cpu": "2", "count/events": "0"}
+    with launch() as server:
+        def create(name):
+            return server.request("POST", core + "/configmaps", {"metadata": {"name": name}})
+
+        def status():
+            return server.ok("GET", core + "/resourcequotas/q").get("status")
+        server.ok("POST", core + "/configmaps", {"metadata": {"name": "before"}})
+        server.ok("POST", core + "/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        eventually(lambda: status() == {"hard": hard, "used": {"count/configmaps": "1", "secrets": "0", "cpu": "0"}})
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            made = sorted(answer[0] for answer in pool.map(create, [f"c{i}" for i in range(8)]))
+        assert made == [201, 201] + [403] * 6, made
+        server.ok("DELETE", core + "/configmaps/before")
+        eventually(lambda: status()["used"]["count/configmaps"] == "2")
+        assert create("again")[0] == 201
+        assert "exceeded quota: q, requested: count/configmaps=1" in create("more")[1]["message"]
+        server.ok("PATCH", core + "/resourcequotas/q", {"spec": {"hard": {"count/configmaps": None}}})
+        eventually(lambda: status()["used"] == {"secrets": "0", "cpu": "0"})
+        assert create("more")[0] == 201
+        # events are not counted
+        server.ok("POST", core + "/events", {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}})

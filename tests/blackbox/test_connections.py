@@ -1,0 +1,136 @@
+"""Connections: how many, how long they may be silent, and what happens when the process has no descriptors left."""
+import pathlib
+import resource
+import socket
+import ssl
+import time
+from urllib.parse import urlparse
+
+import pytest
+
+from http2 import GOAWAY, HEADERS, Http2
+from pintle import TOKEN, insecure
+
+pytestmark = pytest.mark.connections
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DESCRIPTORS = 256
+# the server allows 32 s for the first request, and 10 s for the handshake
+CLOSED_SECONDS = 45
+
+
+def place(server):
+    url = urlparse(server.url)
+    return url.hostname, url.port
+
+
+def silent(server, protocols=None):
+    """A TLS connection on which nothing is sent."""
+    context = insecure()
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context.wrap_socket(socket.create_connection(place(server), timeout=10))
+
+
+def config_map(name, size=10):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x" * size}}
+
+
+def limit(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_idle_connections(launch):
+    """More idle connections than descriptors: others are served, and the log gets its next segments."""
+    with launch(storage="embedded", before=limit(DESCRIPTORS, DESCRIPTORS)) as server:
+        connections = []
+        for i in range(2 * DESCRIPTORS):
+            try:
+                connections.append(silent(server))
+            except (OSError, ssl.SSLError):
+                pass  # it made room for another one
+            if i % 32 == 0:
+                server.ok("POST", MAPS, config_map(f"map-{i}", 900_000), timeout=10)
+        assert len(connections) > DESCRIPTORS / 2, len(connections)
+        assert server.request("GET", "/readyz", timeout=10)[0] == 200
+        open_files = len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()))
+        assert open_files < DESCRIPTORS, open_files
+        for connection in connections:
+            connection.close()
+        server.restart()
+        assert len(server.ok("GET", MAPS)["items"]) >= 2 * DESCRIPTORS / 32
+
+
+def test_limit_is_raised(launch):
+    with launch(before=limit(128, 512)) as server:
+        limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+        line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+        assert line.split()[3:5] == ["512", "512"], line
+
+
+def test_silent_connections_are_closed(launch):
+    """A connection without a request is closed after the time that kube-apiserver allows for it, in every protocol."""
+    with launch() as server:
+        began = time.monotonic()
+        half = silent(server, ["http/1.1"])
+        half.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n")
+        waiting = {"no protocol": silent(server), "HTTP/1.1": silent(server, ["http/1.1"]), "half a header": half,
+                   "HTTP/2": silent(server, ["h2"]), "no handshake": socket.create_connection(place(server), timeout=10)}
+        for name, connection in waiting.items():
+            connection.settimeout(max(0.1, CLOSED_SECONDS - (time.monotonic() - began)))
+            try:
+                # HTTP/2 begins with the settings of the server
+                while connection.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+            except TimeoutError:
+                raise AssertionError(f"a silent connection stays open: {name}") from None
+        used = silent(server, ["http/1.1"])
+        used.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert used.recv(4096).startswith(b"HTTP/1.1 200"), "a request on a new connection"
+
+
+def test_goaway(launch):
+    """HTTP/2 connections of clients without credentials end after one request, those of others do not."""
+    with launch() as server:
+        for token, closes in ((None, True), ("wrong", True), (TOKEN, False)):
+            connection = Http2(*place(server))
+            connection.get(MAPS, token)
+            assert connection.until(HEADERS) is not None
+            if closes:
+                frame = connection.until(GOAWAY)
+                assert frame is not None and frame[3][4:8] == bytes(4), (token, frame)
+                assert connection.until(HEADERS) is None, "the connection goes on"
+            else:
+                connection.get(MAPS, token)
+                assert connection.until(HEADERS) is not None
+            connection.close()
+
+
+def test_unread_streams(launch):
+    """Lists and initial events that no client reads take no memory of their own, and others are served."""
+    objects, size, streams = 200, 100_000, 300
+    watch = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    with launch() as server:
+        for i in range(objects):
+            server.ok("POST", MAPS, config_map(f"map-{i}", size))
+        for query in ("", watch):
+            before = server.resident_mib()
+            connections = []
+            for _ in range(streams // 100):
+                connection = Http2(*place(server), window=1 << 24)
+                connection.update_window(0, 1 << 30)
+                for _ in range(100):
+                    connection.get(MAPS + query, TOKEN)
+                connections.append(connection)
+            # each begins with its settings; the responses stay unread
+            for _ in range(20):
+                server.ok("GET", MAPS + "/map-1", timeout=10)
+            added = server.resident_mib() - before
+            assert added < 64, f"{added:.0f} MiB for {streams} responses of {objects * size >> 20} MiB{query}"
+            # a client that reads gets everything
+            listed = server.ok("GET", MAPS)
+            assert len(listed["items"]) == objects
+            for connection in connections:
+                connection.close()

@@ -1,0 +1,282 @@
+"""Bad input of the control plane: webhooks that never end, costly policies, odd owners, namespaces that cannot end. Each is
+bounded, and everything else goes on."""
+import base64
+import socket
+import threading
+from urllib.parse import urlparse
+
+import pytest
+
+from hooks import Hooks, patch
+from pintle import TOKEN, eventually, insecure
+from unfinished import UnfinishedRequest
+from watch import Watch
+
+pytestmark = pytest.mark.control
+
+CORE = "/api/v1/namespaces"
+MAPS = CORE + "/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+RULES = [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
+
+
+def hooked(server, kind, *hooks, **more):
+    webhooks = [{"name": f"{name}.acme.io", "clientConfig": client, "rules": RULES, "sideEffects": "None",
+                 "admissionReviewVersions": ["v1"], **more} for name, client in hooks]
+    server.ok("POST", f"{ADMISSION}/{kind}webhookconfigurations", {"metadata": {"name": hooks[0][0]}, "webhooks": webhooks})
+
+
+def test_hanging_webhooks_do_not_block_others(launch):
+    with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
+        release = threading.Event()
+        hooked(server, "validating", ("hangs", hooks.on("/hangs", lambda _: release.wait(60) and {"allowed": False})), timeoutSeconds=30)
+        answers = []
+        def write(i):
+            answers.append(server.request("POST", MAPS, {"metadata": {"name": f"m{i}"}}, timeout=60))
+        writers = [threading.Thread(target=write, args=(i,)) for i in range(20)]
+        for writer in writers:
+            writer.start()
+        eventually(lambda: len(hooks.requests("/hangs")) == 20)
+        # others write meanwhile
+        for i in range(20):
+            server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": f"s{i}"}})
+        assert answers == [], "those that wait still wait"
+        release.set()
+        for writer in writers:
+            writer.join()
+        assert [status for status, _, _ in answers] == [400] * 20, answers
+        assert not [item for item in server.ok("GET", MAPS)["items"] if item["metadata"]["name"].startswith("m")]
+
+
+def test_looping_webhooks_are_reinvoked_once(launch):
+    with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
+        def other(request):
+            """Takes back what the other one did."""
+            value = "1" if request["object"].get("data", {}).get("turn") == "2" else "2"
+            return patch({"op": "add", "path": "/data", "value": {"turn": value}})
+
+        both = [(name, hooks.on("/" + name, other)) for name in ("ping", "pong")]
+        hooked(server, "mutating", *both, reinvocationPolicy="IfNeeded")
+        made = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        asked = [path for path, _ in hooks.asked]
+        assert asked == ["/ping", "/pong", "/ping", "/pong"], asked
+        assert made["data"]["turn"] == "1", made
+
+
+def test_broken_patches_change_nothing(launch):
+    """As kube-apiserver 1.35.3 responds."""
+    calling, internal = 'Internal error occurred: failed calling webhook "patch.acme.io": ', "Internal error occurred: "
+    def document(text):
+        return {"patchType": "JSONPatch", "patch": base64.b64encode(text.encode()).decode()}
+    go = "json: cannot unmarshal {} into Go value of type {}"
+    cases = {
+        "no-base64": ({"patchType": "JSONPatch", "patch": "%%%"}, 500, calling + "failed to call webhook: illegal base64 data at input byte 0"),
+        "no-type": ({"patch": "W10="}, 500, calling + "received invalid webhook response: webhook returned response.patch but not response.patchType"),
+        "no-list": (document("{}"), 500, calling + "received undecodable patch in webhook response: " + go.format("object", "jsonpatch.Patch")),
+        "no-json": (document("hello"), 500,
+                    calling + "received undecodable patch in webhook response: invalid character 'h' looking for beginning of value"),
+        "absent": (patch({"op": "remove", "path": "/data/x"}), 500,
+                   internal + 'remove operation does not apply: doc is missing path: "/data/x": missing value'),
+        "unknown": (patch({"op": "frob", "path": "/data"}), 500, internal + "Unexpected kind: frob"),
+        "tested": (patch({"op": "test", "path": "/kind", "value": "x"}), 500, internal + "testing value /kind failed: test failed"),
+        "null": (patch({"op": "replace", "path": "", "value": None}), 500,
+                 internal + "replace operation value must be object or array: %!w(<nil>)"),
+        "other-kind": (patch({"op": "replace", "path": "/kind", "value": "Secret"}), 500,
+                       "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        "other-version": (patch({"op": "replace", "path": "/apiVersion", "value": "v2"}), 500,
+                          internal + 'no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"'),
+        "elsewhere": (patch({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}), 400,
+                      "the namespace of the provided object does not match the namespace sent on the request"),
+        "other-type": (patch({"op": "add", "path": "/data", "value": "x"}), 500,
+                       internal + "json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"),
+    }
+    with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
+        client = hooks.on("/patch", lambda request: {"allowed": True, **cases[request["name"]][0]})
+        hooked(server, "mutating", ("patch", client))
+        for name, (_, code, said) in cases.items():
+            status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
+            assert (status, answer["message"]) == (code, said), (name, status, answer["message"])
+        assert [item["metadata"]["name"] for item in server.ok("GET", "/api/v1/configmaps")["items"]
+                if item["metadata"]["name"] in cases] == []
+
+
+def test_invalid_webhook_responses(launch):
+    """Malformed responses, handled as kube-apiserver 1.35.3 does."""
+    shape = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    def typed(kind):
+        return f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {shape}"
+
+    scheme = 'is registered for version "admission.k8s.io/{}" in scheme "pkg/runtime/scheme.go:111"'
+    def review(kind, version):
+        return ('{"kind":"%s","apiVersion":"admission.k8s.io/%s","response":{}}' % (kind, version)).encode()
+    cases = {
+        "text": (b"hello", typed("string")), "list": (b"[]", typed("array")),
+        "kind": (review("Foo", "v1"), 'no kind "Foo" ' + scheme.format("v1")),
+        "version": (review("AdmissionReview", "v2"), 'no kind "AdmissionReview" ' + scheme.format("v2")),
+        "boolean": ({"allowed": "yes"}, "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
+    }
+    with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
+        hooked(server, "validating", ("lies", hooks.on("/lies", lambda request: cases[request["name"]][0])))
+        for name, (_, said) in cases.items():
+            status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
+            wanted = f'Internal error occurred: failed calling webhook "lies.acme.io": failed to call webhook: {said}'
+            assert (status, answer["message"]) == (500, wanted), answer["message"]
+            assert server.request("GET", f"{MAPS}/{name}")[0] == 404, name
+
+
+def test_costly_policies_are_cut_short(launch):
+    many = {"metadata": {"name": "m"}, "data": {f"k{i}": "v" for i in range(400)}}
+    with launch() as server:
+        expression = "object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != '')))"
+        server.ok("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "costly"}, "spec": {
+            "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": expression}]}})
+        server.ok("POST", ADMISSION + "/validatingadmissionpolicybindings", {
+            "metadata": {"name": "costly"}, "spec": {"policyName": "costly", "validationActions": ["Deny"]}})
+        status, answer, _ = server.request("POST", MAPS, many)
+        wanted = (f"configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'costly' with binding 'costly' denied request: expression "
+                  f"'{expression}' resulted in error: operation cancelled: actual cost limit exceeded")
+        assert (status, answer["message"]) == (422, wanted), answer
+        server.ok("POST", MAPS, {"metadata": {"name": "small"}, "data": {"k": "v"}})
+        server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "other"}})
+
+
+def owner(of, **more):
+    metadata = of["metadata"]
+    return {"apiVersion": of["apiVersion"], "kind": of["kind"], "name": metadata["name"], "uid": metadata["uid"], **more}
+
+
+def made(server, namespace, name, *owners):
+    metadata = {"name": name, "ownerReferences": list(owners)}
+    return server.ok("POST", f"{CORE}/{namespace}/configmaps", {"metadata": metadata})
+
+
+def there(server, namespace, name):
+    return server.request("GET", f"{CORE}/{namespace}/configmaps/{name}")[0] == 200
+
+
+def test_unusual_owner_references(launch):
+    with launch() as server:
+        def owned_by(name, *owners):
+            server.ok("PATCH", f"{MAPS}/{name}", {"metadata": {"ownerReferences": list(owners)}})
+
+        # its own owner: it stays until it is deleted, by any policy
+        for policy in ("Background", "Foreground", "Orphan"):
+            own = made(server, "default", "own")
+            owned_by("own", owner(own, blockOwnerDeletion=True))
+            assert there(server, "default", "own")
+            server.ok("DELETE", MAPS + "/own", {"propagationPolicy": policy})
+            eventually(lambda: not there(server, "default", "own"))
+        # a cycle blocks no deletion, and is collected as a whole
+        for policy in ("Background", "Foreground"):
+            a = made(server, "default", "a")
+            b = made(server, "default", "b", owner(a, blockOwnerDeletion=True))
+            c = made(server, "default", "c", owner(b, blockOwnerDeletion=True))
+            owned_by("a", owner(c, blockOwnerDeletion=True))
+            server.ok("DELETE", MAPS + "/a", {"propagationPolicy": policy})
+            eventually(lambda: not any(there(server, "default", name) for name in "abc"))
+        # an owner elsewhere is none: what it owns goes, and the owner stays
+        server.ok("POST", CORE, {"metadata": {"name": "far"}})
+        far = made(server, "far", "owner")
+        made(server, "default", "lost", owner(far))
+        made(server, "default", "kept", owner(far), owner(made(server, "default", "near")))
+        eventually(lambda: not there(server, "default", "lost"), seconds=40)
+        eventually(lambda: len(server.ok("GET", MAPS + "/kept")["metadata"]["ownerReferences"]) == 1, seconds=40)
+        assert there(server, "far", "owner") and there(server, "default", "kept")
+        # what belongs to no namespace cannot be owned from one: it stays, with an event
+        role = {"metadata": {"name": "wide", "ownerReferences": [owner(far)]}, "rules": []}
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+        made(server, "default", "last", owner(far))
+        eventually(lambda: not there(server, "default", "last"), seconds=40)
+        assert server.request("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/wide")[0] == 200
+
+
+def test_namespace_that_cannot_terminate(launch):
+    with launch() as server:
+        server.ok("POST", CORE, {"metadata": {"name": "stuck"}})
+        stuck = CORE + "/stuck"
+        server.ok("POST", stuck + "/configmaps", {"metadata": {"name": "held", "finalizers": ["acme.io/never"]}})
+        server.ok("POST", stuck + "/configmaps", {"metadata": {"name": "free"}})
+        server.ok("DELETE", stuck)
+        def conditions():
+            found = server.ok("GET", stuck)["status"].get("conditions", [])
+            return {condition["type"]: (condition["status"], condition["reason"], condition["message"]) for condition in found}
+
+        eventually(lambda: conditions().get("NamespaceFinalizersRemaining", ("",))[0] == "True")
+        assert conditions() == {
+            "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+            "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+            "NamespaceContentRemaining": ("True", "SomeResourcesRemain", "Some resources are remaining: configmaps. has 1 resource instances"),
+            "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain",
+                                             "Some content in the namespace has finalizers remaining: acme.io/never in 1 resource instances"),
+        }, conditions()
+        status, answer, _ = server.request("POST", stuck + "/configmaps", {"metadata": {"name": "late"}})
+        assert status == 403 and "because it is being terminated" in answer["message"], answer
+        # others come and go
+        server.ok("POST", CORE, {"metadata": {"name": "brief"}})
+        server.ok("POST", CORE + "/brief/configmaps", {"metadata": {"name": "m"}})
+        server.ok("DELETE", CORE + "/brief")
+        eventually(lambda: server.request("GET", CORE + "/brief")[0] == 404)
+        assert server.ok("GET", stuck)["status"]["phase"] == "Terminating"
+        server.ok("PATCH", stuck + "/configmaps/held", {"metadata": {"finalizers": None}})
+        eventually(lambda: server.request("GET", stuck)[0] == 404, seconds=60)
+
+
+def test_conditions_of_a_terminating_namespace(launch):
+    """A namespace that only its own metadata still holds says that nothing is left, signed as upstream's controllers sign;
+    what one of them keeps in every namespace is put right, description and all."""
+    with launch("--controllers=*,root-ca-cert-publisher") as server:
+        place, about = CORE + "/held", "kubernetes.io/description"
+        server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
+        authority = eventually(lambda: server.ok("GET", place + "/configmaps/kube-root-ca.crt"))
+        server.request("PATCH", place + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {about: "x", "a": "b"}}},
+                       headers={"Content-Type": "application/merge-patch+json"})
+        mended = eventually(lambda: [found for found in [server.ok("GET", place + "/configmaps/kube-root-ca.crt")]
+                                     if found["data"] == authority["data"]])[0]["metadata"]
+        assert mended["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, mended
+        assert "kube-controller-manager" in [m["manager"] for m in mended["managedFields"]], mended
+        server.ok("DELETE", place)
+        left = eventually(lambda: [found for found in [server.ok("GET", place)] if found["spec"] == {}])[0]
+        told = {c["type"]: (c["status"], c["reason"], c["message"]) for c in left["status"]["conditions"]}
+        assert told == {
+            "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+            "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+            "NamespaceContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
+            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")}, told
+        signed = [(m["manager"], m.get("subresource")) for m in left["metadata"]["managedFields"]]
+        assert sorted(signed, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], signed
+
+
+def test_slow_clients_do_not_slow_others(launch):
+    """Connections that say nothing, requests that never end, watchers and readers that never read: others go on, and what
+    is kept for such a client is bounded by what its connection holds."""
+    with launch() as server:
+        url, text = urlparse(server.url), "x" * 50_000
+        address = (url.hostname, url.port)
+        server.ok("POST", MAPS, {"metadata": {"name": "big"}, "data": {"text": text}})
+
+        def asking(path):
+            plain = socket.socket()
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.connect(address)
+            secure = insecure().wrap_socket(plain)
+            secure.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            return secure
+
+        silent = [socket.create_connection(address) for _ in range(50)]
+        halves = [insecure().wrap_socket(socket.create_connection(address)) for _ in range(10)]
+        for half in halves:
+            half.sendall(b"GET /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nX-More: ")
+        bodies = [UnfinishedRequest(server, TOKEN) for _ in range(5)]
+        watchers = [asking(MAPS + "?watch=1") for _ in range(20)] + [asking(MAPS) for _ in range(5)]
+        watch = Watch(server, MAPS + "?watch=1&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+        before = server.resident_mib()
+        for turn in range(200):
+            server.ok("PATCH", MAPS + "/big", {"data": {"text": f"{turn}{text}"}})
+        eventually(lambda: len(watch.lines) == 200)
+        grown = server.resident_mib() - before
+        assert grown < 150, f"{grown} MiB for 10 MB of history, and 200 MB that twenty watchers do not read"
+        for one in [*silent, *halves, *bodies, *watchers]:
+            one.close()
+        server.ok("DELETE", MAPS + "/big")

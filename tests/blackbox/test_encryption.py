@@ -1,0 +1,103 @@
+"""Encryption at rest: what lies on disk, keys that are replaced, and keys that are wrong."""
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import pytest
+
+from encryption import ENCODED, MAPS, PLAIN, SECRETS, configuration, secret
+
+pytestmark = pytest.mark.encryption
+
+
+def stored(server):
+    """All that lies on disk."""
+    return b"".join(file.read_bytes() for file in sorted((server.dir / "log").iterdir()))
+
+
+def test_secrets_are_not_on_disk(launch):
+    with tempfile.TemporaryDirectory() as directory:
+        for kind in ("aescbc", "aesgcm", "secretbox"):
+            flag = f"--encryption-provider-config={configuration(directory, {kind: [('key1', 1)]}, 'identity')}"
+            with launch(flag, storage="embedded") as server:
+                made = server.ok("POST", SECRETS, secret("one"))
+                server.ok("POST", MAPS, {"metadata": {"name": "open"}, "data": {"k": "an open text"}})
+                patched = server.ok("PATCH", SECRETS + "/one", {"metadata": {"labels": {"a": "b"}}})
+                assert patched["data"] == made["data"]
+                assert server.request("GET", "/readyz")[0] == 200
+                server.restart()
+                assert server.ok("GET", SECRETS + "/one") == patched
+                on_disk = stored(server)
+                assert ENCODED not in on_disk and PLAIN.encode() not in on_disk
+                assert on_disk.count(f"k8s:enc:{kind}:v1:key1:".encode()) >= 2
+                assert b"an open text" in on_disk
+                watched = server.request("GET", f"{SECRETS}?watch=1&resourceVersion={made['metadata']['resourceVersion']}&timeoutSeconds=1")[1]
+                watched = watched if isinstance(watched, dict) else json.loads(watched.splitlines()[0])
+                assert watched["object"] == patched, "history is read too"
+
+
+def test_keys_are_rotated_by_writing_again(launch):
+    with tempfile.TemporaryDirectory() as directory:
+        flag = f"--encryption-provider-config={directory}/encryption.json"
+        steps = [
+            (["identity"], b'"name":"one"', "identity"),
+            ([{"aesgcm": [("old", 1)]}, "identity"], b"k8s:enc:aesgcm:v1:old:", "the first key"),
+            ([{"aesgcm": [("new", 2), ("old", 1)]}], b"k8s:enc:aesgcm:v1:new:", "the next key"),
+            ([{"secretbox": [("box", 3)]}, {"aesgcm": [("new", 2)]}], b"k8s:enc:secretbox:v1:box:", "another cipher"),
+            (["identity", {"secretbox": [("box", 3)]}], None, "back"),
+        ]
+        configuration(directory, *steps[0][0])
+        with launch(flag, storage="embedded") as server:
+            server.ok("POST", SECRETS, secret("one"))
+            for providers, prefix, name in steps[1:]:
+                configuration(directory, *providers)
+                server.restart()
+                before = server.ok("GET", SECRETS + "/one")
+                after = server.ok("PUT", SECRETS + "/one", before)
+                version = before["metadata"].pop("resourceVersion")
+                assert after["metadata"].pop("resourceVersion") != version and after == before, name
+                assert prefix is None or prefix in stored(server), name
+                again = server.ok("PUT", SECRETS + "/one", after)
+                assert again == server.ok("PUT", SECRETS + "/one", again), "written once is enough"
+            configuration(directory, "identity")
+            server.restart()
+            assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
+
+
+def test_wrong_keys_are_reported_and_change_nothing(launch):
+    with tempfile.TemporaryDirectory() as directory:
+        path = configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
+        flag = f"--encryption-provider-config={path}"
+        with launch(flag, storage="embedded") as server:
+            server.ok("POST", SECRETS, secret("one"))
+            server.stop()
+            whole = stored(server)
+            place = "/registry/core/secrets/default/one"
+            cases = [
+                ([{"aesgcm": [("k", 2)]}, "identity"], "k8s:enc:aesgcm:v1:k: cipher: message authentication failed"),
+                ([{"aesgcm": [("l", 1)]}, "identity"], "no matching key was found for the provided AES transformer (k8s:enc:aesgcm:v1:k)"),
+                (["identity"], "it is encrypted, and no provider reads it (k8s:enc:aesgcm:v1:k)"),
+            ]
+            command = [launch.binary, "serve", "--secure-port", "0", "--data-dir", str(server.dir)]
+            for providers, want in cases:
+                configuration(directory, *providers)
+                refused(command + [flag], f"the value of {place} cannot be read, and is left as it is: {want}")
+                assert stored(server).startswith(whole)
+            refused(command, "it is encrypted, and no provider reads it")
+            configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
+            refused([launch.binary, "export", str(pathlib.Path(directory) / "out"), "--data-dir", str(server.dir)], place)
+            done = subprocess.run([launch.binary, "export", "-", flag, "--data-dir", str(server.dir)], capture_output=True, timeout=30)
+            assert done.returncode == 0 and ENCODED in done.stdout, done
+            path.write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n"
+                            "  providers: [{kms: {name: k, endpoint: unix:///x}}]\n")
+            refused(command + [flag], f"--encryption-provider-config: {path}: key management services (kms) are not supported")
+            configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
+            server.start()
+            assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
+
+
+def refused(command, want):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and want in said and len(said.splitlines()) == 1, (want, said)

@@ -1,0 +1,819 @@
+"""Pintle on etcd: the transcripts again, what lies in etcd, several servers, members and servers that die, bad input."""
+import base64
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+
+import pytest
+
+import encryption
+import registrations
+import transcripts
+from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
+from pintle import eventually
+from programs import openssl
+from workload import Client, ResumingWatch, Writer
+
+pytestmark = pytest.mark.etcd
+
+VERSIONS = [NEWEST, *(pytest.param(folder, marks=pytest.mark.slow) for folder in OLDER)]
+# etcd 3.4, built with a Go of today, takes no writes after a restart
+RESTARTING = ("test_changes_lost", "test_outages", "test_waits_for_etcd", "test_users_of_etcd")
+
+
+@pytest.fixture(autouse=True, params=VERSIONS, ids=lambda folder: "newest" if folder == NEWEST else folder.name)
+def etcd_version(request):
+    """Builds and runs clusters of this version."""
+    if request.param.name == "3.4" and request.function.__name__ in RESTARTING:
+        pytest.skip("etcd 3.4, built with a Go of today, takes no writes after a restart")
+    with of_module(request.param):
+        build()
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared_server(launch):
+    """One server on etcd for all scenarios. Without leader election, whose renewals would move the version of the store
+    between steps that expect it to stay."""
+    with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false") as server:
+        yield server
+
+
+# in this order, since some depend on the version of the whole server, or on what others have created
+@pytest.mark.xdist_group("transcripts over etcd")
+@pytest.mark.parametrize("path", sorted(transcripts.scenarios(), key=lambda path: path.stem in transcripts.ALONE), ids=lambda path: path.stem)
+def test_scenario(path, shared_server, record_property):
+    record_property("checks", transcripts.check(shared_server, path))
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "boats.harbor.example.com"},
+    "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+def boat(name, **more):
+    return {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name, **more}, "spec": {"sails": 2}}
+
+
+def config_map(name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x"}}
+
+
+def server_on(launch, etcd, *flags, **more):
+    return launch("--etcd-servers", etcd.urls, *flags, storage="etcd", **more)
+
+
+def test_layout(launch):
+    """Keys and values are kube-apiserver's, and what it writes is served and watched."""
+    with Etcd() as etcd, server_on(launch, etcd) as server:
+        server.ok("POST", MAPS, config_map("kept"))
+        server.ok("POST", DEFINITIONS, DEFINITION)
+        made = server.ok("POST", BOATS, boat("one"))
+        keys = etcd.keys("/registry/")
+        value = keys["/registry/configmaps/default/kept"]
+        assert value.startswith(b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12") and b"resourceVersion" not in value, value
+        value = keys["/registry/harbor.example.com/boats/default/one"]
+        stored = json.loads(value)
+        assert value.endswith(b"\n") and "resourceVersion" not in stored["metadata"], value
+        del made["metadata"]["resourceVersion"]
+        assert stored == made
+        value = json.loads(keys["/registry/apiextensions.k8s.io/customresourcedefinitions/boats.harbor.example.com"])
+        assert value["apiVersion"] == "apiextensions.k8s.io/v1", value
+        for key in ("/registry/namespaces/default", "/registry/clusterroles/cluster-admin", "/registry/leases/kube-system/pintle-controllers"):
+            eventually(lambda: (etcd.get(key) or b"").startswith(b"k8s\0"))
+        start = server.ok("GET", BOATS)["metadata"]["resourceVersion"]
+        other = boat("two", namespace="default", uid="1234", creationTimestamp="2026-01-02T03:04:05Z")
+        etcd.put("/registry/harbor.example.com/boats/default/two", json.dumps(other).encode() + b"\n")
+        envelope = keys["/registry/configmaps/default/kept"]
+        etcd.put("/registry/configmaps/default/back", envelope.replace(b"kept", b"back"))
+        etcd.put("/registry/configmaps/default/text", json.dumps({**config_map("text"), "metadata": {"name": "text", "namespace": "default"}}).encode())
+        found = server.ok("GET", BOATS + "/two")
+        assert found["spec"] == other["spec"] and found["metadata"]["uid"] == "1234", found
+        names = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        assert {"kept", "back", "text"} <= names, names
+        server.ok("PATCH", MAPS + "/text", {"data": {"more": "y"}})
+        assert etcd.get("/registry/configmaps/default/text").startswith(b"k8s\0")
+        etcd.delete("/registry/harbor.example.com/boats/default/two")
+        assert server.request("GET", BOATS + "/two")[0] == 404
+        events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
+        kinds = [json.loads(line)["type"] for line in events.splitlines()]
+        assert kinds == ["ADDED", "DELETED"], events
+        # what stays when the server starts again: the same, from before its start too
+        etcd.put("/registry/pods/default/p", b"k8s\0 of no interest")
+        server.restart()
+        events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
+        assert [json.loads(line)["type"] for line in events.splitlines()] == kinds, events
+        assert etcd.get("/registry/pods/default/p") == b"k8s\0 of no interest"
+        assert "keys that are not ours, such as /registry/pods/default/p" in server.stderr()
+
+
+def test_two_servers(launch):
+    """What one has acknowledged the other sees at once, whatever it is asked."""
+    with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
+        for number in range(30):
+            first, second = (one, two) if number % 2 else (two, one)
+            name = f"map-{number}"
+            namespace = f"/api/v1/namespaces/n-{number}"
+            first.ok("POST", "/api/v1/namespaces", {"metadata": {"name": f"n-{number}"}})
+            second.ok("POST", f"{namespace}/configmaps", config_map(name))
+            made = first.ok("GET", f"{namespace}/configmaps/{name}")
+            made["data"]["text"] = "y"
+            changed = first.ok("PUT", f"{namespace}/configmaps/{name}", made)
+            assert [item["data"]["text"] for item in second.ok("GET", f"{namespace}/configmaps")["items"] if item["metadata"]["name"] == name] == ["y"]
+            changed["data"]["text"] = "z"
+            second.ok("PUT", f"{namespace}/configmaps/{name}", changed)
+            status, answer, _ = first.request("PUT", f"{namespace}/configmaps/{name}", changed)
+            assert status == 409, answer
+            assert first.request("POST", f"{namespace}/configmaps", config_map(name))[0] == 409
+            first.ok("DELETE", f"{namespace}/configmaps/{name}")
+            assert second.request("GET", f"{namespace}/configmaps/{name}")[0] == 404
+            second.ok("POST", f"{namespace}/configmaps", config_map(name))
+            third = first.ok("GET", f"{namespace}/configmaps?limit=1")
+            if third["metadata"].get("continue"):
+                second.ok("GET", f"{namespace}/configmaps?limit=1&continue={third['metadata']['continue']}")
+        one.ok("POST", DEFINITIONS, DEFINITION)
+        assert [r["name"] for r in two.ok("GET", "/apis/harbor.example.com/v1")["resources"]] == ["boats"]
+        two.ok("POST", BOATS, boat("one"))
+        assert one.ok("GET", BOATS + "/one")["spec"] == {"sails": 2}
+
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name, **spec):
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+def test_services_have_addresses_of_their_own(launch):
+    """Two servers that create Services at once give no address and no node port twice."""
+    with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
+        def create(number):
+            server = (one, two)[number % 2]
+            return server.ok("POST", SERVICES, service(f"s-{number}", type="NodePort"))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(create, range(40)))
+        addresses = {item["spec"]["clusterIP"] for item in made}
+        ports = {item["spec"]["ports"][0]["nodePort"] for item in made}
+        assert len(addresses) == len(ports) == 40, made
+        keys = etcd.keys("/registry/ipaddresses/")
+        assert {key.rsplit("/", 1)[1] for key in keys} == addresses, keys
+        assert all(value.startswith(b"k8s\0") for value in keys.values()), keys
+        assert etcd.get("/registry/ranges/servicenodeports").startswith(b"k8s\0")
+        taken = made[0]["spec"]
+        for field in ({"clusterIP": taken["clusterIP"]}, {"type": "NodePort", "ports": [{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]}):
+            status, answer, _ = two.request("POST", SERVICES, service("other", **field))
+            assert status == 422 and "is already allocated" in answer["message"], answer
+        one.ok("DELETE", f"{SERVICES}/s-0")
+        two.ok("POST", SERVICES, service("other", clusterIP=taken["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]))
+        # what was lost is reserved again at the next start
+        etcd.delete(f"/registry/ipaddresses/{taken['clusterIP']}")
+        etcd.delete("/registry/ranges/servicenodeports")
+        one.restart()
+        eventually(lambda: etcd.get(f"/registry/ipaddresses/{taken['clusterIP']}") is not None)
+        eventually(lambda: etcd.get("/registry/ranges/servicenodeports") is not None)
+        status, answer, _ = one.request("POST", SERVICES, service("more", clusterIP=taken["clusterIP"]))
+        assert status == 422, answer
+
+
+def test_custom_resources_are_cbor_behind_their_gate(launch):
+    """With CBORServingAndStorage custom resources are stored as CBOR, which is read without it, too."""
+    key = "/registry/harbor.example.com/boats/default/one"
+    with Etcd() as etcd:
+        with server_on(launch, etcd, "--feature-gates=CBORServingAndStorage=true") as server:
+            server.ok("POST", DEFINITIONS, DEFINITION)
+            made = server.ok("POST", BOATS, boat("one"))
+            assert etcd.get(key).startswith(b"\xd9\xd9\xf7"), etcd.get(key)
+            definition = etcd.get("/registry/apiextensions.k8s.io/customresourcedefinitions/boats.harbor.example.com")
+            assert definition.startswith(b"{"), definition
+            server.restart()
+            assert server.ok("GET", BOATS + "/one") == made
+        with server_on(launch, etcd) as server:
+            assert server.ok("GET", BOATS + "/one") == made
+            server.ok("PATCH", BOATS + "/one", {})
+            assert etcd.get(key).startswith(b"{"), "a write of anything writes it in the form of today"
+            assert server.ok("GET", BOATS + "/one")["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
+
+
+def test_controllers_move(launch):
+    """One server runs the controllers: namespaces are emptied whichever server gets the request, and by the other one when it has ended."""
+    with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
+        lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
+        eventually(lambda: one.request("GET", lease)[0] == 200)
+        holder = one.ok("GET", lease)["spec"]["holderIdentity"]
+        for number, server in enumerate((one, two)):
+            server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": f"n-{number}"}})
+            server.ok("POST", f"/api/v1/namespaces/n-{number}/configmaps", config_map("a"))
+            server.ok("DELETE", f"/api/v1/namespaces/n-{number}")
+        eventually(lambda: all(two.request("GET", f"/api/v1/namespaces/n-{number}")[0] == 404 for number in (0, 1)))
+        assert one.stop() == 0
+        lease_now = lambda: two.ok("GET", lease)["spec"]
+        eventually(lambda: lease_now()["holderIdentity"] not in ("", holder) or lease_now()["leaseTransitions"] == 0)
+        two.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "n-2"}})
+        two.ok("DELETE", "/api/v1/namespaces/n-2")
+        eventually(lambda: two.request("GET", "/api/v1/namespaces/n-2")[0] == 404)
+
+
+RUNS, RUNS_NO_LONGER = "this server runs the controllers", "this server no longer runs the controllers"
+
+
+def test_controllers_have_one_holder(launch):
+    """Who is killed is followed when its Lease has run out; who is asleep for longer than that lets go when it wakes."""
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
+    with Etcd() as etcd, server_on(launch, etcd, "-v", "2") as one:
+        eventually(lambda: RUNS in one.stderr())
+        with server_on(launch, etcd, "-v", "2") as two:
+            first = one.ok("GET", lease)["spec"]["holderIdentity"]
+            one.restart(signal.SIGKILL)
+            eventually(lambda: RUNS in two.stderr(), seconds=40)
+            spec = one.ok("GET", lease)["spec"]
+            assert spec["holderIdentity"] not in ("", first) and spec["leaseTransitions"] == 1, spec
+            # written to one file by both processes of `one`: the second has not become the holder beside `two`
+            assert one.stderr().count(RUNS) == 1 and RUNS_NO_LONGER not in two.stderr()
+            two.process.send_signal(signal.SIGSTOP)
+            eventually(lambda: one.stderr().count(RUNS) == 2, seconds=40)
+            two.process.send_signal(signal.SIGCONT)
+            eventually(lambda: RUNS_NO_LONGER in two.stderr())
+            assert RUNS_NO_LONGER not in one.stderr() and two.stderr().count(RUNS + "\n") == 1
+            spec = two.ok("GET", lease)["spec"]
+            assert spec["leaseTransitions"] == 2, spec
+
+
+def test_controllers_without_a_lease(launch):
+    """--leader-elect=false: they run at once, and no Lease is written."""
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
+    with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false", "-v", "2") as server:
+        owner = server.ok("POST", MAPS, config_map("owner"))["metadata"]
+        owned = config_map("owned")
+        owned["metadata"]["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
+        server.ok("POST", MAPS, owned)
+        server.ok("DELETE", f"{MAPS}/owner")
+        eventually(lambda: server.request("GET", f"{MAPS}/owned")[0] == 404)
+        assert server.request("GET", lease)[0] == 404 and RUNS not in server.stderr()
+
+
+def test_migrations_are_stored_as_upstream_stores_them(launch):
+    """A StorageVersionMigration is carried out by whichever server runs the controllers, and lies where 1.35 looks for it."""
+    served = "--runtime-config=storagemigration.k8s.io/v1beta1=true,storagemigration.k8s.io/v1=true"
+    with Etcd() as etcd, server_on(launch, etcd, served) as one, server_on(launch, etcd, served) as two:
+        one.ok("POST", MAPS, config_map("kept"))
+        for version, server in (("v1", one), ("v1beta1", two)):
+            path = f"/apis/storagemigration.k8s.io/{version}/storageversionmigrations"
+            server.ok("POST", path, {"metadata": {"name": version}, "spec": {"resource": {"group": "", "resource": "configmaps"}}})
+            done = lambda: any(c["type"] == "Succeeded" for c in server.ok("GET", f"{path}/{version}")["status"].get("conditions", []))
+            eventually(done)
+            value = etcd.keys("/registry/")[f"/registry/storageversionmigrations/{version}"]
+            assert value.startswith(b"k8s\0") and b"storagemigration.k8s.io/v1beta1" in value[:64], value
+
+
+class Restless(Writer):
+    """A writer that goes on when a write fails, with other objects: what has become of the write is not known until the
+    end, since it may still be on its way to etcd when everybody else has forgotten it."""
+
+    def __init__(self, number, seed, servers):
+        super().__init__(number, seed)
+        self.servers, self.failures = servers, 0
+
+    def run(self, stop):
+        client = None
+        while not stop.is_set():
+            try:
+                client = client or Client(self.random.choice(self.servers), timeout=20)
+                self.write(client)
+            except (AssertionError, OSError, ValueError, http.client.HTTPException) as error:
+                if isinstance(error, AssertionError) and not self.is_outage(error):
+                    self.failure = error
+                    return
+                self.failures += 1
+                client = None
+                stop.wait(0.05)
+
+    @staticmethod
+    def is_outage(error):
+        return isinstance(error.args[0], tuple) and error.args[0][2] in (500, 503, 504)
+
+
+def test_outages(launch):
+    """Three members and two servers under load; each is killed in turn and started again."""
+    rounds = 20 if launch.slow else 1
+    with Etcd(members=3) as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
+        servers = [one, two]
+        chance = random.Random(random.randrange(1 << 32))
+        writers = [Restless(number, chance.random(), servers) for number in range(8)]
+        start = one.ok("GET", MAPS)
+        watches = [FollowingWatch(start, servers, number) for number in range(2)]
+        stop = threading.Event()
+        threads = [threading.Thread(target=who.run, args=(stop,)) for who in [*writers, *watches]]
+        [thread.start() for thread in threads]
+        try:
+            for number in range(rounds):
+                for victim in [*etcd.members, *servers]:
+                    goes_on(writers, f"before round {number}")
+                    if isinstance(victim, Member):
+                        victim.stop(signal.SIGKILL)
+                        goes_on(writers, f"without {victim.name} in round {number}")
+                        victim.start(etcd.members)
+                    else:
+                        victim.restart(signal.SIGKILL)
+            goes_on(writers, "at the end")
+            stop.set()
+            [thread.join(60) for thread in threads[:len(writers)]]
+            compare(writers, watches, one, two)
+        finally:
+            stop.set()
+            for watch in watches:
+                watch.ended = True
+            # wakes who waits for an event
+            one.request("POST", MAPS, config_map("end"))
+            [thread.join(60) for thread in threads]
+
+
+def compare(writers, watches, one, two):
+    """What was acknowledged is there and was seen, once."""
+    failures = [who.failure for who in [*writers, *watches] if who.failure]
+    assert not failures, failures
+    mark = one.ok("POST", MAPS, config_map("mark"))["metadata"]
+    found = two.ok("GET", MAPS)["items"]
+    versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found}
+    for writer in writers:
+        for name, may in writer.may.items():
+            version = versions.get(name)
+            assert version in may or "?" in may and version, (name, may, version)
+    for watch in watches:
+        eventually(lambda: watch.version >= int(mark["resourceVersion"]) or watch.failure, seconds=30)
+        assert not watch.failure, watch.failure
+        missed = {version for writer in writers for version in writer.acknowledged} - watch.seen
+        assert not missed, f"acknowledged and not seen by a watch: {sorted(missed)[:5]}"
+        assert watch.state == versions, "the events do not lead to the list"
+
+
+def goes_on(writers, when):
+    """Every writer but one gets more writes acknowledged, soon."""
+    before = [len(writer.acknowledged) for writer in writers]
+    moved = lambda: [len(writer.acknowledged) - had for writer, had in zip(writers, before)]
+    try:
+        eventually(lambda: sum(n >= 5 for n in moved()) >= len(writers) - 1 or any(w.failure for w in writers), seconds=60)
+    except AssertionError:
+        raise AssertionError(f"{when} the writers get no further than {moved()}") from None
+
+
+class FollowingWatch(ResumingWatch):
+    """A watch that goes on at the other server when its own has gone."""
+
+    def __init__(self, start, servers, number):
+        super().__init__(start["metadata"]["resourceVersion"])
+        self.state = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in start["items"]}
+        self.servers, self.number, self.ended = servers, number, False
+
+    def run(self, stop):
+        while not self.ended and not self.failure:
+            self.number += 1
+            self.watch(self.servers[self.number % 2])
+            stop.wait(0.05)
+
+    def watch(self, server):
+        try:
+            answer = Client(server, timeout=20).send("GET", f"{MAPS}?watch=1&resourceVersion={self.version}")
+            if answer.status != 200:
+                return
+            for line in answer:
+                if not line.endswith(b"\n") or self.ended:
+                    return
+                self.take(json.loads(line))
+        except AssertionError as error:
+            self.failure = error
+        except (OSError, http.client.HTTPException):
+            return
+
+
+def test_waits_for_etcd(launch):
+    """Unreachable at the start: reported by /readyz; served as soon as etcd is reachable, and reported again when it ends."""
+    etcd = Etcd()
+    member = etcd.members[0]
+    server = server_on(launch, etcd, "--secure-port", "0")
+    server.port = free_port()
+    server.flags = server.flags[:2]
+    thread = threading.Thread(target=server.start)
+    thread.start()
+    server.url = f"https://127.0.0.1:{server.port}"
+
+    def ready():
+        try:
+            return server.request("GET", "/readyz")
+        except OSError:
+            return 0, "", {}
+
+    eventually(lambda: f"[-]storage failed: the store is unavailable: etcd at {member.url}: " in ready()[1])
+    assert ready()[0] == 500 and server.request("GET", "/livez")[0] == 200
+    status, answer, headers = server.request("GET", MAPS)
+    assert (status, headers["retry-after"]) == (503, "1"), answer
+    with etcd:
+        thread.join(30)
+        with server_stopped_after(server):
+            server.ok("POST", MAPS, config_map("a"))
+            assert ready()[0] == 200
+            member.stop(signal.SIGKILL)
+            status, answer, _ = server.request("POST", MAPS, config_map("b"))
+            assert status == 500 and member.url in answer["message"], answer
+            assert "[-]storage failed: " in ready()[1]
+            assert server.ok("GET", MAPS + "/a?resourceVersion=0")["data"]
+            assert server.request("GET", "/livez")[0] == 200
+            member.start(etcd.members)
+            eventually(lambda: ready()[0] == 200)
+            server.ok("POST", MAPS, config_map("c"))
+            waiting = [line for line in server.stderr().splitlines() if "waiting for etcd" in line]
+            assert waiting and all(member.url in line for line in waiting), waiting
+
+
+class waiting:
+    """A server that does not get ready, by its process; gives what /readyz says."""
+
+    def __init__(self, server):
+        self.server, self.last = server, ""
+
+    def __enter__(self):
+        server = self.server
+        command = [server.binary, "serve", "--data-dir", server.dir, "--secure-port", server.url.rsplit(":", 1)[1], *server.flags]
+        self.errors = open(server.dir / "stderr.log", "a")
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=self.errors)
+        server.errors = self.errors
+        return self
+
+    def __call__(self):
+        try:
+            self.last = str(self.server.request("GET", "/readyz", token=None)[1])
+        except OSError:
+            pass
+        return self.last
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        self.errors.close()
+
+
+class server_stopped_after:
+    def __init__(self, server):
+        self.server = server
+
+    def __enter__(self):
+        return self.server
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+
+
+def refused_to_start(launch, etcd, *flags, env=None):
+    place = tempfile.mkdtemp(prefix="pintle-test-")
+    command = [launch.binary, "serve", "--etcd-servers", etcd.urls, "--data-dir", place, "--secure-port", "0", *map(str, flags)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=env)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+def test_foreign_keys(launch):
+    with Etcd() as etcd:
+        for key, value, why in (("/registry/configmaps/default/a", b"hello", "it is neither JSON nor protobuf"),
+                                ("/registry/secrets/default/a", b"k8s:enc:aescbc:v1:key1:xyz", "it is encrypted, and no provider reads it (k8s:enc:aescbc:v1:key1)"),
+                                ("/registry/www.example.com/a/b", b"<html>", "it has no metadata")):
+            etcd.put(key, value)
+            before = etcd.keys("/")
+            said = refused_to_start(launch, etcd)
+            lines = [line for line in said.splitlines() if line.startswith("pintle: ")]
+            assert len(lines) == 1 and key in lines[0] and why in lines[0], said
+            assert etcd.keys("/") == before, "something was written"
+            etcd.delete(key)
+        with server_on(launch, etcd, "--etcd-prefix", "elsewhere/") as server:
+            server.ok("POST", MAPS, config_map("a"))
+            assert etcd.get("/elsewhere/configmaps/default/a")
+
+
+def test_users_of_etcd(launch):
+    with Etcd() as etcd:
+        etcd.call("/v3/auth/role/add", {"name": "root"})
+        for user in ("root", "pintle"):
+            etcd.call("/v3/auth/user/add", {"name": user, "password": "right"})
+        etcd.call("/v3/auth/role/add", {"name": "registry"})
+        encoded = lambda text: base64.b64encode(text).decode()
+        for first, end in ((b"/registry/", b"/registry0"), (b"compact_rev_key", b"")):
+            permission = {"permType": "READWRITE", "key": encoded(first), "range_end": encoded(end)}
+            etcd.call("/v3/auth/role/grant", {"name": "registry", "perm": permission})
+        etcd.call("/v3/auth/user/grant", {"user": "root", "role": "root"})
+        etcd.call("/v3/auth/user/grant", {"user": "pintle", "role": "registry"})
+        etcd.call("/v3/auth/enable", {})
+        password = etcd.dir / "password"
+        for flags, why in (((), "user name is empty"),
+                           (("--etcd-username", "pintle", "--etcd-password-file", password), "authentication failed, invalid user ID or password"),
+                           (("--etcd-username", "pintle", "--etcd-password-file", password, "--etcd-prefix", "/other"), "permission denied")):
+            password.write_text("right\n" if "permission" in why else "wrong")
+            said = refused_to_start(launch, etcd, *flags)
+            lines = [line for line in said.splitlines() if line.startswith("pintle: ")]
+            assert len(lines) == 1 and f"etcd at {etcd.urls}: {why}" in lines[0], said
+        with server_on(launch, etcd, "--etcd-username", "pintle", "--etcd-password-file", str(password)) as server:
+            server.ok("POST", MAPS, config_map("a"))
+            # tokens go with the member that gave them
+            etcd.members[0].stop(signal.SIGKILL)
+            etcd.members[0].start(etcd.members)
+            eventually(lambda: server.request("POST", MAPS, config_map("b"))[0] in (201, 409))
+            assert "right" not in server.stderr()
+
+
+def test_compacted_under_the_server(launch):
+    """Compaction every second: watches of compacted revisions get 410, newer ones continue."""
+    with Etcd() as etcd, server_on(launch, etcd, "--etcd-compaction-interval", "1s") as server:
+        old = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
+        for number in range(3):
+            server.ok("POST", MAPS, config_map(f"map-{number}"))
+        compacted = lambda: int((etcd.get("compact_rev_key") or b"0"))
+        newest = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+        eventually(lambda: compacted() >= newest)
+        server.restart()
+        status, answer, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={old}&timeoutSeconds=1")
+        told = answer if isinstance(answer, dict) else json.loads(answer.splitlines()[0])
+        assert told.get("object", told)["code"] == 410, answer
+        assert len(server.ok("GET", MAPS)["items"]) >= 3
+
+
+def test_servers_start_at_once(launch):
+    """Three servers on an empty etcd: one set of namespaces and roles, one uid each."""
+    with Etcd() as etcd:
+        servers = [server_on(launch, etcd) for _ in range(3)]
+        threads = [threading.Thread(target=server.start) for server in servers]
+        try:
+            [thread.start() for thread in threads]
+            [thread.join(30) for thread in threads]
+            uids = [{item["metadata"]["name"]: item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
+                    for server in servers for path in ("/api/v1/namespaces",)]
+            assert uids[0] == uids[1] == uids[2] and len(uids[0]) == 4, uids
+            roles = [server.ok("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"] for server in servers]
+            assert roles[0] == roles[1] == roles[2]
+        finally:
+            [server.__exit__() for server in servers]
+
+
+def test_registrations_of_others_stay(launch):
+    """What is not served here may be served by another server of the same etcd, unless it is a version of a group of ours."""
+    with Etcd() as etcd, server_on(launch, etcd) as server:
+        registrations.alter_registrations(server)
+        server.restart()
+        found, theirs = registrations.altered_registrations(server), "v1.once.example.com"
+        assert found == {**registrations.RESTORED, theirs: registrations.ALTERED[theirs]}, found
+
+
+def test_each_server_tracks_uses_of_tokens(launch):
+    """The server that sees a token of a Secret records the day, whichever server runs the controllers."""
+    core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
+    with Etcd() as etcd, server_on(launch, etcd) as one:
+        key = one.dir / "service-account.key"
+        eventually(key.exists)
+        with server_on(launch, etcd, "--service-account-signing-key-file", str(key)) as two:
+            one.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})
+            for name, server in (("first", one), ("second", two)):
+                path, about = f"{core}/secrets/{name}", {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+                server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+                token = eventually(lambda: server.ok("GET", path).get("data", {}).get("token"))
+                assert server.request("GET", "/version", token=base64.b64decode(token).decode())[0] == 200
+                eventually(lambda: server.ok("GET", path)["metadata"].get("labels", {}).get(label))
+
+
+def test_encrypted_connections(launch):
+    """etcd that wants to know its clients by certificates."""
+    with tempfile.TemporaryDirectory(prefix="pintle-test-") as place:
+        place = pathlib.Path(place)
+
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=authority",
+                "-keyout", place / "ca.key", "-out", place / "ca.crt")
+        for name, extension in (("server", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth"),
+                                ("client", "extendedKeyUsage=clientAuth")):
+            (place / "ext").write_text(extension)
+            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                    "-keyout", place / f"{name}.key", "-out", place / f"{name}.csr")
+            openssl("x509", "-req", "-in", place / f"{name}.csr", "-CA", place / "ca.crt", "-CAkey", place / "ca.key", "-CAcreateserial",
+                    "-days", "2", "-extfile", place / "ext", "-out", place / f"{name}.crt")
+        flags = ("--unsafe-no-fsync", "--cert-file", place / "server.crt", "--key-file", place / "server.key", "--client-cert-auth",
+                 "--trusted-ca-file", place / "ca.crt")
+        with Etcd(scheme="https", flags=flags) as etcd:
+            with server_on(launch, etcd, "--etcd-cafile", str(place / "ca.crt"), "--etcd-certfile", str(place / "client.crt"),
+                           "--etcd-keyfile", str(place / "client.key")) as server:
+                server.ok("POST", MAPS, config_map("a"))
+                assert server.ok("GET", MAPS)["items"]
+            for flags, why in ((("--etcd-cafile", place / "ca.crt"), ""), ((), "invalid peer certificate")):
+                done = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls, *map(str, flags)], capture_output=True, text=True, timeout=30)
+                lines = done.stderr.splitlines()
+                assert done.returncode == 1 and lines[-1].startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and why in lines[-1], lines
+
+
+def test_events_have_leases(launch):
+    """Events go by themselves when their time is over, even if no server looks after them; one lease is for many."""
+    events = "/api/v1/namespaces/default/events"
+
+    def lease_of(name):
+        found = etcd.call("/v3/kv/range", {"key": base64.b64encode(f"/registry/events/default/{name}".encode()).decode()})
+        return found["kvs"][0].get("lease")
+
+    with Etcd() as etcd, server_on(launch, etcd, "--event-ttl", "10m") as server:
+        for name in "ab":
+            server.ok("POST", events, {"metadata": {"name": name}, "involvedObject": {"namespace": "default", "name": "x"}})
+        server.ok("POST", MAPS, config_map("c"))
+        lease = lease_of("a")
+        assert lease and lease == lease_of("b")
+        found = etcd.call("/v3/lease/timetolive", {"ID": lease, "keys": True})
+        assert found["grantedTTL"] == str(600 + 30) and len(found["keys"]) == 2, found
+        version = server.ok("GET", events)["metadata"]["resourceVersion"]
+        etcd.call("/v3/lease/revoke", {"ID": lease})
+        eventually(lambda: server.ok("GET", events)["items"] == [])
+        told = server.request("GET", f"{events}?watch=1&timeoutSeconds=1&resourceVersion={version}")[1].splitlines()
+        assert [json.loads(event)["type"] for event in told] == ["DELETED", "DELETED"], told
+        # the next one gets another
+        server.ok("POST", events, {"metadata": {"name": "d"}, "involvedObject": {"namespace": "default", "name": "x"}})
+        assert lease_of("d") not in (None, lease)
+        assert server.ok("GET", MAPS + "/c")
+
+
+def test_another_cluster(launch):
+    """An etcd that was made anew at the same place is not taken for the one before."""
+    with Etcd() as etcd, server_on(launch, etcd) as server:
+        server.ok("POST", MAPS, config_map("a"))
+        member = etcd.members[0]
+        member.stop(signal.SIGKILL)
+        shutil.rmtree(member.dir / "data")
+        member.flags = (*member.flags, "--initial-cluster-token", "another")
+        member.start(etcd.members)
+        etcd.wait()
+        eventually(lambda: "has cluster id" in server.request("GET", "/readyz")[1])
+        status, answer, _ = server.request("POST", MAPS, config_map("b"))
+        assert status == 500 and "which it had before" in answer["message"], answer
+        assert not etcd.keys("/registry/")
+        # nor by the next start, which waits for the right one and says so
+        server.stop()
+        file = server.dir / "etcd-cluster"
+        told = f"etcd at {etcd.urls} has cluster id "
+        with waiting(server) as ready:
+            eventually(lambda: f"[-]storage failed: the store is unavailable: {told}" in ready() and f"{file} remembers" in ready())
+            assert not etcd.keys("/registry/")
+            assert any(told in line and "remembers" in line and "waiting for etcd" in line for line in server.stderr().splitlines())
+        found = ready.last.split(told)[1].split(" ")[0]
+        server.flags = (*server.flags, "--etcd-cluster-id", "1f")
+        with waiting(server) as ready:
+            eventually(lambda: f"{told}{found} and not 1f, which is the one that is meant" in ready())
+        server.flags = (*server.flags[:-1], found)
+        server.start()
+        server.stop()
+        server.flags = server.flags[:-2]
+        file.unlink()
+        server.start()
+        assert file.read_text() == found + "\n"
+
+
+def test_etcd_without_room(launch):
+    """Writes fail with etcd's words and change nothing; reads and watches go on. With room and without the alarm, writes do too."""
+    quota, text = 6_000_000, "x" * 100_000
+    with Etcd(flags=("--unsafe-no-fsync", f"--quota-backend-bytes={quota}")) as etcd, server_on(launch, etcd) as server:
+        start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
+        while True:
+            body = {"metadata": {"name": f"map-{len(made)}"}, "data": {"text": text}}
+            status, answer, _ = server.request("POST", MAPS, body)
+            if status != 201:
+                break
+            made.append(body["metadata"]["name"])
+            assert len(made) * len(text) < 2 * quota, "there is no end to the room"
+        assert (status, answer["reason"]) == (500, "InternalError"), answer
+        assert "mvcc: database space exceeded" in answer["message"], answer
+        listed = server.ok("GET", MAPS + "?labelSelector=!other")
+        assert {item["metadata"]["name"] for item in listed["items"]} >= set(made)
+        # many megabytes: on a busy machine no second is enough for them
+        watched, unseen = Client(server).send("GET", f"{MAPS}?watch=1&resourceVersion={start}"), set(made)
+        while unseen:
+            unseen.discard(json.loads(watched.readline())["object"]["metadata"]["name"])
+        for name in made:
+            server.ok("DELETE", f"{MAPS}/{name}")
+        revision = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
+        etcd.call("/v3/kv/compaction", {"revision": revision, "physical": True})
+        etcd.call("/v3/maintenance/defragment", {})
+        for alarm in etcd.call("/v3/maintenance/alarm", {"action": "GET"})["alarms"]:
+            etcd.call("/v3/maintenance/alarm", {"action": "DEACTIVATE", **alarm})
+        server.ok("POST", MAPS, config_map("after"))
+        assert server.request("GET", "/readyz")[0] == 200
+
+
+def test_changes_lost(launch):
+    """While a server sleeps, its watch of etcd breaks and what it missed is compacted: it reads everything again, and
+    watches end with 410."""
+    with Etcd() as etcd, server_on(launch, etcd) as server:
+        server.ok("POST", DEFINITIONS, DEFINITION)
+        server.ok("POST", BOATS, boat("gone"))
+        stored = json.loads(etcd.get("/registry/harbor.example.com/boats/default/gone"))
+        start = server.ok("GET", BOATS)["metadata"]["resourceVersion"]
+        answer = Client(server).send("GET", f"{BOATS}?watch=1&resourceVersion={start}")
+        server.process.send_signal(signal.SIGSTOP)
+        etcd.members[0].stop(signal.SIGKILL)
+        etcd.members[0].start(etcd.members)
+        etcd.wait()
+        etcd.delete("/registry/harbor.example.com/boats/default/gone")
+        stored["metadata"]["name"] = "new"
+        etcd.put("/registry/harbor.example.com/boats/default/new", json.dumps(stored).encode())
+        newest = etcd.put("/ready", b"")["header"]["revision"]
+        etcd.call("/v3/kv/compaction", {"revision": newest})
+        server.process.send_signal(signal.SIGCONT)
+        event = json.loads(next(iter(answer)))
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 410), event
+        found = server.ok("GET", BOATS)
+        assert [item["metadata"]["name"] for item in found["items"]] == ["new"], found
+        assert server.request("GET", BOATS + "/gone")[0] == 404
+        server.ok("POST", BOATS, boat("newer"))
+        event = server.request("GET", f"{BOATS}?watch=1&resourceVersion={found['metadata']['resourceVersion']}&timeoutSeconds=1")[1]
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "newer"), event
+
+
+def test_member_hangs(launch):
+    """Calls and the watch leave a member that is alive and does not respond."""
+    with Etcd(members=3) as etcd, server_on(launch, etcd) as server:
+        start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], set()
+        for member in etcd.members[:2]:
+            member.process.send_signal(signal.SIGSTOP)
+            try:
+                for number in range(10):
+                    status, answer, _ = server.request("POST", MAPS, config_map(f"{member.name}-{number}"))
+                    if status == 201:
+                        break
+                    assert status == 500 and "has not answered in 5 s" in answer["message"], answer
+                assert status == 201
+                made |= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+            finally:
+                member.process.send_signal(signal.SIGCONT)
+        found = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", MAPS)["items"]}
+        assert made <= set(found)
+        watch = ResumingWatch(start)
+        watch.run(server, until=max(map(int, found.values())))
+        assert not watch.failure and watch.state == found, (watch.failure, watch.state, found)
+
+
+def test_carried_over(launch):
+    """From a data directory to etcd and back: the same objects, and the file is checked before anything is written."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
+
+    def pintle(*words, **more):
+        done = subprocess.run([launch.binary, *map(str, words)], capture_output=True, timeout=60, **more)
+        return done.returncode, (done.stdout + done.stderr).decode()
+
+    def objects(server):
+        found = [server.ok("GET", path)["items"] for path in (MAPS, BOATS, DEFINITIONS, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings")]
+        for item in (item for items in found for item in items):
+            del item["metadata"]["resourceVersion"]
+        return found
+
+    with Etcd() as etcd:
+        with launch(storage="embedded", data_dir=place / "first") as server:
+            server.ok("POST", DEFINITIONS, DEFINITION)
+            for number in range(20):
+                server.ok("POST", MAPS, config_map(f"map-{number}"))
+                server.ok("POST", BOATS, boat(f"boat-{number}"))
+            want = objects(server)
+            status, said = pintle("export", place / "file", "--data-dir", place / "first")
+            assert status == 0 and "objects at revision" in said, said
+        whole = (place / "file").read_bytes()
+        (place / "torn").write_bytes(whole[:-100])
+        status, said = pintle("import", place / "torn", "--etcd-servers", etcd.urls)
+        assert status == 1 and "the file is damaged" in said and not etcd.keys("/registry/"), said
+        status, said = pintle("import", place / "file", "--etcd-servers", etcd.urls)
+        assert status == 0 and "objects are imported and compared" in said, said
+        status, said = pintle("import", place / "file", "--etcd-servers", etcd.urls)
+        assert status == 1 and "an import needs a store without any" in said, said
+        with server_on(launch, etcd) as server:
+            assert objects(server) == want
+            exported = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls], capture_output=True, timeout=60, check=True)
+            status, said = pintle("import", "-", "--data-dir", place / "second", input=exported.stdout)
+            assert status == 0, said
+        with launch(storage="embedded", data_dir=place / "second") as server:
+            assert objects(server) == want
+    shutil.rmtree(place)
+
+
+def test_encrypted_values(launch):
+    """What lies in etcd is what kube-apiserver would have encrypted: protobuf under a prefix that names the key."""
+    with tempfile.TemporaryDirectory() as directory, Etcd() as etcd:
+        path = encryption.configuration(directory, {"secretbox": [("key1", 1)]}, resources=["secrets", "*.harbor.example.com"])
+        with server_on(launch, etcd, "--encryption-provider-config", str(path)) as server:
+            made = server.ok("POST", encryption.SECRETS, encryption.secret("one"))
+            server.ok("POST", DEFINITIONS, DEFINITION)
+            server.ok("POST", BOATS, boat("one"))
+            for key in ("/registry/secrets/default/one", "/registry/harbor.example.com/boats/default/one"):
+                assert etcd.get(key).startswith(b"k8s:enc:secretbox:v1:key1:"), etcd.get(key)
+            server.restart()
+            assert server.ok("GET", encryption.SECRETS + "/one") == made
+            path = encryption.configuration(directory, "identity", {"secretbox": [("key1", 1)]}, resources=["*.*"])
+            server.restart()
+            server.ok("PUT", encryption.SECRETS + "/one", made)
+            assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")

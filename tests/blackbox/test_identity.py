@@ -1,0 +1,1027 @@
+"""Who may come in: issuers of tokens, webhooks of authentication and authorization, proxies; and who may not."""
+import base64
+import hmac
+import http.client
+import json
+import socket
+import subprocess
+import time
+from urllib.parse import urlparse
+
+import pytest
+
+from hooks import Hooks, kubeconfig
+from pintle import KEY_SET, TOKEN, eventually, insecure
+from programs import openssl, require
+
+pytestmark = pytest.mark.identity
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+REVIEWS = "/apis/authentication.k8s.io/v1"
+ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def who(server, **more):
+    """The status of a SelfSubjectReview, and the userInfo or the error."""
+    status, answer, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
+    return status, answer["status"]["userInfo"] if status == 201 else answer
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Issuer:
+    """A pintle whose ServiceAccount tokens others trust, as an issuer of OpenID Connect."""
+
+    def __init__(self, launch):
+        port = free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        self.server = launch("--service-account-issuer", self.url)
+        self.server.port = port
+
+    def __enter__(self):
+        self.server.start()
+        binding = {"metadata": {"name": "all-may-verify"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
+                   "roleRef": {"kind": "ClusterRole", "name": "system:service-account-issuer-discovery"}}
+        self.server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "ann"}})
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+
+    def token(self, audience, **spec):
+        answer = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
+                                {"spec": {"audiences": [audience], **spec}})
+        return answer["status"]["token"]
+
+
+def test_issuers_of_tokens(launch):
+    with Issuer(launch) as issuer:
+        flags = ["--oidc-issuer-url", issuer.url, "--oidc-client-id=boats", "--oidc-ca-file", str(issuer.server.dir / "ca.crt")]
+        good, other = issuer.token("boats"), issuer.token("cars")
+        with launch(*flags) as server:
+            status, user = who(server, token=good)
+            assert (status, user["username"]) == (201, f"{issuer.url}#system:serviceaccount:default:ann"), user
+            assert user["groups"] == ["system:authenticated"], user
+            assert user["extra"]["authentication.kubernetes.io/credential-id"][0].startswith("JTI="), user
+            assert who(server, token=other)[0] == 401
+            forged = ".".join([good.split(".")[0], other.split(".")[1], good.split(".")[2]])
+            assert who(server, token=forged)[0] == 401
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": other}})["status"]
+            wanted = '[invalid bearer token, oidc: verify token: oidc: expected audience "boats" got ["cars"]]'
+            assert "authenticated" not in review and review["error"] == wanted, review
+        keys = issuer.server.dir / "keys.json"
+        keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)))
+        named = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
+                 "--oidc-groups-prefix=of:", "--oidc-required-claim=sub=system:serviceaccount:default:ann"]
+        with launch(*flags, *named) as server:
+            status, user = who(server, token=good)
+            assert (status, user["groups"]) == (201, ["of:boats", "system:authenticated"]), user
+
+
+def test_structured_authentication(launch):
+    with Issuer(launch) as issuer:
+        configuration = {
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+            "jwt": [{
+                "issuer": {"url": issuer.url, "audiences": ["boats", "ships"], "audienceMatchPolicy": "MatchAny",
+                           "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                "claimValidationRules": [{"expression": "claims.exp - claims.iat <= 7200", "message": "too long"}],
+                "claimMappings": {
+                    "username": {"expression": "'x:' + claims.sub.split(':')[3]"},
+                    "groups": {"expression": "claims.aud.map(a, 'for-' + a)"},
+                    "uid": {"expression": "claims['kubernetes.io'].serviceaccount.uid"},
+                    "extra": [{"key": "acme.io/namespace", "valueExpression": "claims['kubernetes.io'].namespace"}],
+                },
+                "userValidationRules": [{"expression": "!user.username.startsWith('system:')", "message": "reserved"}],
+            }],
+            "anonymous": {"enabled": True, "conditions": [{"path": "/livez"}]},
+        }
+        file = issuer.server.dir / "authentication.json"
+        file.write_text(json.dumps(configuration))
+        with launch("--authentication-config", str(file)) as server:
+            status, user = who(server, token=issuer.token("ships"))
+            uid = issuer.server.ok("GET", "/api/v1/namespaces/default/serviceaccounts/ann")["metadata"]["uid"]
+            assert (status, user["username"], user["uid"]) == (201, "x:ann", uid), user
+            assert user["groups"] == ["for-ships", "system:authenticated"], user
+            assert user["extra"]["acme.io/namespace"] == ["default"], user
+            long = issuer.token("boats", expirationSeconds=9000)
+            assert who(server, token=long)[0] == 401
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": long}})["status"]
+            assert review["error"].endswith("failed: too long]"), review
+            assert server.request("GET", "/livez", token=None)[0] == 200
+            assert server.request("GET", "/readyz", token=None)[0] == 401
+        configuration["jwt"][0]["claimMappings"]["username"] = {"expression": "claims.email"}
+        configuration["jwt"][0]["issuer"]["audiences"] = []
+        file.write_text(json.dumps(configuration))
+        try:
+            with launch("--authentication-config", str(file)):
+                raise RuntimeError("it started")
+        except AssertionError as error:
+            said = str(error)
+        for part in ("--authentication-config: ", "jwt[0].issuer.audiences: Required value",
+                     "jwt[0].claimMappings.username.expression: Invalid value", "claims.email_verified must be used"):
+            assert part in said, said
+
+
+def test_a_webhook_knows_tokens(launch):
+    with launch() as certificates, Hooks(certificates) as hooks:
+        def review(spec):
+            if spec["token"] != "known":
+                return {"authenticated": False}
+            user = {"username": "ann", "uid": "1", "groups": ["a"], "extra": {"k": ["v"]}}
+            return {"authenticated": True, "user": user, "audiences": spec["audiences"][:1]}
+
+        hooks.on("/tokens", review)
+        with launch("--authentication-token-webhook-config-file", str(kubeconfig(hooks, "/tokens"))) as server:
+            for _ in range(2):
+                status, user = who(server, token="known")
+                assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), user
+                assert who(server, token="unknown") == (401, who(server, token="unknown")[1])
+            asked = hooks.requests("/tokens")
+            assert [spec["token"] for spec in asked] == ["known", "unknown"], "answers are remembered"
+            assert asked[0]["audiences"] == ["https://kubernetes.default.svc.cluster.local"], asked
+            status = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": "known", "audiences": ["a", "b"]}})["status"]
+            assert (status["authenticated"], status["audiences"]) == (True, ["a"]), status
+            assert who(server)[1]["username"] == "tester", "tokens of the file are known before"
+            assert len(hooks.requests("/tokens")) == 3
+
+
+def test_health_is_authorized(launch):
+    """Everybody may ask whether the server is well since a role says so, and not beside the roles."""
+    with launch() as server:
+        paths = ("/healthz", "/livez", "/readyz", "/version")
+        assert [server.request("GET", path, token=None)[0] for path in paths] == [200] * 4
+        binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:public-info-viewer"
+        server.ok("PATCH", binding, {"subjects": None})
+        eventually(lambda: [server.request("GET", path, token=None)[0] for path in paths] == [403] * 4)
+        answer = server.request("GET", "/healthz", token=None)[1]
+        assert answer["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', answer
+        assert server.request("GET", "/healthz", token="plain-token")[0] == 200, "system:discovery allows it too"
+
+
+def test_a_webhook_decides(launch):
+    with launch() as certificates, Hooks(certificates) as hooks:
+        def review(spec):
+            resource = spec.get("resourceAttributes", {})
+            if resource.get("verb") == "delete":
+                return {"allowed": False, "denied": True, "reason": "never"}
+            return {"allowed": resource.get("resource") == "configmaps", "reason": "maps are for all"}
+
+        hooks.on("/access", review)
+        flags = ["--authorization-mode=Webhook,RBAC", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access"))]
+        with launch(*flags) as server:
+            plain = {"token": "plain-token"}
+            assert server.request("GET", MAPS, **plain)[0] == 200
+            assert server.request("GET", MAPS.replace("configmaps", "secrets"), **plain)[0] == 403
+            status, answer, _ = server.request("DELETE", MAPS + "/x", **plain)
+            assert status == 403 and answer["message"].endswith('in the namespace "default": never'), answer
+            wanted = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
+                      "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
+            assert hooks.requests("/access")[0] == wanted, hooks.requests("/access")
+            assert hooks.query == "timeout=30s", "whoever is asked knows how long the answer is waited for"
+            spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
+            status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
+            assert status == {"allowed": False, "denied": True, "reason": "never"}, status
+            assert hooks.requests("/access")[-1]["resourceAttributes"]["version"] == "*", "none is every version"
+            # RBAC is asked after it
+            assert server.request("GET", "/version", **plain)[0] == 200
+            before = len(hooks.requests("/access"))
+            server.request("GET", MAPS, **plain)
+            server.ok("GET", MAPS)
+            assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
+
+
+def test_expressions_ask_a_webhook(launch):
+    """Policies of both kinds and a webhook's conditions ask who decides elsewhere: no more than they need, and once."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    constraints = {"resourceRules": [rule]}
+
+    def check(verb, answer="allowed()"):
+        return f"authorizer.group('g').resource('boats').check('{verb}').{answer}"
+
+    def ask(server, kind, policy):
+        server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "asks"}, "spec": {
+            "policyName": "asks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}})
+        server.ok("POST", f"{ADMISSION}/{kind}policies", {"metadata": {"name": "asks"}, "spec": {"matchConstraints": constraints, **policy}})
+
+    def review(spec):
+        attributes = spec["resourceAttributes"]
+        return {"allowed": attributes.get("group") != "g" or attributes["verb"] != "sink", "reason": f"may-{attributes['verb']}"}
+
+    with launch() as certificates, Hooks(certificates) as hooks:
+        hooks.on("/access", review)
+        flags = ["--authorization-mode=RBAC,Webhook", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access")),
+                 "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"]
+        with launch(*flags) as server:
+            labels = f"Object{{metadata: Object.metadata{{labels: {{'by': {check('paint', 'reason()')}}}}}}}"
+            ask(server, "mutatingadmission", {
+                "reinvocationPolicy": "Never", "matchConditions": [{"name": "may", "expression": check("moor")}],
+                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}]})
+            client = hooks.on("/hook", lambda request: {"allowed": True, "warnings": ["asked"]})
+            server.ok("POST", f"{ADMISSION}/validatingwebhookconfigurations", {"metadata": {"name": "asks"}, "webhooks": [{
+                "name": "asks.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "may", "expression": check("haul")}]}]})
+            ask(server, "validatingadmission", {"auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}], "validations": [
+                {"expression": f"{check('launch')} || {check('tow')}"},
+                {"expression": f"{check('launch')} && !{check('sink')}"},
+                {"expression": f"has(object.data) || {check('rig')}"}]})
+            status, made, headers = server.request("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, token="plain-token")
+            assert status == 201 and made["metadata"]["labels"] == {"by": "may-paint"}, made
+            assert headers["warning"] == '299 - "asked"', headers
+            asked = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access")
+                     if request["resourceAttributes"].get("group") == "g"]
+            assert asked == ["moor", "paint", "launch", "sink", "haul"], asked
+            hooks.on("/access", lambda spec: {"allowed": False} if spec["resourceAttributes"].get("verb") == "rig" else review(spec))
+            status, refused, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}}, token="plain-token")
+            assert status == 422 and "failed expression: has(object.data) || " in refused["message"], refused
+
+
+def written(server, name, value):
+    file = server.dir / name
+    file.write_text(json.dumps(value))
+    return file
+
+
+def authorizers(*entries):
+    return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": list(entries)}
+
+
+def asked_by_a_file(hooks, path, *conditions, **members):
+    """The entry of a webhook in an AuthorizationConfiguration."""
+    webhook = {"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion", "unauthorizedTTL": "10m",
+               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **members}
+    if conditions:
+        webhook["matchConditionSubjectAccessReviewVersion"] = "v1"
+        webhook["matchConditions"] = [{"expression": condition} for condition in conditions]
+    return {"type": "Webhook", "name": path.strip("/"), "webhook": webhook}
+
+
+def test_authorization_configuration(launch):
+    rbac = {"type": "RBAC", "name": "rbac"}
+    with launch() as certificates, Hooks(certificates) as hooks:
+        hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
+        hooks.on("/broken", lambda spec: b"{")
+        first = asked_by_a_file(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
+                                "!('system:masters' in request.groups)")
+        file = written(certificates, "authorization.json", authorizers(first, rbac))
+        with launch("--authorization-config", str(file)) as server:
+            plain = {"token": "plain-token"}
+            assert server.request("GET", MAPS + "?labelSelector=a,b!%3D1&fieldSelector=metadata.name%3Dx", **plain)[0] == 200
+            asked = hooks.requests("/first")[0]["resourceAttributes"]
+            assert asked["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, asked
+            assert asked["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
+                                                               {"key": "b", "operator": "NotIn", "values": ["1"]}]}, asked
+            assert server.request("GET", MAPS.replace("default", "kube-system"), **plain)[0] == 403
+            assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is asked after it"
+            assert len(hooks.requests("/first")) == 1, "what does not match is not asked"
+
+            # an unreachable webhook has no opinion, which ends in a refusal if no other authorizer has one; or it refuses
+            def failing(policy):
+                broken = asked_by_a_file(hooks, "/broken", failurePolicy=policy)
+                written(certificates, "authorization.json", authorizers(broken, rbac))
+                eventually(lambda: server.request("GET", MAPS, **plain)[0] == 500)
+
+            failing("NoOpinion")
+            status, said, headers = server.request("GET", MAPS + "?x=1&y=2", **plain)
+            assert said.startswith(f'Internal Server Error: "{MAPS}?x=1&amp;y=2": '), said
+            assert headers["content-type"] == "text/plain; charset=utf-8", headers
+            assert server.request("GET", "/version", **plain)[0] == 200
+            failing("Deny")
+            assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
+            answer = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                               {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
+            assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
+
+            # a file that is wrong changes nothing, and one that is right again does
+            file.write_text(json.dumps(authorizers()))
+            reloads = 'apiserver_authorization_config_controller_automatic_reloads_total{status="%s"}'
+            eventually(lambda: reloads % "failure" + " 1" in server.ok("GET", "/metrics"))
+            assert "authorizers: Required value: at least one authorization mode must be defined" in server.stderr()
+            assert server.request("GET", "/version", **plain)[0] == 500
+            file.write_text(json.dumps(authorizers(rbac)))
+            eventually(lambda: server.request("GET", "/version", **plain)[0] == 200)
+            assert server.request("GET", MAPS, **plain)[0] == 403
+            assert reloads % "success" + " 3" in server.ok("GET", "/metrics")
+
+
+def test_invalid_files_are_reported(launch):
+    with launch() as other:
+        wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
+        for flags, parts in (
+            (["--authorization-config", str(wrong)],
+             ("--authorization-config: [", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
+              "authorizers[0].subjectAccessReviewVersion: Required value", "authorizers[0].connectionInfo.type: Required value")),
+            (["--authorization-config", str(wrong), "--authorization-mode=RBAC"], ("cannot be used with",)),
+        ):
+            try:
+                with launch(*flags):
+                    raise RuntimeError("it started")
+            except AssertionError as error:
+                assert all(part in str(error) for part in parts), error
+
+
+def test_issuers_change_with_their_file(launch):
+    with Issuer(launch) as issuer:
+        def configuration(audience, **more):
+            entry = {"issuer": {"url": issuer.url, "audiences": [audience],
+                                "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                     "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
+            return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [entry], **more}
+
+        file = written(issuer.server, "authentication.json", configuration("boats"))
+        boats, cars = issuer.token("boats"), issuer.token("cars")
+        with launch("--authentication-config", str(file)) as server:
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (201, 401)
+            file.write_text(json.dumps(configuration("cars")))
+            eventually(lambda: who(server, token=cars)[0] == 201)
+            assert who(server, token=boats)[0] == 401
+            file.write_text(json.dumps(configuration("boats", anonymous={"enabled": False})))
+            eventually(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.stderr())
+            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (401, 201)
+
+
+class Certified:
+    """Requests under a client certificate."""
+
+    def __init__(self, server, certificate, key):
+        url = urlparse(server.url)
+        context = insecure()
+        context.load_cert_chain(certificate, key)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context, timeout=30)
+
+    def who(self, **headers):
+        self.connection.request("POST", REVIEWS + "/selfsubjectreviews", b"{}",
+                                {"Content-Type": "application/json", "Accept": "application/json", **headers})
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def test_front_proxy_headers(launch):
+    with launch() as other:
+        names = {"X-Remote-User": "ann", "X-Remote-Group": "a", "X-Remote-Extra-Scope": "s"}
+        pair = (str(other.dir / "admin.crt"), str(other.dir / "admin.key"))
+        ca = ["--requestheader-client-ca-file", str(other.dir / "ca.crt")]
+        with launch(*ca, "--requestheader-allowed-names=kubernetes-admin") as server:
+            # a client that goes by the names shows no certificate of an authority that is not among them
+            require("openssl")
+            # the server ends the connection, which is a failure for openssl
+            command = ["openssl", "s_client", "-connect", urlparse(server.url).netloc]
+            shown = subprocess.run(command, input=b"", capture_output=True).stdout.decode()
+            names_of = shown.partition("Acceptable client certificate CA names\n")[2].splitlines()[:3]
+            assert [("CN" in line) for line in names_of] == [True, True, False], shown
+            status, answer = Certified(server, *pair).who(**names)
+            user = answer["status"]["userInfo"]
+            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), answer
+            assert user["extra"] == {"scope": ["s"]}, user
+            own = (str(server.dir / "admin.crt"), str(server.dir / "admin.key"))
+            status, answer = Certified(server, *own).who(**names)
+            assert answer["status"]["userInfo"]["username"] == "kubernetes-admin", "clients are no proxies"
+            smuggled = who(server, token="plain-token", headers=names)
+            assert smuggled[1]["username"] == "plain", smuggled
+            assert 'User "system:anonymous"' in who(server, token=None, headers=names)[1]["message"]
+        with launch(*ca, "--requestheader-allowed-names=somebody") as server:
+            assert Certified(server, *pair).who(**names)[0] == 401, "another name"
+        with launch() as server:
+            assert Certified(server, *pair).who(**names)[0] == 401, "a foreign certificate"
+
+
+class Raw:
+    """A request as it is written, with a body that never comes."""
+
+    def __init__(self, server, method, path, headers):
+        url = urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        self.connection.putrequest(method, path, skip_accept_encoding=True)
+        with_body = method in ("POST", "PUT", "PATCH")
+        for name, value in {"Content-Type": "application/json", **headers, **({"Content-Length": "100"} if with_body else {})}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders(b"{" if with_body else None)
+
+    def answer(self):
+        response = self.connection.getresponse()
+        body = response.read()
+        self.connection.close()
+        return response.status, json.loads(body)["message"]
+
+
+def altered(token, part, **members):
+    parts = token.split(".")
+    value = json.loads(base64.urlsafe_b64decode(parts[part] + "==")) | members
+    parts[part] = base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+    return ".".join(parts)
+
+
+VERBS = {
+    "get": ("GET", "/x", ""), "list": ("GET", "", ""), "watch": ("GET", "", "?watch=1"), "create": ("POST", "", ""),
+    "update": ("PUT", "/x", ""), "patch": ("PATCH", "/x", ""), "delete": ("DELETE", "/x", ""),
+    "deletecollection": ("DELETE", "", ""),
+}
+
+
+def test_forbidden_requests_end_before_their_body_is_read(launch):
+    with launch() as server, launch() as other:
+        account = "/api/v1/namespaces/default/serviceaccounts"
+        for each, name in ((server, "sam"), (server, "gone"), (other, "sam")):
+            each.ok("POST", account, {"metadata": {"name": name}})
+        def token(name, each=server, **spec):
+            return each.ok("POST", f"{account}/{name}/token", {"spec": spec})["status"]["token"]
+
+        own, gone = token("sam"), token("gone")
+        server.ok("DELETE", account + "/gone")
+        identities = {
+            "system:anonymous": {}, "plain": {"Authorization": "Bearer plain-token"},
+            "system:serviceaccount:default:sam": {"Authorization": "Bearer " + own},
+        }
+        refused = {"unknown": "nobody", "foreign": token("sam", other), "cut": own[:-8], "deleted": gone,
+                   "unsigned": altered(own, 0, alg="none").rsplit(".", 1)[0] + ".", "symmetric": altered(own, 0, alg="HS256"),
+                   "for others": token("sam", audiences=["others"]),
+                   "another account": altered(own, 1, sub="system:serviceaccount:kube-system:admin")}
+        for verb, (method, name, query) in VERBS.items():
+            for group, collection in (("", MAPS), ("rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles")):
+                resource = collection.rsplit("/", 1)[1]
+                for user, headers in identities.items():
+                    status, said = Raw(server, method, collection + name + query, headers).answer()
+                    of = f'{resource}{"." + group if group else ""}{" " + chr(34) + "x" + chr(34) if name else ""}'
+                    wanted = (f'{of} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" '
+                              'in the namespace "default"')
+                    assert (status, said) == (403, wanted), (verb, user, said)
+                acting = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
+                status, said = Raw(server, method, collection + name + query, acting).answer()
+                wanted = 'users "tester" is forbidden: User "plain" cannot impersonate resource "users" in API group "" at the cluster scope'
+                assert (status, said) == (403, wanted), said
+                for kind, wrong in refused.items():
+                    answer = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
+                    assert answer == (401, "Unauthorized"), (verb, kind, answer)
+        for path in ("/metrics", "/openid/v1/jwks", "/logs", "/debug/pprof"):
+            status, said = Raw(server, "GET", path, identities["plain"]).answer()
+            assert (status, said) == (403, f'forbidden: User "plain" cannot get path "{path}"'), said
+
+
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
+LIST = "secrets is forbidden: cannot list secrets in kube-system"
+GET = 'secrets "s" is forbidden: cannot get secrets in kube-system'
+# the request attributes of a path in kube-apiserver 1.35.3; `cannot VERB RESOURCE in PLACE` stands for the long form
+TRICKS = [
+    ("/api/v1/namespaces/default/../kube-system/secrets", '.. "kube-system" is forbidden: cannot get ../secrets in default'),
+    ("/version/.." + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
+    ("/version/%2e%2e" + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
+    ("/version/%2e%2e%2fapi/v1/secrets", "forbidden: cannot get path /version/../api/v1/secrets"),
+    ("/healthz/.." + SECRETS, f"forbidden: cannot get path /healthz/..{SECRETS}"),
+    ("/livez%2f.." + SECRETS, f"forbidden: cannot get path /livez/..{SECRETS}"),
+    ("/openapi/v2/../.." + SECRETS, f"forbidden: cannot get path /openapi/v2/../..{SECRETS}"),
+    ("//api/v1/namespaces/kube-system/secrets", LIST),
+    ("/api//v1/namespaces/kube-system/secrets", 'v1 "namespaces" is forbidden: cannot get v1/kube-system'),
+    ("/api/v1//namespaces/kube-system/secrets", "forbidden: cannot get /kube-system"),
+    ("/api/v1/namespaces//kube-system/secrets", 'kube-system "secrets" is forbidden: cannot get kube-system'),
+    ("/API/v1/namespaces/kube-system/secrets", "forbidden: cannot get path /API/v1/namespaces/kube-system/secrets"),
+    ("/api/V1/namespaces/kube-system/secrets", LIST),
+    ("/api/v1/namespaces/kube-system/Secrets", "Secrets is forbidden: cannot list Secrets in kube-system"),
+    ("/api/v1/namespaces/kube-system%2fsecrets", LIST),
+    ("/api%2fv1/namespaces/kube-system/secrets", LIST),
+    ("/apis/../api/v1/secrets", 'v1... "secrets" is forbidden: cannot get v1 of ..'),
+    ("/apis//v1/secrets", "secrets is forbidden: cannot list secrets"),
+    ("/api/v1/./secrets", '. "secrets" is forbidden: cannot get .'),
+    ("/api/v1/namespaces/kube-system/../../secrets", '.. ".." is forbidden: cannot get ../secrets in kube-system'),
+    (SECRETS + "/", LIST),
+    (SECRETS + "//", LIST),
+    (SECRETS + "?/../x", LIST),
+    (SECRETS + "?%2e%2e=1&watch=false", LIST),
+    (SECRETS + "?watch=%31", "secrets is forbidden: cannot watch secrets in kube-system"),
+    (SECRETS + "%3Fwatch=1", "secrets?watch=1 is forbidden: cannot list secrets?watch=1 in kube-system"),
+    (SECRETS + ";x=y", "secrets;x=y is forbidden: cannot list secrets;x=y in kube-system"),
+    (SECRETS + "%20", "secrets  is forbidden: cannot list secrets  in kube-system"),
+    (SECRETS + "/.", 'secrets "." is forbidden: cannot get secrets in kube-system'),
+    (SECRETS + "/%00", 'secrets "\\x00" is forbidden: cannot get secrets in kube-system'),
+    (SECRETS + "%2fs", GET),
+    (SECRETS.replace("-", "%2D") + "/s", GET),
+    (SECRETS + "/s/status", 'secrets "s" is forbidden: cannot get secrets/status in kube-system'),
+    (SECRETS + "/s/../s", 'secrets "s" is forbidden: cannot get secrets/.. in kube-system'),
+    (SECRETS + "/s/%2e%2e/s", 'secrets "s" is forbidden: cannot get secrets/.. in kube-system'),
+    ("/api/v1/watch/namespaces/kube-system/secrets", "secrets is forbidden: cannot watch secrets in kube-system"),
+    ("/api/v1/proxy/namespaces/kube-system/secrets/s", 'secrets "s" is forbidden: cannot proxy secrets in kube-system'),
+]
+
+
+def long_form(short):
+    """The 403 of the user `plain`."""
+    what, asked = short.split("cannot ")
+    verb, rest = asked.split(" ", 1)
+    if rest.startswith("path "):
+        return f'{what}User "plain" cannot {verb} path "{rest[5:]}"'
+    rest, _, group = rest.partition(" of ")
+    resource, _, namespace = rest.partition(" in ")
+    place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    return f'{what}User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
+
+
+def test_paths_are_not_normalized(launch):
+    with launch() as server:
+        server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
+        role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]}
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+        for trick, short in TRICKS:
+            status, answer = Plain(server, trick, "plain-token").answer()
+            # discovery may be read below /openapi/, but nothing is there
+            if trick.startswith("/openapi/"):
+                assert (status, answer) == (404, b"404 page not found\n"), (trick, answer)
+                continue
+            assert (status, json.loads(answer)["message"]) == (403, long_form(short)), (trick, answer)
+        # the same paths are no way around the rights of who has some
+        role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+            "metadata": {"name": "maps"}, "subjects": [{"kind": "User", "name": "plain"}],
+            "roleRef": {"kind": "ClusterRole", "name": "maps"}})
+        for trick in ("/api/v1/namespaces/kube-system/configmaps/../secrets/s", "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
+                      "/api/v1/configmaps/..%2fsecrets", "/api/v1/namespaces/kube-system/configmaps;/../secrets"):
+            status, answer = Plain(server, trick, "plain-token").answer()
+            assert status in (400, 403, 404) and b"hidden" not in answer and b"aGlkZGVu" not in answer, (trick, answer)
+
+
+class Plain(Raw):
+    def __init__(self, server, path, token):
+        super().__init__(server, "GET", path, {"Authorization": "Bearer " + token})
+
+    def answer(self):
+        response = self.connection.getresponse()
+        return response.status, response.read()
+
+
+def signed(server, header, claims, sign=None):
+    """A token as the server itself would sign it, or as `sign` does."""
+    def part(value):
+        return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=")
+    text = part(header) + b"." + part(claims)
+    def by_key(text):
+        key = str(server.dir / "service-account.key")
+        return openssl("dgst", "-sha256", "-sign", key, input=text)
+    return (text + b"." + part((sign or by_key)(text))).decode()
+
+
+def parts_of(token):
+    return [json.loads(base64.urlsafe_b64decode(part + "==")) for part in token.split(".")[:2]]
+
+
+def test_signatures_of_tokens_are_verified(launch):
+    account = "/api/v1/namespaces/default/serviceaccounts"
+    with launch() as server:
+        eventually(lambda: (server.dir / "service-account.key").exists())
+        server.ok("POST", account, {"metadata": {"name": "sam"}})
+        token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
+        header, claims = parts_of(token)
+        public = openssl("pkey", "-in", server.dir / "service-account.key", "-pubout")
+        der = openssl("pkey", "-pubin", "-outform", "DER", input=public)
+        assert who(server, token=signed(server, header, claims))[0] == 201, "the forger knows how to sign"
+        def keyed(key):
+            return lambda text: hmac.digest(key, text, "sha256")
+        now = claims["iat"]
+        bound = claims["kubernetes.io"]
+        refused = {
+            "none": signed(server, {**header, "alg": "none"}, claims, lambda _: b""),
+            "None": signed(server, {**header, "alg": "None"}, claims, lambda _: b""),
+            "no algorithm": signed(server, {"kid": header["kid"]}, claims),
+            "the public key, PEM, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(public)),
+            "the public key, DER, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(der)),
+            "HS256 by RSA": signed(server, {**header, "alg": "HS256"}, claims),
+            "RS512 of a SHA-256": signed(server, {**header, "alg": "RS512"}, claims),
+            "another key id": signed(server, {**header, "kid": "x"}, claims),
+            "a path for a key id": signed(server, {**header, "kid": "../../service-account.key"}, claims),
+            "a key of its own": signed(server, {**header, "jwk": {"kty": "oct", "k": "YQ"}, "alg": "HS256"}, claims, keyed(b"a")),
+            "an empty signature": token.rsplit(".", 1)[0] + ".",
+            "two parts": token.rsplit(".", 1)[0],
+            "four parts": token + ".x",
+            "spaces": token[:20] + "%20" + token[20:],
+            "expired": signed(server, header, {**claims, "exp": now - 3600, "iat": now - 7200, "nbf": now - 7200}),
+            "not yet": signed(server, header, {**claims, "nbf": now + 3600, "iat": now + 3600, "exp": now + 7200}),
+            "never expires": signed(server, header, {key: value for key, value in claims.items() if key != "exp"}),
+            "another issuer": signed(server, header, {**claims, "iss": "https://evil.io"}),
+            "no issuer": signed(server, header, {key: value for key, value in claims.items() if key != "iss"}),
+            "another audience": signed(server, header, {**claims, "aud": ["other"]}),
+            "no account": signed(server, header, {**claims, "kubernetes.io": {"namespace": "default"}}),
+            "another uid": signed(server, header, {**claims, "kubernetes.io": {
+                **bound, "serviceaccount": {"name": "sam", "uid": "00000000-0000-0000-0000-000000000000"}}}),
+            "an account that was never there": signed(server, header, {
+                **claims, "sub": "system:serviceaccount:default:x", "kubernetes.io": {**bound, "serviceaccount": {"name": "x", "uid": "1"}}}),
+            "a secret that is gone": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
+        }
+        for kind, wrong in refused.items():
+            status, answer = who(server, token=wrong)
+            assert (status, answer.get("message")) == (401, "Unauthorized"), (kind, answer)
+            review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": wrong}})["status"]
+            assert "authenticated" not in review and review["user"] == {} and review["error"], (kind, review)
+
+
+def certificate(authority, place, subject, *extensions, days=1):
+    """Paths of a certificate and its key."""
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", place / "c.key",
+            "-out", place / "c.csr")
+    (place / "c.ext").write_text("\n".join(extensions))
+    openssl("x509", "-req", "-in", place / "c.csr", "-CA", authority / "ca.crt", "-CAkey", authority / "ca.key", "-days", days,
+            "-extfile", place / "c.ext", "-out", place / "c.crt")
+    return str(place / "c.crt"), str(place / "c.key")
+
+
+def test_client_certificates_are_verified(launch):
+    client = "extendedKeyUsage=clientAuth"
+    with launch() as server, launch() as other:
+        def ask(authority, subject, *extensions, **more):
+            return Certified(server, *certificate(authority.dir, server.dir, subject, *extensions, **more)).who()
+
+        status, answer = ask(server, "/O=a/O=b/CN=ann", client)
+        user = answer["status"]["userInfo"]
+        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), answer
+        for kind, answer in {
+            "expired": ask(server, "/O=system:masters/CN=eve", client, days=-1),
+            "foreign": ask(other, "/O=system:masters/CN=eve", client),
+            "of a server": ask(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
+        }.items():
+            assert (answer[0], answer[1]["message"]) == (401, "Unauthorized"), (kind, answer)
+        # the name of an anonymous user is system:anonymous
+        status, answer = ask(server, "/O=system:masters", client)
+        assert status in (401, 403), answer
+
+
+def test_bodies_of_forbidden_requests_are_not_decoded(launch):
+    """Unexpected, too large, malformed, of an unknown type, in pieces: the response is that of a forbidden request."""
+    with launch() as server:
+        url = urlparse(server.url)
+        wanted = 'configmaps is forbidden: User "plain" cannot create resource "configmaps" in API group "" in the namespace "default"'
+        for headers, body in (
+            ("Expect: 100-continue\r\nContent-Length: 10\r\n", b""),
+            ("Content-Length: 9999999999\r\n", b"{"),
+            ("Content-Length: 3\r\n", b"{x}"),
+            ("Transfer-Encoding: chunked\r\n", b"fffffff\r\n{"),
+            ("Content-Type: text/html\r\nContent-Length: 2\r\n", b"{}"),
+            ("Content-Encoding: gzip\r\nContent-Length: 2\r\n", b"{}"),
+        ):
+            kind = "" if "Content-Type" in headers else "Content-Type: application/json\r\n"
+            with insecure().wrap_socket(socket.create_connection((url.hostname, url.port), timeout=30)) as connection:
+                connection.sendall(f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer plain-token\r\n{kind}{headers}\r\n".encode() + body)
+                response = http.client.HTTPResponse(connection)
+                response.begin()
+                assert (response.status, json.loads(response.read())["message"]) == (403, wanted), headers
+
+
+def test_impersonation_needs_permission(launch):
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    with launch() as server:
+        rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]
+        server.ok("POST", rbac + "/clusterroles", {"metadata": {"name": "acts"}, "rules": rules})
+        server.ok("POST", rbac + "/clusterrolebindings", {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}],
+                                                          "roleRef": {"kind": "ClusterRole", "name": "acts"}})
+        def act(**headers):
+            status, answer = who(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
+            return status, answer["username"] if status == 201 else answer["message"]
+
+        def refused(resource, name, group="", place="at the cluster scope"):
+            what = f'{resource.split("/")[0]}{"." + group if group else ""} "{name}" is forbidden'
+            return 403, f'{what}: User "plain" cannot impersonate resource "{resource}" in API group "{group}" {place}'
+
+        assert act(User="bob") == (201, "bob")
+        assert act(User="Bob") == refused("users", "Bob")
+        assert act(User="system:masters") == refused("users", "system:masters")
+        assert act(User="bob", Group="system:masters") == refused("groups", "system:masters")
+        assert act(User="bob", Uid="1") == refused("uids", "1", "authentication.k8s.io")
+        assert act(User="bob", Extra_scopes="all") == refused("userextras/scopes", "all", "authentication.k8s.io")
+        account = "system:serviceaccount:kube-system:admin"
+        assert act(User=account) == refused("serviceaccounts", "admin", place='in the namespace "kube-system"')
+        assert act(Group="system:masters")[0] == 400, "somebody has to be acted as"
+        # the headers of a proxy are no impersonation either, in any spelling
+        for name in ("X-Remote-User", "x_remote_user", "X-REMOTE-USER", "X-Remote-Extra-Impersonate-User"):
+            names = {name: "bob", "X-Remote-Group": "system:masters", "Connection": "X-Remote-Group"}
+            assert who(server, token="plain-token", headers=names)[1]["username"] == "plain", name
+
+
+MODES = "--feature-gates=ConstrainedImpersonation=true"
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+def answered(server, method, path, headers):
+    """(status, body) of a request whose headers may come more than once."""
+    url = urlparse(server.url)
+    connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+    connection.putrequest(method, path, skip_accept_encoding=True)
+    body = b"{}" if method == "POST" else b""
+    for name, value in [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers]:
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    response = connection.getresponse()
+    status, answer = response.status, json.loads(response.read())
+    connection.close()
+    return status, answer
+
+
+def acts(server, rules, name="acts"):
+    """Lets plain do what these rules say."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"metadata": {"name": name}, "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names}
+                                                  for group, resources, verbs, names in rules]}
+    server.ok("PUT", f"{rbac}/clusterroles/{name}", role)
+    server.ok("PUT", f"{rbac}/clusterrolebindings/{name}", {
+        "metadata": {"name": name}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": name}})
+
+
+def modes_of_impersonation(server, settle=lambda: None):
+    """As kube-apiserver 1.35.3 does it with the same gate, which is where the texts come from."""
+    reviews, identity = "authentication.k8s.io", "authentication.k8s.io"
+
+    def on(mode, resource="selfsubjectreviews", verb="create", group=reviews):
+        return group, [resource], [f"impersonate-on:{mode}:{verb}"], []
+
+    def to(mode, resource, *names):
+        return identity, [resource], [f"impersonate:{mode}"], list(names)
+
+    def act(method="POST", path=SELF, token="plain-token", **headers):
+        headers = [(f"Impersonate-{key.replace('__', '%2f').replace('_', '-')}", text) for key, texts in headers.items()
+                   for text in ([texts] if isinstance(texts, str) else texts)]
+        status, answer = answered(server, method, path, [("Authorization", "Bearer " + token), *headers])
+        user = answer.get("status", {}).get("userInfo") if status == 201 else None
+        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else answer["message"]
+
+    def cannot(what, verb, resource, group=identity, place="at the cluster scope", why=""):
+        user = f'User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
+        return 403, f"{what} is forbidden: {user}{why}"
+
+    def part(mode, resource, name, why=""):
+        return cannot(f'{resource.split("/")[0]}.{identity}' + (f' "{name}"' if name else ""), f"impersonate:{mode}", resource, why=why)
+
+    def at(mode):
+        return cannot(f"selfsubjectreviews.{reviews}", f"impersonate-on:{mode}:create", "selfsubjectreviews", reviews)
+
+    def at_legacy(resource, name, place="at the cluster scope"):
+        return cannot(f'{resource} "{name}"', "impersonate", resource, "", place)
+
+    node, account = "system:node:n1", "system:serviceaccount:n:a"
+    users, groups = to("user-info", "users"), to("user-info", "groups")
+    # kube-apiserver goes on allowing for 10 s what was allowed once, so that names change where a right is gone
+    tables = [
+        # what is asked for first is what is refused
+        ([], [({"User": "bob"}, at("user-info")), ({"User": node}, at("arbitrary-node")), ({"User": account}, at("serviceaccount")),
+              ({"User": "system:node:N1"}, at("user-info")), ({"User": account + ":b"}, at("user-info")),
+              ({"User": node, "Group": "g"}, at_legacy("users", node)),
+              ({"User": account, "Uid": "1"}, at_legacy("serviceaccounts", "a", 'in the namespace "n"')),
+              ({"path": "/api/v1/namespaces/default/configmaps?watch=1", "method": "GET", "User": "bob"},
+               cannot("configmaps", "impersonate-on:user-info:watch", "configmaps", "", 'in the namespace "default"')),
+              ({"path": "/healthz", "method": "GET", "User": "bob"},
+               (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/healthz"'))]),
+        ([on("user-info")], [({"User": "bob"}, part("user-info", "users", "bob"))]),
+        ([on("user-info"), to("user-info", "users", "bob")],
+         [({"User": "bob"}, (201, "bob: system:authenticated")), ({"User": "eve"}, part("user-info", "users", "eve")),
+          ({"User": "bob", "Group": "g", "Uid": "7"}, part("user-info", "uids", "7")),
+          ({"User": "bob", "Group": "g"}, part("user-info", "groups", "g")),
+          ({"User": "bob", "Extra_a.io__k": "v"}, part("user-info", "userextras/a.io/k", "v")),
+          ({"path": "/version", "method": "GET", "User": "bob"},
+           (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/version"'))]),
+        # permissions that no mode grants
+        ([on("user-info"), users, groups, to("user-info", "userextras/k")],
+         [({"User": "bob", "Group": "g"}, (201, "bob: g system:authenticated")),
+          ({"User": "bob", "Group": "system:masters"},
+           part("user-info", "groups", "system:masters", ": impersonating the system:masters group is not allowed")),
+          ({"User": "bob", "Group": ""}, part("user-info", "groups", "", ": impersonating the empty string group is not allowed")),
+          ({"User": "bob", "Extra_": "v"}, part("user-info", "userextras", "", ": impersonating the empty string key in extra is not allowed")),
+          ({"User": "bob", "Extra_a.io__k": ""},
+           part("user-info", "userextras", "", ": impersonating the empty string value in extra is not allowed")),
+          ({"User": "bob", "Extra_a_b__c%20d": "v"},
+           part("user-info", "userextras", "", ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
+                '"c d": Invalid path (regex used for validation is \'[A-Za-z0-9/\\-._~%!$&\'()*+,;=:]+\')')),
+          ({"User": "bob", "Extra_k": "v"},
+           part("user-info", "userextras", "", ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
+                '"k": must be a domain-prefixed path (such as "acme.io/foo")'))]),
+        # all at once, from four on
+        ([on("user-info"), users, to("user-info", "groups", "*")],
+         [({"User": "bob", "Group": ["a", "b", "c"]}, part("user-info", "groups", "a")),
+          ({"User": "bob", "Group": ["a", "b", "c", "d"]}, (201, "bob: a b c d system:authenticated"))]),
+        # groups of nodes and accounts are known
+        ([on("arbitrary-node"), to("arbitrary-node", "nodes", "n1"), on("serviceaccount"), to("serviceaccount", "serviceaccounts")],
+         [({"User": node}, (201, f"{node}: system:authenticated system:nodes")),
+          ({"User": "system:node:n2"}, part("arbitrary-node", "nodes", "n2")),
+          ({"User": account}, (201, f"{account}: system:authenticated system:serviceaccounts system:serviceaccounts:n")),
+          ({"User": "carl"}, at("user-info"))]),
+        # impersonate is as good as ever, and what was used last is tried first
+        ([on("user-info"), ("", ["users"], ["impersonate"], ["carl"])],
+         [({"User": "carl"}, (201, "carl: system:authenticated")), ({"User": "eve"}, at_legacy("users", "eve")),
+          ({"User": "system:node:n3"}, at_legacy("users", "system:node:n3")), ({"User": "carl", "Uid": "7"}, cannot(f'uids.{identity} "7"', "impersonate", "uids"))]),
+        ([on("user-info"), users], [({"User": "dora"}, (201, "dora: system:authenticated")),
+                                    ({"User": "dora", "Group": "g"}, part("user-info", "groups", "g"))]),
+    ]
+    for rules, cases in tables:
+        acts(server, rules)
+        settle()
+        for headers, wanted in cases:
+            assert act(**headers) == wanted, (rules, headers, act(**headers))
+    for headers, shown in [({"Uid": "1"}, 'UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)'),
+                           ({"Group": 'g"x'}, 'UID:"", Groups:[]string{"g\\"x"}, Extra:map[string][]string(nil)'),
+                           ({"Extra_b": "c", "Extra_a": "b"}, 'UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"b"}, "b":[]string{"c"}}')]:
+        assert act(**headers) == (400, f'requested &user.DefaultInfo{{Name:"", {shown}}} without impersonating a user name')
+
+
+def test_constrained_impersonation(launch):
+    with launch(MODES) as server:
+        modes_of_impersonation(server)
+        _, answer, _ = server.request("GET", "/metrics")
+        for name in ("attempts", "authorization_attempts"):
+            for labels in ('mode="arbitrary-node",decision="allowed"', 'mode="user-info",decision="allowed"', 'mode="legacy",decision="allowed"'):
+                assert f"apiserver_impersonation_{name}_total{{{labels}}}" in answer, answer
+                assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in answer, answer
+        assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in answer
+        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="ALPHA"} 1' in answer
+
+
+def test_agents_impersonate_their_node(launch):
+    account = {"username": "system:serviceaccount:n:agent", "groups": ["system:serviceaccounts"],
+               "extra": {"authentication.kubernetes.io/node-name": ["n1"], "authentication.kubernetes.io/pod-name": ["p"]}}
+    mode = "impersonate-on:associated-node:create"
+    with launch() as outside, Hooks(outside) as hooks:
+        hooks.on("/who", lambda _: {"authenticated": True, "user": account})
+        with launch(MODES, "--authentication-token-webhook-config-file", str(kubeconfig(hooks, "/who"))) as server:
+            rbac = "/apis/rbac.authorization.k8s.io/v1"
+            server.ok("POST", rbac + "/clusterroles", {"metadata": {"name": "agents"}, "rules": [
+                {"apiGroups": ["authentication.k8s.io"], "resources": ["nodes"], "verbs": ["impersonate:associated-node"]},
+                {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": [mode]}]})
+            server.ok("POST", rbac + "/clusterrolebindings", {
+                "metadata": {"name": "agents"}, "subjects": [{"kind": "ServiceAccount", "name": "agent", "namespace": "n"}],
+                "roleRef": {"kind": "ClusterRole", "name": "agents"}})
+            status, user = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n1"})
+            assert (status, user) == (201, {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}), user
+            status, answer = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
+            assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in answer["message"], answer
+
+
+def test_misplaced_tokens(launch):
+    with launch() as server:
+        status, _, headers = server.request("GET", MAPS, token=None, headers={"Authorization": "Bearer  plain-token"})
+        assert status == 403 and "contains extra space before the bearer token" in headers["warning"], headers
+        status, _, headers = server.request("GET", "/version", token=None, headers={"Authorization": "Bearer  plain-token"})
+        assert status == 200 and "contains extra space before the bearer token" in headers["warning"], headers
+        assert who(server, token="plain-token behind")[1]["username"] == "plain"
+    with launch("--anonymous-auth=false") as server:
+        assert server.request("GET", "/livez", token=None)[0] == 401
+        assert server.request("GET", "/livez")[0] == 200
+
+
+AUTOMATIC = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens."
+TRACKING = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking"
+
+
+def test_uses_of_tokens_in_secrets(launch):
+    """As kube-apiserver 1.35.3 records them: the day on the Secret, a warning, annotations of the audit log, a ConfigMap."""
+    core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
+    server = launch()
+    policy, log = written(server, "policy.json", {
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
+    server.flags = ("--audit-policy-file", str(policy), "--audit-log-path", str(log))
+    with server:
+        today = [time.strftime("%Y-%m-%d", time.gmtime())]
+
+        def is_today(day):
+            today.append(time.strftime("%Y-%m-%d", time.gmtime()))
+            return day in today
+
+        tracking = server.ok("GET", TRACKING)
+        assert is_today(tracking["data"]["since"]), tracking
+        assert [entry["manager"] for entry in tracking["metadata"]["managedFields"]] == ["kube-apiserver"], tracking
+        server.ok("PATCH", TRACKING, {"data": {"since": "2026-02-30", "more": "x"}})
+        eventually(lambda: is_today(server.ok("GET", TRACKING)["data"]["since"]))
+        server.ok("PATCH", TRACKING, {"data": {"since": "2024-02-29"}})
+        uid = server.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}, "secrets": [{"name": "automatic"}]})["metadata"]["uid"]
+        tokens = {}
+        for name in ("manual", "automatic", "invalid"):
+            about = {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+            server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+            found = eventually(lambda: server.ok("GET", f"{core}/secrets/{name}").get("data", {}).get("token"))
+            tokens[name] = base64.b64decode(found).decode()
+        server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": "2024-01-01"}}})
+
+        def about(name):
+            return server.ok("GET", f"{core}/secrets/{name}")["metadata"]
+
+        def told(name):
+            return eventually(lambda: is_today(about(name).get("labels", {}).get(label)) and about(name))
+
+        def used(name):
+            return server.request("POST", REVIEWS + "/selfsubjectreviews", {}, token=tokens[name])
+
+        def last(uri):
+            return [event for event in map(json.loads, log.read_text().splitlines()) if event["requestURI"] == uri][-1]
+
+        account = "system:serviceaccount:default:bot"
+        for name, warning, kind in [("manual", None, "manual"), ("automatic", f'299 - "{AUTOMATIC}"', "autogenerated")]:
+            for _ in range(2):
+                status, answer, headers = used(name)
+                assert (status, answer["status"]["userInfo"]["uid"], headers.get("warning")) == (201, uid, warning), headers
+            wanted = {"authentication.k8s.io/legacy-token": account, f"authentication.k8s.io/legacy-token-{kind}-secret": name}
+            notes = last(REVIEWS + "/selfsubjectreviews")["annotations"]
+            assert {key: text for key, text in notes.items() if key.startswith("authentication")} == wanted, notes
+            entry = next(entry for entry in told(name)["managedFields"] if entry["manager"] == "kube-apiserver")
+            assert entry["operation"] == "Update" and entry["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, f"f:{label}": {}}}}, entry
+        version = about("manual")["resourceVersion"]
+        # what is said of a warning is said on every path and before what the verb says
+        headers = server.request("GET", "/version", token=tokens["automatic"])[2]
+        assert headers["warning"] == f'299 - "{AUTOMATIC}"', headers
+        status, answer, headers = used("invalid")
+        assert (status, answer["message"], headers.get("warning")) == (401, "Unauthorized", None), answer
+        told("invalid")
+        review = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["invalid"]}})
+        why = ("[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
+               "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
+               "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]")
+        assert review[1]["status"] == {"user": {}, "error": why}, review
+        status, answer, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
+        assert answer["status"]["authenticated"] and "warning" not in headers, "only whoever uses it is told"
+        server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": None}}})
+        assert used("invalid")[0] == 201
+        # a past day is replaced, a future one is not
+        server.ok("PATCH", core + "/secrets/manual", {"metadata": {"labels": {label: "2024-01-01"}}})
+        used("manual")
+        told("manual")
+        assert about("manual")["resourceVersion"] != version
+        _, answer, _ = server.request("GET", "/metrics")
+        counted = dict(line.split() for line in answer.splitlines() if line.startswith("serviceaccount_"))
+        assert counted["serviceaccount_legacy_manual_token_uses_total"] == "4", counted
+        assert counted["serviceaccount_invalid_legacy_auto_token_uses_total"] == "2", counted
+        assert int(counted["serviceaccount_legacy_auto_token_uses_total"]) == 4, counted
+        assert server.ok("GET", TRACKING)["data"]["since"] == "2024-02-29"
+        server.ok("DELETE", TRACKING)
+        eventually(lambda: server.request("GET", TRACKING)[0] == 200)
+
+
+def test_secrets_are_not_logged(launch):
+    """Neither in logs, however much is logged, nor in what is audited of requests without their bodies, nor in events."""
+    server = launch()
+    policy, log = written(server, "policy.json", {
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
+    server.flags = ("--v=6", "--audit-policy-file", str(policy), "--audit-log-path", str(log))
+    with server:
+        secrets, account = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/serviceaccounts"
+        secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2-is-mine"}}
+        server.ok("POST", secrets, secret)
+        server.ok("PATCH", secrets + "/s", {"stringData": {"password": "hunter3-is-mine"}})
+        server.request("POST", secrets, {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
+        server.request("POST", secrets, {"metadata": {"name": "t"}, "type": "kubernetes.io/tls", "stringData": {"tls.crt": "hunter4", "tls.key": "hunter4"}})
+        refused = server.request("POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson",
+                                                   "stringData": {".dockerconfigjson": "hunter5"}})
+        assert refused[0] == 422 and "<secret contents redacted>" in refused[1]["message"], refused
+        server.ok("POST", account, {"metadata": {"name": "sam"}})
+        token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
+        who(server, token=token)
+        who(server, token=token + "x")
+        who(server, token="hunter6-is-no-token")
+        server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": token}})
+        told = {"logs": server.stderr(), "audit": log.read_text(), "events": json.dumps(server.ok("GET", "/api/v1/events"))}
+        assert "tokenreviews" in told["audit"] and "secrets" in told["audit"]
+        for place, text in told.items():
+            for hidden in ("hunter", "aHVudGVy", token.split(".")[1], token.split(".")[2], TOKEN, "plain-token"):
+                assert hidden not in text, (place, hidden)
+
+
+def test_tokens_in_secrets(launch):
+    """A Secret of its type is given a token, which is good for as long as the Secret holds it and the account is there."""
+    core = "/api/v1/namespaces/default"
+    with launch() as server:
+        def secret(name, account):
+            about = {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}
+            server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+            return f"{core}/secrets/{name}"
+
+        def data(path):
+            return server.ok("GET", path).get("data", {})
+
+        def gone(path):
+            return server.request("GET", path)[0] == 404
+
+        uid = server.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})["metadata"]["uid"]
+        path, other = secret("first", "bot"), secret("second", "bot")
+        token = base64.b64decode(eventually(lambda: data(path).get("token"))).decode()
+        about = server.ok("GET", path)["metadata"]
+        assert about["annotations"]["kubernetes.io/service-account.uid"] == uid, about
+        assert about["managedFields"][-1]["manager"] == "kube-controller-manager", about
+        assert base64.b64decode(data(path)["namespace"]) == b"default"
+        assert base64.b64decode(data(path)["ca.crt"]).decode() == (server.dir / "ca.crt").read_text()
+        status, user = who(server, token=token)
+        assert (status, user["username"], user["uid"]) == (201, "system:serviceaccount:default:bot", uid), user
+        assert user["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"], user
+
+        def review(token):
+            return server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": token}})["status"]
+
+        assert review(token)["authenticated"]
+        server.ok("PATCH", other, {"data": {"token": base64.b64encode(token.encode()).decode()}})
+        kept = data(path)["token"]
+        server.ok("PATCH", path, {"data": {"token": "eA=="}})
+        assert "Token does not match server's copy" in review(token)["error"]
+        assert who(server, token=token)[0] == 401
+        server.ok("PATCH", path, {"data": {"token": kept}})
+        assert who(server, token=token)[0] == 201
+        server.ok("DELETE", path)
+        assert "Token has been invalidated" in review(token)["error"]
+        stray = secret("stray", "nobody")
+        eventually(lambda: gone(stray))
+        server.ok("DELETE", core + "/serviceaccounts/bot")
+        eventually(lambda: gone(other))
+        assert who(server, token=token)[0] == 401

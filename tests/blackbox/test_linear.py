@@ -1,0 +1,458 @@
+"""Concurrent clients of few keys under faults: is what they saw explained by registers, one history and honest watches?
+
+First the checker itself: histories that it must refuse. Then histories of real servers while clients go on: the server is
+killed, restarted and stopped for a moment, its disk is slow, members of etcd are killed, the network is cut on either side.
+"""
+import contextlib
+import http.client
+import json
+import random
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from urllib.parse import urlparse
+
+import pytest
+
+import linear
+from disk import Disk
+from etcd import Etcd
+from linear import Event, Listing, Operation, Refused, Stream
+from pintle import Pintle, eventually
+from proxy import Proxy
+from workload import MAPS, Client
+
+pytestmark = [pytest.mark.linear, pytest.mark.serial, pytest.mark.timeout(7200)]
+
+KEYS, CLIENTS, WATCHERS = 4, 6, 3
+# faults of a run, and completed requests between two of them
+FAULTS, ROUNDS_SLOW = 6, 40
+BETWEEN_MIN, BETWEEN_MORE = 30, 120
+# seconds of a fault that passes by itself; what a slow disk takes for each sync
+MOMENT, SLOW_MILLISECONDS = 0.1, 50
+BROKEN = (OSError, http.client.HTTPException, ValueError)
+DELETE_IF = '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"resourceVersion":"%d"}}'
+
+
+# the checker
+
+def added(key, value, version):
+    return Event("ADDED", key, value, version)
+
+
+def create(value, start, end, version=None, key="k"):
+    return Operation("create", key, start, end, value, None, "ok" if version else None, version)
+
+
+def update(value, expected, start, end, version=None, told="ok"):
+    return Operation("update", "k", start, end, value, expected, told, version)
+
+
+def get(value, version, start, end):
+    return Operation("get", "k", start, end, value, None, "ok" if value else "missing", version)
+
+
+MODIFIED = [added("k", "a", 5), Event("MODIFIED", "k", "b", 6)]
+DELETED = [*MODIFIED, Event("DELETED", "k", "b", 9)]
+
+# (name, operations, streams, listings, final): could have happened
+FINE = [
+    ("nothing", [], [], [], {}),
+    ("one after the other", [create("a", 0, 1, 5), get("a", 5, 2, 3)], [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("a read beside a write", [create("a", 0, 9, 5), get(None, None, 1, 2), get("a", 5, 3, 4)], [Stream(1, [added("k", "a", 5)])],
+     [], {"k": ("a", 5)}),
+    ("an unanswered write that happened late", [create("a", 0, linear.NEVER), get(None, None, 3, 4), get("a", 5, 5, 6)],
+     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("an unanswered write that never happened", [create("a", 0, linear.NEVER), get(None, None, 3, 4)], [Stream(1)], [], {}),
+    ("one of two wins", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), update("c", 5, 2, 9, told="conflict")],
+     [Stream(1, MODIFIED), Stream(5, [5, MODIFIED[1], 6, 6])], [Listing(5, {"k": ("a", 5)}, 2, 3)], {"k": ("b", 6)}),
+    ("deleted and made again", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), Operation("delete", "k", 4, 5, None, 6, "ok"),
+                                get(None, None, 6, 7), create("d", 8, 9, 11)],
+     [Stream(1, [*DELETED, added("k", "d", 11)])], [Listing(6, {"k": ("b", 6)}, 6, 7, stale=True)], {"k": ("d", 11)}),
+]
+
+# (what is wrong, part of what is said, operations, streams, listings, final)
+WRONG = [
+    ("a lost update", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), update("c", 5, 4, 5, 7)],
+     [Stream(1, [*MODIFIED, Event("MODIFIED", "k", "c", 7)])], [], {"k": ("c", 7)}),
+    ("a stale read", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), get("a", 5, 4, 5)],
+     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    ("reads that go back", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), get("b", 6, 3, 4), get("a", 5, 5, 6)],
+     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    ("a read of what never was", "no order explains", [create("a", 0, 1, 5), get("z", 7, 2, 3)],
+     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("a read of the future", "no order explains", [get("a", 5, 0, 1), create("a", 2, 3, 5)],
+     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("a deletion that is lost", "no order explains", [create("a", 0, 1, 5), Operation("delete", "k", 2, 3, None, 5, "ok"), get("a", 5, 4, 5)],
+     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("a conflict with nothing", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, told="conflict")],
+     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    ("an acknowledged write that is lost", "in the watches", [create("a", 0, 1, 5)], [Stream(1)], [], {}),
+    ("a refused write that happened", "the refused write", [create("a", 0, 1, 5), update("b", 4, 2, 3, told="conflict")],
+     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    ("an unanswered write that happened twice", "was written at", [create("a", 0, linear.NEVER)],
+     [Stream(1, [added("k", "a", 5), Event("DELETED", "k", "a", 6), added("k", "a", 7)])], [], {"k": ("a", 7)}),
+    ("versions that go back", "had been acknowledged", [create("a", 0, 1, 9), create("b", 2, 3, 5, key="l")],
+     [Stream(1, [added("l", "b", 5), added("k", "a", 9)])], [], {"k": ("a", 9), "l": ("b", 5)}),
+    ("an event lost", "has missed", [], [Stream(1, DELETED), Stream(1, [DELETED[0], DELETED[2]])], [], {}),
+    ("an event lost behind a bookmark", "has missed", [], [Stream(1, MODIFIED), Stream(1, [MODIFIED[0], 8])], [], {"k": ("b", 6)}),
+    ("an event lost when resumed", "has missed", [], [Stream(1, MODIFIED), Stream(4, [6, 7])], [], {"k": ("b", 6)}),
+    ("an event doubled", "came after", [], [Stream(1, [*MODIFIED, MODIFIED[1]])], [], {"k": ("b", 6)}),
+    ("an event again when resumed", "came after", [], [Stream(6, [MODIFIED[1]]), Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    ("events in another order", "came after", [], [Stream(1, MODIFIED[::-1])], [], {"k": ("b", 6)}),
+    ("a bookmark ahead of an event", "came after", [], [Stream(1, [MODIFIED[0], 6, MODIFIED[1]])], [], {"k": ("b", 6)}),
+    ("a bookmark that goes back", "came after", [], [Stream(1, [*MODIFIED, 5])], [], {"k": ("b", 6)}),
+    ("watches that differ", "two watches differ", [], [Stream(1, MODIFIED), Stream(1, [added("k", "z", 5)])], [], {"k": ("b", 6)}),
+    ("added what is there", "cannot follow", [], [Stream(1, [MODIFIED[0], added("k", "b", 6)])], [], {"k": ("b", 6)}),
+    ("another last state", "cannot follow", [], [Stream(1, [*MODIFIED, Event("DELETED", "k", "a", 9)])], [], {}),
+    ("a list of two moments", "a list at 5 was", [], [Stream(1, MODIFIED)], [Listing(5, {"k": ("b", 6)}, 0, 1)], {"k": ("b", 6)}),
+    ("a stale list", "had been acknowledged", [create("a", 0, 1, 5)], [Stream(1, [added("k", "a", 5)])], [Listing(4, {}, 2, 3)],
+     {"k": ("a", 5)}),
+    ("a list of the future", "was given after a list", [create("a", 2, 3, 5)], [Stream(1, [added("k", "a", 5)])],
+     [Listing(5, {"k": ("a", 5)}, 0, 1)], {"k": ("a", 5)}),
+    ("another end", "a list at 20 was", [], [Stream(1, MODIFIED)], [], {"k": ("a", 5)}),
+]
+
+
+def test_what_can_happen_is_accepted():
+    for name, operations, streams, listings, final in FINE:
+        try:
+            linear.check(operations, streams, listings, Listing(20, final, 90, 91))
+        except Refused as refused:
+            raise AssertionError(f"{name}: {refused}") from refused
+
+
+def test_what_cannot_happen_is_refused():
+    for name, want, operations, streams, listings, final in WRONG:
+        try:
+            linear.check(operations, streams, listings, Listing(20, final, 90, 91))
+        except Refused as refused:
+            assert want in str(refused), (name, refused)
+        else:
+            raise AssertionError(f"{name} was accepted")
+
+
+# the servers
+
+@dataclass
+class Face:
+    """A server as clients see it."""
+    url: str
+
+
+@dataclass
+class Setting:
+    """Servers, and what may happen to them: each fault is over when it returns."""
+    server: Pintle
+    faces: list
+    faults: list
+    # errors of a request whose effect is unknown, or that was not begun
+    outages: tuple = (503,)
+
+
+class Worker(threading.Thread):
+    """Does what `one` does again and again; a broken connection is made anew, to any of the servers."""
+
+    def __init__(self, setting, stop, seed):
+        super().__init__()
+        self.setting, self.stop, self.random, self.failure, self.client = setting, stop, random.Random(seed), None, None
+
+    def run(self):
+        while not self.stop.is_set() and self.failure is None:
+            try:
+                self.client = self.client or Client(self.random.choice(self.setting.faces), timeout=20)
+                self.one()
+            except AssertionError as error:
+                self.failure = error
+            except BROKEN:
+                self.client = None
+                # the server is restarting or unreachable
+                self.stop.wait(0.02)
+
+    def expect(self, status, answer):
+        """An error other than an outage is a failure."""
+        if status in self.setting.outages:
+            raise ConnectionError(answer)
+        assert status == 200, (status, answer)
+
+
+class Actor(Worker):
+    """Changes and reads objects, and keeps a record."""
+
+    def __init__(self, number, *rest):
+        super().__init__(*rest)
+        self.number, self.count, self.known = number, 0, {}
+        self.operations, self.listings = [], []
+
+    def one(self):
+        key = f"key-{self.random.randrange(KEYS)}"
+        what = self.random.choices(["create", "update", "delete", "get", "list", "stream"], [3, 5, 1.5, 4, 1, 0.5])[0]
+        if what == "list":
+            return self.list()
+        if what == "stream":
+            return self.list_by_watch()
+        if what == "update" and key not in self.known:
+            what = "get"
+        value = f"{self.number}-{self.count}" if what in ("create", "update") else None
+        self.count += 1
+        expected = self.known.get(key) if what in ("update", "delete") else None
+        operation = Operation(what, key, time.monotonic(), value=value, expected=expected)
+        self.operations.append(operation)
+        status, answer = self.ask(operation)
+        if status in self.setting.outages:
+            raise ConnectionError(answer)
+        operation.end = time.monotonic()
+        operation.told = self.outcome(operation, status, answer)
+        self.learn(operation, answer)
+
+    def ask(self, operation):
+        path = f"{MAPS}/{operation.key}"
+        version = {"resourceVersion": str(operation.expected)} if operation.expected else {}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": operation.key, **version}, "data": {"n": operation.value}}
+        match operation.what:
+            case "create":
+                return self.client.ask("POST", MAPS, body)
+            case "update":
+                return self.client.ask("PUT", path, body)
+            case "delete":
+                options = operation.expected and json.loads(DELETE_IF % operation.expected)
+                return self.client.ask("DELETE", path, options or None)
+        return self.client.ask("GET", path)
+
+    def outcome(self, operation, status, answer):
+        reason = answer.get("reason")
+        refusals = {"AlreadyExists": "exists", "Conflict": "conflict", "NotFound": "missing"}
+        told = "ok" if status in (200, 201) else refusals.get(reason)
+        assert told, (operation, status, answer)
+        return told
+
+    def learn(self, operation, answer):
+        if operation.told == "ok" and operation.what != "delete":
+            operation.version = int(answer["metadata"]["resourceVersion"])
+            operation.value = answer["data"]["n"]
+            self.known[operation.key] = operation.version
+        elif operation.told == "missing" or operation.what == "delete" and operation.told == "ok":
+            self.known.pop(operation.key, None)
+
+    def list(self):
+        stale = self.random.random() < 0.3
+        start = time.monotonic()
+        status, answer = self.client.ask("GET", MAPS + ("?resourceVersion=0" if stale else ""))
+        self.expect(status, answer)
+        self.listings.append(listing(answer, start, stale))
+
+    def list_by_watch(self):
+        """The state of a moment as the beginning of a watch."""
+        options = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5"
+        start, items = time.monotonic(), []
+        answer = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(answer.status, answer)
+        for line in answer:
+            event = json.loads(line)
+            if event["type"] == "BOOKMARK":
+                list_of = {"metadata": event["object"]["metadata"], "items": items}
+                self.listings.append(listing(list_of, start, stale=False))
+                break
+            assert event["type"] == "ADDED", event
+            items.append(event["object"])
+        self.client = None
+
+
+def listing(answer, start, stale=False):
+    items = {}
+    for item in answer["items"]:
+        if "n" in item.get("data", {}):
+            items[item["metadata"]["name"]] = (item["data"]["n"], int(item["metadata"]["resourceVersion"]))
+    return Listing(int(answer["metadata"]["resourceVersion"]), items, start, time.monotonic(), stale)
+
+
+class Watcher(Worker):
+    """One watch, resumed from the last event or bookmark whenever it ends."""
+
+    def __init__(self, after, *rest):
+        super().__init__(*rest)
+        self.stream, self.version = Stream(after), after
+
+    def one(self):
+        seconds = self.random.choice([3, 60])
+        options = f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={self.version}"
+        answer = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(answer.status, answer)
+        for line in answer:
+            if not line.endswith(b"\n"):
+                break
+            self.take(json.loads(line))
+            if self.stop.is_set():
+                break
+            if self.random.random() < 0.001:
+                self.client = None
+                return
+
+    def take(self, told):
+        metadata = told["object"]["metadata"]
+        assert told["type"] != "ERROR", told
+        self.version = int(metadata["resourceVersion"])
+        if told["type"] == "BOOKMARK":
+            self.stream.items.append(self.version)
+        elif "n" in told["object"].get("data", {}):
+            self.stream.items.append(Event(told["type"], metadata["name"], told["object"]["data"]["n"], self.version))
+        else:
+            # not one of the keys: as good as a bookmark
+            self.stream.items.append(self.version)
+
+
+def killed(server):
+    return lambda: server.restart(signal.SIGKILL)
+
+
+def restarted(server):
+    return lambda: server.restart()
+
+
+def paused(process):
+    """Suspends a process for a moment, so that requests wait; `process` returns it."""
+    def fault():
+        process().send_signal(signal.SIGSTOP)
+        time.sleep(MOMENT)
+        process().send_signal(signal.SIGCONT)
+    return fault
+
+
+def cut(proxies, seconds):
+    """Connections break and cannot be made for a while."""
+    def fault():
+        [proxy.cut() for proxy in proxies]
+        time.sleep(seconds)
+        [proxy.heal() for proxy in proxies]
+    return fault
+
+
+def silent(proxies, seconds):
+    """Connections stay, and nothing comes through for a while."""
+    def fault():
+        [proxy.be_silent() for proxy in proxies]
+        time.sleep(seconds)
+        [proxy.heal() for proxy in proxies]
+    return fault
+
+
+def proxy_to(stack, url):
+    address = urlparse(url)
+    return stack.enter_context(Proxy(address.hostname, address.port))
+
+
+@contextlib.contextmanager
+def one_embedded(launch):
+    """A server with a disk of its own, behind a network."""
+    with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server, contextlib.ExitStack() as stack:
+        network = proxy_to(stack, server.url)
+
+        def slow():
+            disk.is_slow(SLOW_MILLISECONDS)
+            time.sleep(3 * MOMENT)
+            disk.is_well()
+
+        faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], MOMENT),
+                  silent([network], MOMENT)]
+        yield Setting(server, [Face(f"https://127.0.0.1:{network.port}")], faults)
+
+
+@contextlib.contextmanager
+def two_over_etcd(launch):
+    """Three members of etcd and two servers: each server has networks of its own, to the members and to its clients."""
+    with contextlib.ExitStack() as stack:
+        etcd = stack.enter_context(Etcd(members=3))
+        faults, servers, faces = [], [], []
+        for member in etcd.members:
+            faults += [member_killed(etcd, member), paused(lambda member=member: member.process)]
+        for _ in range(2):
+            inner = [proxy_to(stack, member.url) for member in etcd.members]
+            urls = ",".join(f"http://127.0.0.1:{proxy.port}" for proxy in inner)
+            server = stack.enter_context(launch("--etcd-servers", urls, storage="etcd"))
+            outer = proxy_to(stack, server.url)
+            servers.append(server)
+            faces.append(Face(f"https://127.0.0.1:{outer.port}"))
+            # the long ones are noticed: other members are asked, or calls fail
+            seconds = [MOMENT, 8] if launch.slow else [MOMENT]
+            faults += [killed(server), restarted(server)]
+            faults += [fault(proxies, long) for fault in (cut, silent) for proxies in (inner, inner[:1], [outer]) for long in seconds]
+        yield Setting(servers[0], faces, faults, outages=(500, 503, 504))
+
+
+def member_killed(etcd, member):
+    def fault():
+        member.stop(signal.SIGKILL)
+        time.sleep(MOMENT)
+        member.start(etcd.members)
+    return fault
+
+
+def test_histories_of_one_server(launch):
+    histories(launch, one_embedded)
+
+
+def test_histories_over_etcd(launch, etcd_binary):
+    histories(launch, two_over_etcd)
+
+
+def histories(launch, setting):
+    for _ in range(ROUNDS_SLOW if launch.slow else 1):
+        seed = random.randrange(1 << 32)
+        try:
+            with setting(launch) as made:
+                one_history(made, random.Random(seed))
+        except (AssertionError, Refused) as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def one_history(setting, chance):
+    server = setting.server
+    after = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+    enough, seen = threading.Event(), threading.Event()
+    actors = [Actor(number, setting, enough, chance.random()) for number in range(CLIENTS)]
+    watchers = [Watcher(after, setting, seen, chance.random()) for _ in range(WATCHERS)]
+    threads = [*actors, *watchers]
+    [thread.start() for thread in threads]
+    try:
+        for _ in range(FAULTS):
+            wait_for_answers(threads, actors, BETWEEN_MIN + chance.randrange(BETWEEN_MORE))
+            chance.choice(setting.faults)()
+        wait_for_answers(threads, actors, BETWEEN_MIN)
+        enough.set()
+        [actor.join() for actor in actors]
+        mark = eventually(lambda: marked(setting, "mark"))
+        eventually(lambda: failures(threads) or all(watcher.version >= mark for watcher in watchers), seconds=30)
+        start = time.monotonic()
+        final = listing(server.ok("GET", MAPS), start)
+    finally:
+        enough.set()
+        seen.set()
+        # wakes the watches
+        eventually(lambda: marked(setting, "end"))
+        [thread.join() for thread in threads]
+    assert not failures(threads), failures(threads)
+    operations = [operation for actor in actors for operation in actor.operations]
+    listings = [listing for actor in actors for listing in actor.listings]
+    linear.check(operations, [watcher.stream for watcher in watchers], listings, final)
+
+
+def marked(setting, name):
+    """The version of an object that all watches see; nothing during an outage."""
+    status, answer, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
+    if status == 409:
+        status, answer, _ = setting.server.request("GET", f"{MAPS}/{name}")
+    assert status in (200, 201, *setting.outages), answer
+    return int(answer["metadata"]["resourceVersion"]) if status < 300 else None
+
+
+def wait_for_answers(threads, actors, more):
+    def answered():
+        return sum(operation.told is not None for actor in actors for operation in list(actor.operations))
+
+    wanted = answered() + more
+    eventually(lambda: failures(threads) or answered() >= wanted, seconds=60)
+
+
+def failures(threads):
+    return [thread.failure for thread in threads if thread.failure]

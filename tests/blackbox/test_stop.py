@@ -1,0 +1,48 @@
+"""A clean stop is clean at any moment, under load and directly behind the start."""
+import concurrent.futures
+import random
+import threading
+
+import pytest
+
+
+pytestmark = [pytest.mark.stop, pytest.mark.serial, pytest.mark.timeout(7200)]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+ROUNDS, ROUNDS_SLOW = 24, 2000
+AT_ONCE = 4
+
+
+def start_and_stop(launch, seed):
+    """Starts a server, loads it, stops it in the middle, and returns its exit status."""
+    chance = random.Random(seed)
+    with launch() as server:
+        stopping = threading.Event()
+
+        def load(client):
+            i = 0
+            while not stopping.is_set():
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"map-{client}-{i}"}}
+                try:
+                    server.request("POST", MAPS, body, timeout=5)
+                except OSError:
+                    return  # the server is gone
+                i += 1
+
+        clients = [threading.Thread(target=load, args=(client,), daemon=True) for client in range(2)]
+        for client in clients:
+            client.start()
+        # the key of ServiceAccount tokens is made in the first moments
+        stopping.wait(chance.choice((0, 0, 0.02, 0.1, 0.3)))
+        try:
+            return server.stop()
+        finally:
+            stopping.set()
+
+
+def test_starts_and_stops(launch):
+    rounds = ROUNDS_SLOW if launch.slow else ROUNDS
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        statuses = list(pool.map(lambda seed: start_and_stop(launch, seed), range(rounds)))
+    failed = {seed: status for seed, status in enumerate(statuses) if status != 0}
+    assert not failed, f"{len(failed)} of {rounds} stops were not clean: {failed}"

@@ -1,0 +1,321 @@
+"""ThirdPartyResources, and how they become definitions that keep their objects."""
+import json
+import re
+import subprocess
+import threading
+
+import pytest
+
+from kubectl.client import Kubectl, has, same, table
+from legacy import BETA, CRONTABS, V1, V1BETA1, crontab, definition
+from pintle import eventually
+from watch import Watch
+
+pytestmark = pytest.mark.legacy
+
+THIRD = "--runtime-config=extensions/v1beta1=true"
+RESOURCES = "/apis/extensions/v1beta1/thirdpartyresources"
+EVERYWHERE = "/apis/stable.example.com/v1/crontabs"
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+
+
+def registration(name="cron-tab.stable.example.com", versions=("v1",), **more):
+    return {"apiVersion": "extensions/v1beta1", "kind": "ThirdPartyResource", "metadata": {"name": name},
+            "description": "A specification of a Pod to run on a cron style schedule",
+            "versions": [{"name": version} for version in versions], **more}
+
+
+def test_third_party_names(launch):
+    with launch(THIRD, BETA) as server:
+        def refused(body, *parts, path=RESOURCES):
+            status, answer, _ = server.request("POST", path, body)
+            assert status == 422 and all(part in answer["message"] for part in parts), (status, answer)
+        refused(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
+                                         "expected at least <kind>.<domain>.<tld>")
+        refused(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
+                "metadata.namespace: Forbidden: not allowed on this type")
+        refused(registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty',
+                'versions[2].name: Duplicate value: "v1"')
+        refused(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
+        refused(registration("lease.coordination.k8s.io"), '"leases" is already in use')
+        path = RESOURCES.replace("/thirdparty", "/namespaces/default/thirdparty")
+        placed = registration("mail-box.stable.example.com", metadata={"name": "mail-box.stable.example.com", "namespace": "x"})
+        assert server.request("POST", path, registration())[0] == 404
+        for name, kind, plural in (("cron-tab", "CronTab", "crontabs"), ("network-policy", "NetworkPolicy", "networkpolicies"),
+                                   ("storage-class", "StorageClass", "storageclasses"), ("mail-box", "MailBox", "mailboxs")):
+            server.ok("POST", RESOURCES, registration(name + ".stable.example.com"))
+            found = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
+            assert (found["kind"], found["namespaced"], found["singularName"]) == (kind, True, kind.lower()), found
+            assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
+        assert status == 422 and "not allowed on this type" in answer["message"], answer
+        # what one has, another can't have, of whichever generation
+        refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
+        server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
+            "metadata": {"name": "ships.stable.example.com"}})
+        refused(registration("ship.stable.example.com"), '"ships" is already in use')
+        made = server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {
+            "metadata": {"name": "crons.stable.example.com"}})
+        held = server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"][0]
+        assert (held["status"], held["reason"], held["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (made, held)
+        server.ok("DELETE", RESOURCES + "/cron-tab.stable.example.com")
+        conditions = lambda: {c["type"]: c["status"] for c in server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"]}
+        eventually(lambda: conditions()["Established"] == "True")
+        # without versions nothing is served, and a change serves what it names
+        server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
+        assert server.request("GET", "/apis/harbor.example.com")[0] == 404
+        server.ok("PUT", RESOURCES + "/boat.harbor.example.com", registration("boat.harbor.example.com"))
+        assert server.ok("GET", "/apis/harbor.example.com/v1/boats")["kind"] == "BoatList"
+        rows = server.ok("GET", RESOURCES, headers=TABLE)
+        assert [c["name"] for c in rows["columnDefinitions"]] == ["Name", "Description", "Version(s)"], rows
+        assert ["mail-box.stable.example.com", registration()["description"], "v1"] in [row["cells"] for row in rows["rows"]]
+
+
+def test_third_party_instances(launch):
+    with launch(THIRD) as server:
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        events = Watch(server, EVERYWHERE + "?watch=1&labelSelector=a%3Db")
+        data = {"cronSpec": "* * * * /5", "status": {"a": None}, "n": 1.50, "list": [1, {"x": None}]}
+        made = server.ok("POST", CRONTABS, crontab(**data))
+        assert {key: made[key] for key in data} == data and made["metadata"]["uid"], made
+        server.ok("POST", CRONTABS, crontab("b", metadata={"generateName": "b-", "labels": {"a": "b"}}))
+        found = server.ok("GET", CRONTABS)
+        assert (found["kind"], found["apiVersion"], len(found["items"])) == ("CronTabList", "stable.example.com/v1", 2), found
+        assert [item["metadata"]["labels"] for item in server.ok("GET", EVERYWHERE + "?labelSelector=a%3Db")["items"]] == [{"a": "b"}]
+        # every version has the same objects
+        other = server.ok("GET", CRONTABS.replace("/v1/", "/v2/") + "/a")
+        assert (other["apiVersion"], other["cronSpec"]) == ("stable.example.com/v2", data["cronSpec"]), other
+        # compare and swap where a version is given, overwriting where none is
+        server.ok("PUT", CRONTABS + "/a", crontab(cronSpec="1"))
+        status, answer, _ = server.request("PUT", CRONTABS + "/a", {**made, "cronSpec": "2"})
+        assert (status, answer["reason"]) == (409, "Conflict"), answer
+        assert server.ok("PATCH", CRONTABS + "/a", {"cronSpec": None, "more": 1}).items() >= {"more": 1}.items()
+        patch = {"Content-Type": "application/json-patch+json"}
+        body = json.dumps([{"op": "add", "path": "/more", "value": 2}]).encode()
+        assert server.ok("PATCH", CRONTABS + "/a", body, headers=patch)["more"] == 2
+        patch = {"Content-Type": "application/strategic-merge-patch+json"}
+        assert server.request("PATCH", CRONTABS + "/a", {"a": 1}, headers=patch)[0] == 415
+        for bad, message in ((crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
+                             (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
+                             (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com")):
+            status, answer, _ = server.request("POST", CRONTABS, bad)
+            assert (status, answer["message"]) == (400, message), answer
+        eventually(lambda: any('"ADDED"' in line and '"b-' in line for line in events.lines))
+        assert all('"a":"b"' in line for line in events.lines), events.lines
+        # deleting a namespace deletes what is in it
+        server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "more"}})
+        server.ok("POST", CRONTABS.replace("default", "more"), crontab("c"))
+        server.ok("DELETE", "/api/v1/namespaces/more")
+        eventually(lambda: server.request("GET", "/api/v1/namespaces/more")[0] == 404)
+        assert all(item["metadata"]["namespace"] == "default" for item in server.ok("GET", EVERYWHERE)["items"])
+        document = server.ok("GET", "/openapi/v3/apis/stable.example.com/v1")
+        assert document["components"]["schemas"]["com.example.stable.v1.CronTab"]["type"] == "object"
+
+
+def test_third_party_deletion(launch):
+    with launch(THIRD, storage="embedded") as server:
+        name = RESOURCES + "/cron-tab.stable.example.com"
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        server.ok("POST", CRONTABS, crontab())
+        server.ok("POST", CRONTABS, crontab("held", metadata={"name": "held", "finalizers": ["example.com/hold"]}))
+        server.ok("PUT", name, registration(versions=["v2"]))
+        older = CRONTABS.replace("/v1/", "/v2/")
+        assert server.request("GET", CRONTABS)[0] == 404
+        assert server.ok("GET", older + "/a")["apiVersion"] == "stable.example.com/v2", "what is stored in a version that is gone"
+        server.restart()
+        assert len(server.ok("GET", older)["items"]) == 2
+        events = Watch(server, older + "?watch=1")
+        server.ok("DELETE", name)
+        eventually(lambda: any('"DELETED"' in line for line in events.lines))
+        eventually(lambda: len(server.ok("GET", older)["items"]) == 1)
+        status, answer, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
+        assert status == 403 and "terminating" in answer["message"], answer
+        server.restart()
+        assert server.ok("GET", name)["metadata"]["deletionTimestamp"]
+        server.ok("PATCH", older + "/held", {"metadata": {"finalizers": None}})
+        eventually(lambda: server.request("GET", name)[0] == 404)
+        assert server.request("GET", older)[0] == 404
+        server.ok("POST", RESOURCES, registration())
+        assert server.ok("GET", CRONTABS)["items"] == [], "a new one is empty"
+        status, answer, _ = server.request("DELETE", RESOURCES, None)
+        assert status == 200 and len(answer["items"]) == 1, answer
+        eventually(lambda: server.ok("GET", RESOURCES)["items"] == [])
+
+
+def test_third_party_kubectl(launch, kubectl_binary):
+    with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+        file = kubectl.file("cron-tab.yaml", json.dumps(registration()))
+        out = kubectl("create", "-f", file)
+        same(out, "thirdpartyresource.extensions/cron-tab.stable.example.com created\n")
+        same(table(kubectl("get", "thirdpartyresources")), [
+            ["NAME", "DESCRIPTION", "VERSION(S)"], ["cron-tab.stable.example.com", registration()["description"], "v1"]])
+        mine = kubectl.file("mine.yaml", json.dumps(crontab("mine", cronSpec="* * * * /5")))
+        same(kubectl("create", "-f", mine), "crontab.stable.example.com/mine created\n")
+        for word in ("crontab", "crontabs", "CronTab", "crontabs.v1.stable.example.com"):
+            same(table(kubectl("get", word)), [["NAME", "AGE"], ["mine", "AGE"]])
+        has(kubectl("get", "crontab", "mine", "-o", "yaml"), "cronSpec: '* * * * /5'", "kind: CronTab")
+        kubectl("label", "crontab", "mine", "a=b")
+        same(table(kubectl("get", "crontab", "-l", "a=b", "--no-headers")), [["mine", "AGE"]])
+        has(kubectl("apply", "-f", mine), "configured")
+        same(kubectl("patch", "crontab", "mine", "--type=merge", "-p", '{"image":"x"}'), "crontab.stable.example.com/mine patched\n")
+        has(kubectl("edit", "crontab", "mine", env=kubectl.editor("sed -i s/image:.x/image:\\ other/ $1")), "edited")
+        same(kubectl("get", "crontab", "mine", "-o", "jsonpath={.image}"), "other")
+        has(kubectl("delete", "crontabs", "mine"), 'crontab.stable.example.com "mine" deleted')
+        kubectl("create", "-f", mine)
+        has(kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com"), '"cron-tab.stable.example.com" deleted')
+        kubectl("get", "--raw", EVERYWHERE, code=1)
+        same(kubectl("get", "thirdpartyresources").errors, "No resources found\n")
+
+
+def migrate(launch, server, *words, code=0):
+    command = [launch.binary, "migrate", "third-party-resource", *words, "--kubeconfig", server.kubeconfig]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, (words, done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def uids(server, path=EVERYWHERE):
+    return {(item["metadata"]["namespace"], item["metadata"]["name"]): item["metadata"]["uid"]
+            for item in server.ok("GET", path)["items"]}
+
+
+def successor(*versions, kind="CronTab", scope="Namespaced"):
+    free = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "crontabs.stable.example.com"},
+            "spec": {"group": "stable.example.com", "scope": scope, "names": {"plural": "crontabs", "kind": kind},
+                     "versions": [{"name": name, "served": True, "storage": i == 0, "schema": free} for i, name in enumerate(versions)]}}
+
+
+class Writers:
+    """Writes and reads that go on while something else happens; every refusal is kept."""
+
+    def __init__(self, server):
+        self.server, self.refused, self.written = server, [], 0
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=run) for run in (self.write, self.read)]
+
+    def __enter__(self):
+        [thread.start() for thread in self.threads]
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        [thread.join() for thread in self.threads]
+
+    def ask(self, *what):
+        status, answer, _ = self.server.request(*what)
+        if status not in (200, 201):
+            self.refused.append((what, status, answer))
+
+    def write(self):
+        while not self.stop.is_set():
+            self.ask("POST", CRONTABS, crontab(f"written-{self.written}", n=self.written))
+            self.written += 1
+
+    def read(self):
+        while not self.stop.is_set():
+            self.ask("GET", CRONTABS + "/a")
+
+
+def test_migration(launch):
+    """Objects are served all the time, and no write on the way is lost."""
+    with launch(THIRD, storage="embedded") as server:
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        for i in range(700):
+            server.ok("POST", CRONTABS, crontab(f"many-{i}", n=i))
+        made = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={
+            "name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}))
+        before = uids(server)
+        out = migrate(launch, server, "cron-tab.stable.example.com", "--dry-run")
+        assert "serves CronTab in stable.example.com, v1, v2: 701 objects in 1 namespace" in out, out
+        assert "would be created" in out and "nothing has been changed" in out, out
+        assert server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404
+        watch = Watch(server, CRONTABS + "?watch=1")
+        with Writers(server) as writers:
+            eventually(lambda: writers.written > 5)
+            out = migrate(launch, server, "cron-tab.stable.example.com")
+            seen = writers.written
+            eventually(lambda: writers.written > seen + 5)
+        assert not writers.refused, writers.refused[:3]
+        assert "is created" in out and "is established" in out and "is deleted" in out, out
+        assert re.search(r"(\d+) of \1 have the uid that they had", out), out
+        assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
+        assert server.request("GET", RESOURCES + "/cron-tab.stable.example.com")[0] == 404
+        for _ in range(2):
+            after = uids(server)
+            assert after.items() >= before.items() and len(after) == len(before) + writers.written, (len(after), len(before))
+            now = server.ok("GET", CRONTABS + "/a")
+            assert now == made, now
+            definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
+            assert definition["status"]["storedVersions"] == ["v1"], definition
+            server.restart()
+        # from now on it is a definition like any other
+        status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
+        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
+        assert "not found" in migrate(launch, server, "cron-tab.stable.example.com", code=1)
+
+
+def test_migration_is_refused(launch):
+    with launch(THIRD) as server:
+        name, third = "cron-tab.stable.example.com", RESOURCES + "/cron-tab.stable.example.com"
+        assert "expected at least <kind>.<domain>.<tld>" in migrate(launch, server, "foo", code=1)
+        assert "not found" in migrate(launch, server, name, code=1)
+        server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
+        server.ok("POST", CRONTABS, crontab())
+        before = server.ok("GET", CRONTABS)["items"]
+        # a definition of the same name that would not keep them
+        for wrong, why in ((successor("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
+                           (successor("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
+                           (successor("v1"), 'version "v2" is not served')):
+            server.ok("POST", V1, wrong)
+            for more in ((), ("--dry-run",)):
+                out = migrate(launch, server, name, *more, code=1)
+                assert f"CustomResourceDefinition crontabs.stable.example.com is in the way: {why}" in out and len(out.splitlines()) == 1, out
+            status, answer, _ = server.request("DELETE", third)
+            assert status == 409 and why in answer["message"], answer
+            # and its deletion touches nothing that is not its own
+            server.ok("DELETE", V1 + "/crontabs.stable.example.com")
+            eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
+            assert server.ok("GET", CRONTABS)["items"] == before
+        # one that fits is used
+        server.ok("POST", V1, successor("v2", "v1", "v3"))
+        assert server.ok("GET", CRONTABS)["items"] == before
+        server.ok("DELETE", third + "?dryRun=All")
+        assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
+        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
+        assert "is there already and fits" in migrate(launch, server, name)
+        assert server.ok("GET", CRONTABS)["items"] == before
+        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
+        server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
+        assert "has no versions" in migrate(launch, server, "boat.harbor.example.com", code=1)
+    with launch() as server:
+        assert "start it with --runtime-config=extensions/v1beta1=true" in migrate(launch, server, name, code=1)
+
+
+def test_migration_by_hand(launch, kubectl_binary):
+    """The steps of the design of definitions (seed 001) with kubectl, and the short ones that need no copy."""
+    with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+        def start():
+            kubectl("create", "-f", "-", input=json.dumps(registration()))
+            kubectl("create", "-f", "-", input=json.dumps(crontab("mine", cronSpec="*", list=[1])))
+        start()
+        data = kubectl.file("data.yaml", kubectl("get", "crontabs", "--all-namespaces", "-o", "yaml"))
+        kubectl("delete", "crontabs", "--all", "--cascade=orphan", "--wait=false")
+        for item in server.ok("GET", EVERYWHERE)["items"]:
+            kubectl("patch", "crontab", item["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
+        definition = kubectl.file("definition.yaml", json.dumps(successor("v1")))
+        kubectl("create", "-f", definition)
+        kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
+        kubectl("create", "-f", data)
+        same([kubectl.json("get", "crontab", "mine")[key] for key in ("cronSpec", "list")], ["*", [1]])
+        kubectl("delete", "-f", definition)
+
+        start()
+        before = uids(server)
+        kubectl("create", "-f", definition)
+        kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
+        kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
+        same(uids(server), before)
+        has(kubectl("delete", "-f", definition), "deleted")

@@ -1,0 +1,487 @@
+"""Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
+import base64
+import concurrent.futures
+import socket
+import threading
+
+import pytest
+
+from boats import BOATS, DEFINITIONS, boat, boats, swapped
+from hooks import patch
+from metrics import metrics_of, value
+from pintle import Pintle, eventually
+from watch import Watch
+
+pytestmark = pytest.mark.webhooks
+
+CORE = "/api/v1/namespaces/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
+
+
+def hook(name, client, **more):
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+    return {"name": f"{name}.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 5, **more}
+
+
+def configure(server, kind, *hooks):
+    plural = kind.lower() + "webhookconfigurations"
+    server.request("DELETE", ADMISSION + plural + "/all")
+    server.ok("POST", ADMISSION + plural, {"metadata": {"name": "all"}, "webhooks": list(hooks)})
+
+
+def create(server, name, query="", **more):
+    return server.request("POST", CORE + query, {"metadata": {"name": name}, **more})
+
+
+def refused(server, name, code, message, query=""):
+    status, answer, _ = create(server, name, query)
+    assert (status, answer["message"]) == (code, message), (status, answer)
+    assert server.request("GET", f"{CORE}/{name}")[0] == 404, "nothing is written"
+    return answer
+
+
+def calling(name, why):
+    return f'Internal error occurred: failed calling webhook "{name}.hooks.example.com": {why}'
+
+
+def test_validating(server, hooks):
+    deny = hooks.on("/deny", lambda _: {"allowed": False, "status": {"code": 418, "reason": "Teapot", "message": "short"}})
+    configure(server, "Validating", hook("deny", deny))
+    answer = refused(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
+    assert answer["reason"] == "Teapot"
+    configure(server, "Validating", hook("deny", hooks.on("/no", lambda _: {"allowed": False})))
+    refused(server, "denied", 400, 'admission webhook "deny.hooks.example.com" denied the request without explanation')
+    warn = hooks.on("/warn", lambda _: {"allowed": True, "warnings": ["mind the gap"]})
+    configure(server, "Validating", hook("warn", warn))
+    status, _, headers = create(server, "warned")
+    assert (status, headers["warning"]) == (201, '299 - "mind the gap"'), headers
+    server.ok("PATCH", CORE + "/warned", {"data": {"a": "b"}})
+    server.ok("DELETE", CORE + "/warned")
+    created, updated, deleted = hooks.requests("/warn")
+    assert (created["operation"], created["oldObject"], created["object"]["metadata"]["name"]) == ("CREATE", None, "warned")
+    assert created["userInfo"]["username"] == "tester" and created["resource"]["resource"] == "configmaps", created
+    assert (updated["operation"], updated["oldObject"].get("data"), updated["object"]["data"]) == ("UPDATE", None, {"a": "b"})
+    assert (deleted["operation"], deleted["object"], deleted["oldObject"]["data"]) == ("DELETE", None, {"a": "b"})
+    assert deleted["options"] == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}, deleted
+
+
+def test_mutating(server, hooks):
+    def first(request):
+        labels = request["object"]["metadata"].get("labels", {})
+        return patch({"op": "add", "path": "/metadata/labels", "value": {**labels, "seen": str(len(hooks.requests("/first")))}})
+    second = lambda request: patch({"op": "add", "path": "/data", "value": {"by": "second"}})
+    hooks.on("/first", first)
+    configure(server, "Mutating", hook("first", hooks.on("/first", first), reinvocationPolicy="IfNeeded"),
+              hook("second", hooks.on("/second", second)))
+    status, made, _ = create(server, "mutated")
+    assert (status, made["data"], made["metadata"]["labels"]) == (201, {"by": "second"}, {"seen": "2"}), made
+    assert [len(hooks.requests(path)) for path in ("/first", "/second")] == [2, 1]
+    bad = hooks.on("/bad", lambda _: patch({"op": "remove", "path": "/nowhere"}))
+    configure(server, "Mutating", hook("bad", bad))
+    assert create(server, "broken")[0] == 500
+    name = hooks.on("/rename", lambda _: patch({"op": "replace", "path": "/metadata/uid", "value": "other"}))
+    configure(server, "Mutating", hook("rename", name))
+    status, answer, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
+    assert status in (409, 422), answer
+    server.ok("DELETE", ADMISSION + "mutatingwebhookconfigurations/all")
+    assert server.ok("GET", CORE + "/mutated")["data"] == {"by": "second"}
+
+
+def test_patched(server, hooks):
+    """What a webhook's patch makes of an object is decoded anew; what is new has no uid and no time yet."""
+    struct = "json: cannot unmarshal number into Go struct field "
+    cases = [
+        ({"op": "remove", "path": "/kind"}, None),
+        ({"op": "replace", "path": "/apiVersion", "value": ""}, None),
+        ({"op": "add", "path": "/unknown", "value": "x"}, None),
+        ({"op": "replace", "path": "/kind", "value": 5}, f"couldn't get version/kind; json parse error: {struct}.kind of type string"),
+        ({"op": "add", "path": "/metadata", "value": 5}, f"{struct}ConfigMap.metadata of type v1.ObjectMeta"),
+        ({"op": "remove", "path": "/none"}, "error in remove for path: '/none': Unable to remove nonexistent key: none: missing value"),
+        ({"op": "add", "path": "/none/x", "value": 1}, 'add operation does not apply: doc is missing path: "/none/x": missing value'),
+    ]
+    current = []
+    configure(server, "Mutating", hook("patched", hooks.on("/patched", lambda _: patch(*current))))
+    for number, (operation, why) in enumerate(cases):
+        current[:] = [operation]
+        status, answer, _ = create(server, f"patched-{number}")
+        want = (201, None) if why is None else (500, "Internal error occurred: " + why)
+        assert (status, answer.get("message")) == want, answer
+    metadata = hooks.requests("/patched")[0]["object"]["metadata"]
+    assert metadata["name"] == "patched-0" and not {"uid", "creationTimestamp"} & set(metadata), metadata
+
+
+def test_failing(server, hooks):
+    gone = {"service": {"namespace": "default", "name": "none", "path": "/x"}}
+    at = "https://none.default.svc:443/x?timeout=5s"
+    configure(server, "Validating", hook("gone", gone))
+    refused(server, "failed", 500, calling("gone", f'failed to call webhook: Post "{at}": service "none" not found'))
+    configure(server, "Validating", hook("gone", gone, failurePolicy="Ignore"))
+    assert create(server, "open")[0] == 201
+    configure(server, "Validating", hook("closed", {"url": "https://127.0.0.1:1/x"}))
+    why = 'failed to call webhook: Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused'
+    refused(server, "failed", 500, calling("closed", why))
+    client = hooks.on("/trust", lambda _: {"allowed": True})
+    configure(server, "Validating", hook("trust", {"url": client["url"]}))
+    why = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    refused(server, "failed", 500, calling("trust", f'failed to call webhook: Post "{client["url"]}?timeout=5s": {why}'))
+    release = threading.Event()
+    slow = hooks.on("/slow", lambda _: release.wait(20) and {"allowed": True})
+    configure(server, "Validating", hook("slow", slow, timeoutSeconds=1))
+    why = f'failed to call webhook: Post "{slow["url"]}?timeout=1s": context deadline exceeded'
+    refused(server, "failed", 500, calling("slow", why))
+    release.set()
+    configure(server, "Validating", hook("lie", hooks.on("/lie", lambda _: {"allowed": True, "uid": "x"})))
+    status, answer, _ = create(server, "failed")
+    assert status == 500 and 'received invalid webhook response: expected response.uid="' in answer["message"], answer
+    configure(server, "Validating", hook("text", hooks.on("/text", lambda _: b"<html>")))
+    # what is no JSON is read as YAML, and there this is a text
+    why = ('failed to call webhook: couldn\'t get version/kind; json parse error: json: cannot unmarshal string into Go value of type '
+           'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }')
+    refused(server, "failed", 500, calling("text", why))
+    configure(server, "Validating", hook("absent", {**client, "url": client["url"].replace("/trust", "/absent")}))
+    refused(server, "failed", 500, calling("absent", "failed to call webhook: the server could not find the requested resource"))
+
+
+def test_called_once(server, hooks):
+    """A webhook that takes a request and closes the connection is not called again, however many connections are idle."""
+    together, sixteen = threading.Barrier(16, timeout=30), range(16)
+    client = hooks.on("/once", lambda _: together.wait() is not None and {"allowed": True})
+    configure(server, "Validating", hook("once", client))
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda number: create(server, f"together-{number}"), sixteen))
+    assert {status for status, _, _ in answers} == {201}, answers
+    assert len(hooks.requests("/once")) == 16
+    hooks.on("/once", lambda _: None)
+    why = f'failed to call webhook: Post "{client["url"]}?timeout=5s": EOF'
+    for number in sixteen:
+        refused(server, f"closed-{number}", 500, calling("once", why))
+        assert len(hooks.requests("/once")) == 17 + number
+
+
+def test_counting(server, hooks):
+    """Every webhook has its own calls, refusals, failures that are passed over, and times."""
+    def counted(metric, name, **labels):
+        samples, _, _ = metrics_of(server)
+        return value(samples, "apiserver_admission_webhook_" + metric, name=name + ".hooks.example.com", **labels)
+
+    configure(server, "Validating", hook("fair", hooks.on("/fair", lambda _: {"allowed": True})),
+              hook("strict", hooks.on("/strict", lambda review: {"allowed": review["object"]["metadata"]["name"] != "not-this"})),
+              hook("deaf", {"url": "https://127.0.0.1:1/x"}, failurePolicy="Ignore"))
+    assert create(server, "this")[0] == 201
+    refused(server, "not-this", 400, 'admission webhook "strict.hooks.example.com" denied the request without explanation')
+    validating = {"type": "validating", "operation": "CREATE"}
+    assert counted("request_total", "fair", rejected="false", **validating) == 2
+    assert counted("request_total", "strict", rejected="false", **validating) == 1
+    assert counted("request_total", "strict", rejected="true", **validating) == 1
+    assert counted("rejection_count", "strict", error_type="no_error", rejection_code="400", **validating) == 1
+    assert counted("fail_open_count", "deaf", type="validating") == 2
+    assert counted("admission_duration_seconds_count", "fair", **validating) == 2
+    configure(server, "Validating", hook("lost", {"url": "https://127.0.0.1:1/x"}))
+    assert create(server, "lost")[0] == 500
+    assert counted("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="503", **validating) == 1
+
+
+def test_choosing(server, hooks):
+    client = hooks.on("/pick", lambda _: {"allowed": False})
+    said = 'admission webhook "pick.hooks.example.com" denied the request without explanation'
+    configure(server, "Validating", hook("pick", client, sideEffects="NoneOnDryRun", matchConditions=[
+        {"name": "not-mine", "expression": "!object.metadata.name.startsWith('mine')"}]))
+    assert create(server, "mine")[0] == 201
+    refused(server, "yours", 400, said)
+    refused(server, "yours", 400, said, query="?dryRun=All")
+    assert [request["dryRun"] for request in hooks.requests("/pick")] == [False, True]
+    configure(server, "Validating", hook("pick", client, objectSelector={"matchLabels": {"watch": "yes"}}))
+    assert create(server, "unlabelled")[0] == 201
+    status, _, _ = server.request("PATCH", CORE + "/unlabelled", {"metadata": {"labels": {"watch": "yes"}}})
+    assert status == 400
+    configure(server, "Validating", hook("pick", client, namespaceSelector={"matchLabels": {"guarded": "yes"}}))
+    assert create(server, "unguarded")[0] == 201
+    server.ok("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"guarded": "yes"}}})
+    refused(server, "guarded", 400, said)
+    configure(server, "Validating", hook("pick", client, matchConditions=[{"name": "odd", "expression": "object.data.x == 'y'"}]))
+    why = "expression 'object.data.x == 'y'' resulted in error: no such key: data"
+    refused(server, "odd", 403, f'configmaps "odd" is forbidden: {why}')
+
+
+def test_admission_requests(server, hooks):
+    """What webhooks are asked, and when: reviews and tokens too, names as they are known by then."""
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+    mine = [{"name": "mine", "expression": "request.userInfo.username == 'tester'"}]
+    for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
+        client = hooks.on(path, lambda _: {"allowed": True})
+        configure(server, kind, hook(kind.lower(), client, rules=[rule], matchConditions=mine))
+
+    def asked(method, path, body=None, code=None, **more):
+        before = len(hooks.asked)
+        status, answer, _ = server.request(method, path, body, **more)
+        assert code is None or status == code, answer
+        return answer, hooks.asked[before:]
+
+    def told(asked):
+        plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
+        return [(path, request["operation"], plural(request), request.get("namespace"), request.get("name"))
+                for path, request in asked]
+
+    both = lambda *what: [("/m", *what), ("/v", *what)]
+    made, calls = asked("POST", CORE, {"metadata": {"generateName": "made-"}})
+    name = made["metadata"]["name"]
+    assert told(calls) == [("/m", "CREATE", "configmaps", "default", None), ("/v", "CREATE", "configmaps", "default", name)], calls
+    _, calls = asked("POST", "/api/v1/namespaces", {"metadata": {"name": "asked"}})
+    assert told(calls) == both("CREATE", "namespaces", "asked", "asked"), calls
+    access = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    _, calls = asked("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access)
+    assert told(calls) == both("CREATE", "selfsubjectaccessreviews", None, None), calls
+    _, calls = asked("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}, 422)
+    assert told(calls) == [("/m", "CREATE", "selfsubjectaccessreviews", None, None)], calls
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    asked("POST", accounts, {"metadata": {"name": "asked"}})
+    _, calls = asked("POST", accounts + "/asked/token", {})
+    assert told(calls) == both("CREATE", "serviceaccounts/token", "default", "asked"), calls
+    assert calls[1][1]["kind"] == {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}, calls
+    assert [request["object"]["metadata"].get("uid") is None for _, request in calls] == [True, False], calls
+    _, calls = asked("POST", "/api/v1/namespaces/absent/serviceaccounts/asked/token", {}, 404)
+    assert not calls, "a namespace that is absent is told first"
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/new"
+    answer, calls = asked("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
+    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in answer["message"] and not calls, answer
+    changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
+    _, calls = asked("PUT", f"{CORE}/{name}", changed, 409)
+    assert not calls, "another object is told before anybody is asked"
+    _, calls = asked("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"}] * 2}})
+    assert [len(request["object"]["metadata"]["ownerReferences"]) for _, request in calls] == [2, 1], calls
+    _, calls = asked("DELETE", f"{CORE}/{name}?dryRun=All", {"gracePeriodSeconds": -5})
+    assert [request["options"]["gracePeriodSeconds"] for _, request in calls] == [1, 1], calls
+    _, calls = asked("POST", CORE + "?fieldValidation=Warn", {"metadata": {"name": "warned"}})
+    assert [request["options"]["fieldValidation"] for _, request in calls] == ["Warn", "Warn"], calls
+    uid = server.ok("GET", "/api/v1/namespaces/asked")["metadata"]["uid"]
+    _, calls = asked("DELETE", "/api/v1/namespaces/asked")
+    assert [request["options"]["preconditions"] for _, request in calls] == [{"uid": uid}] * 2, calls
+
+
+def test_admission_requests_of_scales(server, hooks):
+    """A change is shown as it was sent, then what comes of it."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
+    server.ok("POST", DEFINITIONS, {"metadata": {"name": "crews.harbor.example.com"}, "spec": {
+        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "crews", "kind": "Crew"}, "versions": [version]}})
+    crews = "/apis/harbor.example.com/v1/namespaces/default/crews"
+    server.ok("POST", crews, {"apiVersion": "harbor.example.com/v1", "kind": "Crew", "metadata": {"name": "c"}, "spec": {"replicas": 1}})
+    rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["*"], "resources": ["crews/scale"]}
+    for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
+        configure(server, kind, hook(kind.lower(), hooks.on(path, lambda _: {"allowed": True}), rules=[rule]))
+    server.ok("PUT", crews + "/c/scale", {"metadata": {"name": "c", "namespace": "default"}, "spec": {"replicas": 2}})
+    (_, sent), (_, made) = hooks.asked
+    assert sent["object"]["status"] == {"replicas": 0} and "uid" not in sent["object"]["metadata"], sent
+    assert sent["object"]["metadata"]["managedFields"][0]["subresource"] == "scale", sent
+    assert made["object"]["spec"] == {"replicas": 2} and "managedFields" not in made["object"]["metadata"], made
+    assert made["object"]["metadata"]["uid"] and made["oldObject"]["spec"] == {"replicas": 1}, made
+    stale = {"metadata": {"name": "c", "namespace": "default", "resourceVersion": "1"}, "spec": {"replicas": 3}}
+    assert server.request("PUT", crews + "/c/scale", stale)[0] == 409
+    assert [path for path, _ in hooks.asked] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
+    server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
+    wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
+    status, answer, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
+        "Content-Type": "application/apply-patch+yaml"})
+    assert status == 500 and answer["message"].startswith("failed to create manager for existing fields"), answer
+
+
+def test_services(server, hooks):
+    hooks.on("/service", lambda _: {"allowed": False})
+    client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
+        configure(mapped, "Validating", hook("service", client))
+        refused(mapped, "x", 400, 'admission webhook "service.hooks.example.com" denied the request without explanation')
+
+
+def test_converting(server, hooks):
+    v1, v2 = BOATS.format("v1"), BOATS.format("v2")
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    watch = Watch(server, v2 + "?watch=1&resourceVersion=0")
+    made = server.ok("POST", v1, boat("v1", "gig", sails=1))
+    assert made["spec"] == {"sails": 1} and "annotations" not in made["metadata"]
+    found = server.ok("GET", v2 + "/gig")
+    assert found["spec"] == {"rig": {"sails": 1}} and found["metadata"]["annotations"] == {"converted": "yes"}, found
+    assert found["metadata"]["generation"] == 1 and found["metadata"]["uid"] == made["metadata"]["uid"]
+    made = server.ok("POST", v2, boat("v2", "yawl", rig={"sails": 2}))
+    assert made["spec"] == {"rig": {"sails": 2}}, made
+    assert server.ok("GET", v1 + "/yawl")["spec"] == {"sails": 2}
+    eventually(lambda: sum('"rig":{"sails"' in line for line in watch.lines) == 2)
+    for i in range(5):
+        server.ok("POST", v1, boat("v1", f"dinghy-{i}", sails=i))
+    eventually(lambda: len(watch.lines) == 7)
+    changed = server.ok("PATCH", v2 + "/yawl", {"spec": {"rig": {"sails": 3}}})
+    assert (changed["spec"], changed["metadata"]["generation"]) == ({"rig": {"sails": 3}}, 2), changed
+    apply = {"Content-Type": "application/apply-patch+yaml"}
+    server.ok("PATCH", v2 + "/yawl?fieldManager=a&force=true", boat("v2", "yawl", rig={"sails": 4}), headers=apply)
+    assert server.ok("GET", v1 + "/yawl")["spec"] == {"sails": 4}
+    server.ok("PATCH", v1 + "/yawl?fieldManager=b&force=true", boat("v1", "yawl", sails=5), headers=apply)
+    assert server.ok("GET", v2 + "/yawl")["spec"] == {"rig": {"sails": 5}}
+    server.ok("DELETE", v2 + "/yawl")
+    assert len(server.ok("GET", v2)["items"]) == 6
+
+
+def test_converting_lists(server, hooks):
+    client = hooks.on("/convert", swapped)
+    server.ok("POST", DEFINITIONS, boats(client))
+    for i in range(20):
+        server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i}", sails=i))
+    assert not hooks.requests("/convert"), "storage version: nobody is asked"
+    listed = server.ok("GET", BOATS.format("v2"))["items"]
+    assert len(listed) == 20 and all("rig" in item["spec"] for item in listed)
+    assert [len(request["objects"]) for request in hooks.requests("/convert")] == [20], "one call for a list"
+    # migration: store v2, rewrite everything, forget v1
+    definition = boats(client, storage="v2")["spec"]["versions"]
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
+    for item in server.ok("GET", BOATS.format("v2"))["items"]:
+        server.ok("PUT", BOATS.format("v2") + "/" + item["metadata"]["name"], item)
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com/status", {"status": {"storedVersions": ["v2"]}})
+    asked = len(hooks.requests("/convert"))
+    server.ok("GET", BOATS.format("v2"))
+    assert len(hooks.requests("/convert")) == asked, "what is stored in v2 needs no conversion to v2"
+    definition = [version for version in definition if version["name"] == "v2"]
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
+    assert len(server.ok("GET", BOATS.format("v2"))["items"]) == 20
+
+
+def test_converting_badly(server, hooks):
+    def change(alter):
+        def convert(request):
+            response = swapped(request)
+            alter(response)
+            return response
+        return convert
+
+    def metadata(key, value):
+        return change(lambda response: response["convertedObjects"][0]["metadata"].update({key: value}))
+    prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat"
+    cases = [
+        (change(lambda r: r.update(uid="x")), None),
+        (change(lambda r: r["convertedObjects"].pop()), prefix + " returned 0 objects, expected 1"),
+        (change(lambda r: r.update(result={"status": "Failure", "message": "sunk"})), prefix + " failed: sunk"),
+        (metadata("name", "other"), prefix + " returned invalid object: must have the same name: gig != other"),
+        (metadata("labels", {"a b": "c"}), None),
+        (metadata("uid", "x"), None),
+        (change(lambda r: r.update(result="x")), prefix + " failed: json: cannot unmarshal string into Go struct field "
+                                                          "ConversionResponse.response.result of type v1.Status"),
+        (change(lambda r: r["convertedObjects"][0].update(kind="Ship")),
+         prefix + " returned invalid object at index 0: invalid kind (expected Boat, received Ship)"),
+        (change(lambda r: r["convertedObjects"][0].update(apiVersion="harbor.example.com/v1")),
+         prefix + " returned invalid object at index 0: invalid groupVersion "
+                  "(expected harbor.example.com/v2, received harbor.example.com/v1)"),
+    ]
+    # the last one converts well to the storage version: the object is written, and cannot be shown
+    written = [False] * (len(cases) - 1) + [True]
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/bad", swapped)))
+    server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+    server.ok("POST", CORE, {"metadata": {"name": "bystander"}})
+    for (answer, want), is_written in zip(cases, written):
+        hooks.on("/bad", answer)
+        for path in (BOATS.format("v2") + "/gig", BOATS.format("v2")):
+            status, found, _ = server.request("GET", path)
+            assert status == 500 and found["message"].startswith(prefix), found
+            assert want is None or found["message"] == want, found
+        status, found, _ = server.request("POST", BOATS.format("v2"), boat("v2", "new", rig={"sails": 1}))
+        assert status == 500, found
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert (server.request("GET", BOATS.format("v1") + "/new")[0] == 200) == is_written
+    watch = Watch(server, BOATS.format("v2") + "?watch=1&resourceVersion=0")
+    assert watch.ended.wait(10) and '"type":"ERROR"' in watch.lines[0], watch.lines
+    hooks.on("/bad", swapped)
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+
+
+def test_converting_late_or_never(server, hooks):
+    """A webhook that does not respond makes its own requests time out, and no others."""
+    prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat failed: Post "
+    answers = threading.Event()
+
+    def late(request):
+        answers.wait(60)
+        return swapped(request)
+
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/late", swapped)))
+    server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+    hooks.on("/late", late)
+    for path in (BOATS.format("v2") + "/gig?timeout=300ms", BOATS.format("v2") + "?timeout=300ms"):
+        status, found, _ = server.request("GET", path)
+        assert (status, found["reason"]) == (504, "Timeout"), found
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert server.ok("PATCH", BOATS.format("v1") + "/gig", {"spec": {"sails": 1}})["spec"] == {"sails": 1}
+        server.ok("GET", CORE)
+    answers.set()
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # it does not listen
+        dead = f"https://127.0.0.1:{nobody.getsockname()[1]}/dead"
+        definition = server.ok("GET", DEFINITIONS + "/boats.harbor.example.com")
+        definition["spec"]["conversion"]["webhook"]["clientConfig"]["url"] = dead
+        server.ok("PUT", DEFINITIONS + "/boats.harbor.example.com", definition)
+        for method, path, body in (("GET", BOATS.format("v2"), None), ("POST", BOATS.format("v2"), boat("v2", "new", rig={"sails": 1}))):
+            status, found, _ = server.request(method, path, body)
+            wanted = f'{prefix}"{dead}?timeout=30s": dial tcp {dead[8:-5]}: connect: connection refused'
+            assert (status, found["message"].replace("v2, Kind", "v1, Kind")) == (500, wanted), found
+        assert [item["metadata"]["name"] for item in server.ok("GET", BOATS.format("v1"))["items"]] == ["gig"]
+    definition["spec"]["conversion"]["webhook"]["clientConfig"] = hooks.on("/late", swapped)
+    definition["metadata"].pop("resourceVersion")
+    server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": definition["spec"]})
+    assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+
+
+def test_converting_for_many(server, hooks):
+    """Hundreds of applies wait for a webhook at once, each in the middle of finding out who owns what; others go on."""
+    v1, v2 = BOATS.format("v1"), BOATS.format("v2")
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    server.ok("POST", v2, boat("v2", "gig", rig={"sails": 1}))
+    # more than the 512 threads that may wait, if threads wait; all are there within the 30 seconds that a call may take
+    answers, many, to_v2 = threading.Event(), 530, "harbor.example.com/v2"
+
+    def late(request):
+        if request["desiredAPIVersion"] == to_v2:
+            answers.wait(60)
+        return swapped(request)
+
+    def asked():
+        return sum(request["desiredAPIVersion"] == to_v2 for request in hooks.requests("/convert"))
+
+    def apply(_):
+        return server.request("PATCH", v1 + "/gig?fieldManager=a&force=true&dryRun=All", boat("v1", "gig", sails=1),
+                              headers={"Content-Type": "application/apply-patch+yaml"}, timeout=90)
+
+    hooks.on("/convert", late)
+    before = asked()
+    with concurrent.futures.ThreadPoolExecutor(many) as pool:
+        applies = [pool.submit(apply, i) for i in range(many)]
+        try:
+            eventually(lambda: asked() - before >= many, seconds=60)
+            assert server.ok("GET", v1 + "/gig")["spec"] == {"sails": 1}
+            server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"metadata": {"labels": {"a": "b"}}})
+        finally:
+            answers.set()
+        assert {done.result()[0] for done in applies} == {200}
+
+
+def test_converting_by_service(server, hooks):
+    """A Service is found by --service-address; a server whose certificate is not trusted gets no request."""
+    hooks.on("/convert", swapped)
+    service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
+        def use(client):
+            conversion = boats(client)["spec"]["conversion"]
+            mapped.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": conversion}})
+        mapped.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
+        mapped.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+        assert mapped.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+        asked = len(hooks.requests("/convert"))
+        # its own authority, which has not signed the certificate of the hook
+        stranger = base64.b64encode((mapped.dir / "ca.crt").read_bytes()).decode()
+        for client, why in (({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
+                            ({"service": service, "caBundle": stranger}, "x509: certificate signed by unknown authority")):
+            use(client)
+            mapped.ok("PATCH", BOATS.format("v1") + "/gig", {"metadata": {"labels": {"for": str(len(why))}}})
+            status, found, _ = mapped.request("GET", BOATS.format("v2") + "/gig")
+            assert status == 500 and why in found["message"], found
+            assert mapped.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert len(hooks.requests("/convert")) == asked

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Prints a Python command that has the packages of tests/requirements.txt, after installing them below target if they are
+not there.
+
+A virtual environment needs the module ensurepip, which some distributions package apart. Without it, pip installs into a
+directory of its own; without pip too, the script says what to install and fails.
+"""
+import hashlib
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+REQUIREMENTS = ROOT / "tests" / "requirements.txt"
+MISSING = """\
+The tests need pytest, and this Python can neither make a virtual environment nor run pip.
+Install one of them, for example: apt-get install python3-venv"""
+
+
+def place():
+    """The directory of the environment; it changes with the requirements and with the version of Python."""
+    key = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return ROOT / "target" / "python" / key
+
+
+def install(directory):
+    """Installs the requirements into `directory`, which appears only when it is complete."""
+    unfinished = directory.with_suffix(f".{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    options = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement", str(REQUIREMENTS)]
+    if importlib.util.find_spec("ensurepip") and importlib.util.find_spec("venv"):
+        subprocess.run([sys.executable, "-m", "venv", str(unfinished)], check=True)
+        subprocess.run([str(unfinished / "bin" / "python"), "-m", "pip", *options], check=True)
+    elif importlib.util.find_spec("pip"):
+        subprocess.run([sys.executable, "-m", "pip", *options, "--target", str(unfinished / "packages")], check=True)
+    else:
+        sys.exit(MISSING)
+    unfinished.rename(directory)
+
+
+def command():
+    """The words of the command: a virtual environment's interpreter, or ours with PYTHONPATH."""
+    directory = place()
+    if not directory.exists():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        install(directory)
+    interpreter = directory / "bin" / "python"
+    if interpreter.exists():
+        return [str(interpreter)]
+    return ["env", f"PYTHONPATH={directory / 'packages'}", sys.executable]
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):
+        sys.exit("The tests need Python 3.11 or newer.")
+    print(" ".join(command()))

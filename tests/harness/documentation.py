@@ -1,0 +1,110 @@
+"""The commands in the documentation, and a shell that executes them.
+
+A fenced `console` block is executed if the line before it is `<!-- run -->`; lines that begin with `$ ` are commands, a line that
+ends in a backslash continues on the next, and all others are the expected output of the command above them. After
+`<!-- run: serve -->` the block starts a server in the background.
+"""
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^<!-- run(: serve)? -->\n```console\n(.*?)^```$", re.M | re.S)
+# what differs between two runs: ports, times, ages in tables
+VARYING = [(re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"), (re.compile(r"\b\d+ ms\b"), "N ms"),
+           (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"), (re.compile(r" +$", re.M), ""), (re.compile(r"  +"), "  ")]
+SECONDS = 60
+
+
+@dataclass
+class Command:
+    """A command as it is documented, and its documented output."""
+    text: str
+    output: list = field(default_factory=list)
+    serves: bool = False
+
+
+def commands(page):
+    """The commands of a page, in their order."""
+    found = []
+    for serves, block in BLOCK.findall(page.read_text()):
+        continued = False
+        for line in block.splitlines():
+            if continued:
+                found[-1].text += "\n" + line
+            elif line.startswith("$ "):
+                found.append(Command(line[2:], serves=bool(serves)))
+            else:
+                found[-1].output.append(line)
+            continued = line.endswith("\\")
+    return found
+
+
+def comparable(text):
+    """The text without what differs between two runs."""
+    for pattern, replacement in VARYING:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+class Shell:
+    """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl` and the examples."""
+
+    def __init__(self, binary, kubectl, port=0):
+        self.directory = tempfile.TemporaryDirectory(prefix="pintle-docs-")
+        self.home = pathlib.Path(self.directory.name)
+        programs = self.home / "bin"
+        programs.mkdir()
+        for name, target in (("pintle", binary), ("kubectl", kubectl)):
+            (programs / name).symlink_to(pathlib.Path(target).resolve())
+        work = self.home / "work"
+        work.mkdir()
+        (work / "examples").symlink_to(ROOT / "examples")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "PINTLE"))}
+        environment |= {"PATH": f"{programs}:{environment['PATH']}", "HOME": str(self.home), "PINTLE_SECURE_PORT": str(port), "LC_ALL": "C.UTF-8"}
+        self.bash = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                     cwd=work, env=environment, start_new_session=True)
+        self.watchdog = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # the servers that the commands have started belong to bash's group of processes
+        os.killpg(self.bash.pid, signal.SIGTERM)
+        self.bash.stdin.close()
+        self.bash.stdout.read()
+        self.bash.wait(timeout=SECONDS)
+        self.directory.cleanup()
+
+    def run(self, command):
+        """Runs one command. Returns its output and its exit status; a server is left running once it is ready."""
+        if command.serves:
+            return self.serve(command.text)
+        return self.execute(command.text)
+
+    def execute(self, text):
+        self.bash.stdin.write(f"{text}\nprintf '\\n%s %d\\n' @end@ $?\n")
+        self.bash.stdin.flush()
+        output = ""
+        for line in self.bash.stdout:
+            if line.startswith("@end@ "):
+                return output.removesuffix("\n"), int(line.split()[1])
+            output += line
+        raise AssertionError(f"the shell has ended: {output}")
+
+    def serve(self, text):
+        text = text.replace("cargo run --release --", "pintle")
+        ready = shlex.quote(str(self.home / "ready"))
+        self.execute(f"{text} > {ready} 2>&1 &")
+        end = time.monotonic() + SECONDS
+        while "is ready" not in (output := (self.home / "ready").read_text() if (self.home / "ready").exists() else ""):
+            assert time.monotonic() < end, output
+            time.sleep(0.02)
+        return output, 0

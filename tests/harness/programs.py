@@ -1,0 +1,59 @@
+"""Programs of other ecosystems that tests need: found in PATH, or built once from a Go module into target."""
+import contextlib
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# set by .ci/run: a program that is not installed fails the test instead of skipping it
+REQUIRE_ALL = os.environ.get("PINTLE_TESTS_REQUIRE_ALL") == "1"
+
+
+def require(*programs):
+    """Skips the test, or fails it under PINTLE_TESTS_REQUIRE_ALL=1, unless all of these programs are in PATH."""
+    missing = ", ".join(program for program in programs if shutil.which(program) is None)
+    if missing and REQUIRE_ALL:
+        pytest.fail(f"{missing} not installed, and PINTLE_TESTS_REQUIRE_ALL=1", pytrace=False)
+    if missing:
+        pytest.skip(f"{missing} not installed")
+
+
+def openssl(*words, input=b""):
+    """Runs openssl. Returns its output."""
+    require("openssl")
+    return subprocess.run(["openssl", *map(str, words)], input=input, check=True, capture_output=True).stdout
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Holds an exclusive lock beside `path`, so that one process builds it while others wait."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_name(path.name + ".lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def go_build(module, path, ldflags=""):
+    """Builds the main package in the folder `module` as `path`, unless that exists. Returns `path`."""
+    if path.exists():
+        return path
+    require("go")
+    with locked(path):
+        if not path.exists():
+            unfinished = path.with_name(path.name + ".unfinished")
+            command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {ldflags}", "-o", str(unfinished), "."]
+            subprocess.run(command, cwd=module, check=True)
+            unfinished.rename(path)
+    return path
+
+
+def built(module, requirement, place):
+    """Builds the main package of a Go module, in the version that the pattern `requirement` finds in its go.mod. Returns
+    the path of the binary: `place` below target, with the version before the name."""
+    version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
+    return go_build(module, ROOT / "target" / place.parent / version / place.name)

@@ -1,0 +1,27 @@
+"""A request whose body never arrives."""
+import http.client
+from urllib.parse import urlparse
+
+from pintle import insecure
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class UnfinishedRequest:
+    """Sends the head of a POST and the first byte of its body, and keeps the connection open."""
+
+    def __init__(self, server, token, query=""):
+        url = urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        self.connection.putrequest("POST", MAPS + query)
+        for name, value in {"Authorization": "Bearer " + token, "Content-Type": "application/json",
+                            "Content-Length": "100"}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders(b"{")
+
+    def answer(self):
+        response = self.connection.getresponse()
+        return response.status, response.read().decode(), response.headers
+
+    def close(self):
+        self.connection.close()
