@@ -1,4 +1,4 @@
-//! Times on the wire: RFC 3339 in UTC, seconds for `Time`, microseconds for `MicroTime` (api-machinery 3.2).
+//! Times on the wire: RFC 3339 in UTC, seconds for `Time`, microseconds for `MicroTime`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The estimate of an expression's cost, made when it is defined (crd.md 12.7).
+//! The estimate of an expression's cost, made when it is defined.
 //!
 //! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included: every type knows the
 //! largest size it can have, and each function says how its cost and the size of its result follow from sizes.

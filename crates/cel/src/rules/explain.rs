@@ -1,4 +1,4 @@
-//! Where the estimated costs of a definition come from, and which bounds to add (crd.md 12.7).
+//! Where the estimated costs of a definition come from, and which bounds to add.
 //!
 //! What a bound would do is not derived from the expression: it is put into a copy of the schema, and the estimate is
 //! made again. So the numbers are those that kube-apiserver will find.

@@ -1,4 +1,4 @@
-//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962; api-machinery 26.2).
+//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962).
 //!
 //! Upstream takes the members of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
 //! schema takes it.

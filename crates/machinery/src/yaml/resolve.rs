@@ -1,4 +1,4 @@
-//! What a scalar stands for: YAML 1.1 with the types of go-yaml v2 (corrections, schema 29).
+//! What a scalar stands for: YAML 1.1 with the types of go-yaml v2.
 
 use super::error::YamlProblem;
 use crate::value::{Text, Value, float_text, lossy, shortest};

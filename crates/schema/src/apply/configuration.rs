@@ -1,4 +1,4 @@
-//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962; api-machinery 26.2).
+//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962).
 
 use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
