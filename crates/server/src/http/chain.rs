@@ -30,7 +30,7 @@ use crate::openapi::OpenApi;
 use crate::request::{FeatureGates, RequestInfo, User, Verb};
 use crate::trace::{self, Kind};
 use crate::verbs::{Context, Request};
-use crate::{clock, deadline, limits};
+use crate::{clock, deadline, limits, wording};
 
 /// The server as its connections see it.
 pub struct Edge {
@@ -275,8 +275,10 @@ impl Edge {
         if text.is_empty() {
             return Ok(self.request_timeout);
         }
-        let given = machinery::time::parse_duration(text)
-            .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
+        let given = machinery::time::parse_duration(text).map_err(|error| {
+            let why = wording::duration_error(&error, text);
+            Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+        })?;
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
 
