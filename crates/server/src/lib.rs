@@ -437,8 +437,8 @@ async fn prepare(
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
-    for (shipped, older) in builtin::served(runtime) {
-        let resource = builtin::resource(shipped, older, &objects);
+    for (built_in, older) in builtin::served(runtime) {
+        let resource = builtin::resource(built_in, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

@@ -24,8 +24,8 @@ pub fn decoded(
     if !matches!(object, Value::Object(_)) {
         return Err(format!("couldn't get version/kind; json parse error: {}", no_object(&object)));
     }
-    let shipped = version.shipped.filter(|_| attributes.is_versioned());
-    if shipped.is_some() {
+    let built_in = version.built_in.filter(|_| attributes.is_versioned());
+    if built_in.is_some() {
         for key in ["apiVersion", "kind"] {
             if object.get(key).is_none_or(|said| said.as_str() == Some("") || said.is_null()) {
                 object.set_at(&[key], Value::from(before.str_at(&[key])));
@@ -35,7 +35,7 @@ pub fn decoded(
     if let Some(why) = untyped(&object) {
         return Err(why);
     }
-    let Some(shaped) = shipped.map(|shipped| shipped.shape(&object)) else { return Ok(object) };
+    let Some(shaped) = built_in.map(|built_in| built_in.shape(&object)) else { return Ok(object) };
     let strangers: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     match shaped.error {
         Some(why) => Err(why),

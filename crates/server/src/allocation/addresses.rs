@@ -10,7 +10,7 @@ use super::ranges::Network;
 use super::{Allocation, Reservation, invalid};
 use crate::clock;
 use crate::limits;
-use crate::objects::{Body, Collection, Key, Meta, Objects};
+use crate::objects::{Collection, Encoded, Key, Objects};
 use crate::resource::builtin::services::addresses::{allocates_addresses, is_settled};
 use crate::resource::builtin::services::ip::{self, Family};
 use crate::resource::builtin::services::is_external_name;
@@ -237,7 +237,7 @@ async fn create(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Res
             "labels": labels, "managedFields": [entry]},
         "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}}
     });
-    match objects.put(&key(address), Body::encode(&object), Meta::of(&object), None, 0).await {
+    match objects.put(&key(address), Encoded::of(&object), None).await {
         Ok(_) => Ok(()),
         Err(Refused::Conflict(_)) => Err(Failure::Taken),
         Err(Refused::Failed(error)) => Err(Failure::Store(error.to_string())),

@@ -10,7 +10,7 @@ use super::ranges::low_part;
 use super::{Allocation, Reservation, invalid};
 use crate::clock;
 use crate::limits;
-use crate::objects::{Body, Key, Meta, Objects, Stored};
+use crate::objects::{Encoded, Key, Objects, Stored};
 use crate::resource::builtin::services::{needs_health_check, node_ports};
 
 const PLURAL: &str = "ranges";
@@ -160,7 +160,7 @@ impl Allocation {
             let object = json!({"apiVersion": "v1", "kind": "RangeAllocation", "metadata": {"name": NAME},
                 "range": (pool.text()), "data": (encode(&pool.taken))});
             let revision = current.map(|current| current.revision);
-            match objects.put(&key, Body::encode(&object), Meta::of(&object), revision, 0).await {
+            match objects.put(&key, Encoded::of(&object), revision).await {
                 Ok(_) => return Ok(outcome),
                 Err(Refused::Conflict(_)) => {
                     objects.catch_up().await.map_err(|error| Status::internal(error.to_string()))?;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::aggregation::{Condition, Remote};
 use crate::metrics::METRICS;
 use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
-use crate::verbs::{self, Context};
+use crate::verbs::{self, Context, Subresource};
 use crate::{clock, limits};
 
 /// Servers that are looked at at once.
@@ -77,7 +77,7 @@ pub(super) async fn tell(context: &Context, name: &Text, found: &Condition) -> R
     if before.contains(&found.to_value(&before, &now)) {
         return Ok(());
     }
-    verbs::change_as(verbs::SERVER, context, &resource, name, "status", |object| {
+    verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::Status, |object| {
         let mut conditions = conditions(object);
         let wanted = found.to_value(&conditions, &now);
         match conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available") {

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use crate::objects::{Key, Stored};
 use crate::resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
 use crate::resource::{Resource, Version, defined_by, kube_aware};
-use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
@@ -211,7 +211,7 @@ async fn tell(context: &Context, resource: &Arc<Resource>, migration: &Value, st
     let patch = json!({"metadata": {"resourceVersion": (part("resourceVersion"))}, "status": status});
     let path = format!("{}/status", verbs::path_of(resource, "", part("name")));
     let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = Request { subresource: Subresource::Status, ..request };
+    let request = request.through(Subresource::Status);
     let document = Document::json(&patch);
     match verbs::patch(context, &request, PatchKind::Merge, &document).await {
         Err(status) if matches!(status.code, 404 | 409) => Ok(()),
@@ -283,7 +283,7 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
     let path = verbs::path_in(resource, version, &stored.meta.namespace, &stored.meta.name);
     let path = format!("{path}?fieldManager={MANAGER}");
     let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = Request { version: version.clone(), ..request };
+    let request = request.in_version(version.clone());
     let document = Document { bytes: nothing.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         Err(status) if status.reason == Reason::Conflict => Ok(()),
@@ -295,11 +295,11 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 mod tests {
     use super::*;
     use crate::objects::{Objects, Storage};
-    use crate::resource::builtin::{self, SHIPPED};
+    use crate::resource::builtin::{self, KINDS};
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
-        let shipped = SHIPPED.iter().find(|shipped| shipped.kind == kind).unwrap();
-        let resource = Arc::new(builtin::resource(shipped, &[], objects));
+        let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
+        let resource = Arc::new(builtin::resource(built_in, &[], objects));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

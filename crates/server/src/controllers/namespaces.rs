@@ -6,7 +6,7 @@ use machinery::{Status, Text, Value};
 use tokio::time::Instant;
 
 use crate::resource::builtin::NAMESPACE_FINALIZER;
-use crate::verbs::{self, CONTROLLERS, Context, Pass};
+use crate::verbs::{self, CONTROLLERS, Context, Pass, Subresource};
 use crate::{clock, limits};
 
 /// The namespaces that are being deleted, by uid, with the time from which they are emptied.
@@ -73,11 +73,11 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
     let now = clock::now_rfc3339();
     let tell = |object: &mut Value| remaining.tell(object, &now);
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, "status", tell).await?;
+    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, tell).await?;
     if !remaining.objects.is_empty() {
         return Ok(());
     }
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, "finalize", |object| {
+    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Finalize, |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
         if kept.is_empty() {

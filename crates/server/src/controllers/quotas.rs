@@ -11,7 +11,7 @@ use crate::admission::{counted_as, is_scoped};
 use crate::metrics::Queue;
 use crate::objects::{Event, EventKind, Key, Stored};
 use crate::resource::Resource;
-use crate::verbs::{self, Context, Document, PatchKind, Request, Subresource};
+use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
@@ -107,7 +107,7 @@ async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
         }
         let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
         let request = verbs::controller_request(USER, &quotas, &http::Method::PATCH, &path);
-        let request = Request { subresource: Subresource::Status, ..request };
+        let request = request.through(Subresource::Status);
         // the version says that this is about what was read; who comes late is told by the next event
         let version = Value::from(stored.revision.to_string());
         let patch: Value =

@@ -60,13 +60,13 @@ impl Registrations {
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
     let services = |custom| builtin::api_services(&context.registry, custom);
-    let (shipped, mut wanted) = (services(false), services(true));
+    let (built_in, mut wanted) = (services(false), services(true));
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
     for stored in root.values() {
         let wanted = wanted.remove(&stored.meta.name);
         let managed = stored.meta.label(MANAGED) == Some(MANAGED_ALWAYS);
-        if managed && wanted.is_none() && !shipped.contains_key(&stored.meta.name) {
+        if managed && wanted.is_none() && !built_in.contains_key(&stored.meta.name) {
             gone.push(stored.clone());
         } else if stored.revision > seen {
             let object = stored.body.to_value(stored.revision);

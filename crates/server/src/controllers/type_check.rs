@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use crate::objects::Key;
 use crate::resource::builtin::{DEFINITION_GROUP, Scope};
 use crate::resource::{Resource, Version};
-use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource};
+use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies";
@@ -73,7 +73,7 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
     });
     let path = format!("{}/status?fieldManager={MANAGER}&force=true", verbs::path_of(policies, "", name));
     let request = verbs::controller_request(USER, policies, &http::Method::PATCH, &path);
-    let request = Request { subresource: Subresource::Status, ..request };
+    let request = request.through(Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         // gone meanwhile
@@ -219,8 +219,8 @@ fn plain(found: &Type) -> Type {
 
 /// The declaration of a kind's objects, with all that metadata may have.
 fn declared(version: &Version) -> Arc<Decl> {
-    let schema = match version.shipped {
-        Some(shipped) => shipped.declared_schema(),
+    let schema = match version.built_in {
+        Some(built_in) => built_in.declared_schema(),
         None => {
             let mut schema = version.openapi();
             schema.set_at(&["type"], Value::from("object"));

@@ -86,10 +86,10 @@ impl Edge {
         if info.path.starts_with("//") {
             return respond::text(404, "404 page not found\n");
         }
-        let in_shipped = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-        let in_shipped = in_shipped.is_some_and(|(group, _)| crate::resource::builtin::is_shipped_group(group));
+        let in_own_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
+        let in_own_group = in_own_group.is_some_and(|(group, _)| crate::resource::builtin::is_built_in_group(group));
         // built-in routes know their methods, those that follow the definitions don't ask
-        let built_in = in_shipped || path == "/api" || path.starts_with("/api/");
+        let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
         if let Some(found) = self.discovery.answer(path, etag, reply) {
             return match built_in {
                 true if info.method != Method::GET => reply.status(&no_such_method()),
@@ -207,7 +207,7 @@ impl crate::discovery::Render for Reply {
     /// Never CBOR: client-go reads none here, not even where it prefers it.
     fn document(&self, value: &Value) -> Answer {
         match self.plain.iter().find(|a| a.media != Media::Cbor) {
-            Some(accepted) => self.shipped(value, accepted),
+            Some(accepted) => self.built_in(value, accepted),
             None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
         }
     }
@@ -219,7 +219,7 @@ impl crate::discovery::Render for Reply {
                 self.record(|| value.clone());
                 self.bytes(StatusCode::OK, Media::Json.as_str(), json.clone())
             }
-            _ => self.shipped(value, &accepted),
+            _ => self.built_in(value, &accepted),
         };
         let form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let mut response = cached(response, etag);

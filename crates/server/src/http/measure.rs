@@ -198,9 +198,9 @@ impl Drop for Running {
 
 /// A deprecated version was asked for.
 pub fn deprecated(request: &Request) {
-    let removed_release = match request.resource.shipped() {
+    let removed_release = match request.resource.built_in() {
         // definitions and ThirdPartyResources of old
-        Some(shipped) if shipped.kind == "CustomResourceDefinition" => "1.22",
+        Some(built_in) if built_in.kind == "CustomResourceDefinition" => "1.22",
         Some(_) => "1.8",
         None => "",
     };

@@ -1,5 +1,6 @@
 //! From a request that may go on to its verb: the body, if there is one, the verb, the answer.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use super::watch::Stream;
 use crate::limits;
 use crate::request::Verb;
 use crate::task;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Request, Subresource, Write};
+use crate::verbs::{self, Document, Format, PatchKind, Request};
 
 impl Edge {
     pub(super) async fn perform(
@@ -47,24 +48,23 @@ impl Edge {
         }
         let context = &*self.context;
         let outcome = match verb {
-            Verb::Get if request.subresource == Subresource::Scale => verbs::scale::get(context, &request).await?,
             Verb::Get => verbs::get(context, &request).await?,
             Verb::List => verbs::list(context, &request).await?,
             Verb::Watch => return Box::pin(self.watch(request, reply)).await,
             Verb::Create => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                write(context, &request, Write::Create(document)).await?
+                boxed(verbs::create(context, &request, &document)).await?
             }
             Verb::Update => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                write(context, &request, Write::Update(document)).await?
+                boxed(verbs::update(context, &request, &document)).await?
             }
             Verb::Patch => {
                 let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
-                write(context, &request, Write::Patch(kind, document)).await?
+                boxed(verbs::patch(context, &request, kind, &document)).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
                 if verb == Verb::DeleteCollection {
@@ -72,9 +72,9 @@ impl Edge {
                 }
                 let document = delete_document(self.served, headers, body).await?;
                 if verb == Verb::Delete {
-                    write(context, &request, Write::Delete(document)).await?
+                    boxed(verbs::delete(context, &request, document.as_ref())).await?
                 } else {
-                    Box::pin(verbs::delete_collection(context, &request, document.as_ref())).await?
+                    boxed(verbs::delete_collection(context, &request, document.as_ref())).await?
                 }
             }
             Verb::Proxy | Verb::None => return Err(not_allowed(&request, verb)),
@@ -99,14 +99,14 @@ impl Edge {
         let accepted =
             reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
         let running = Running::begin(&request);
-        let trail = request.trail.clone();
+        let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
-        if let Some(trail) = &trail {
-            trail.code(StatusCode::OK.as_u16());
-            trail.started();
+        if let Some(audit_context) = &audit_context {
+            audit_context.code(StatusCode::OK.as_u16());
+            audit_context.started();
         }
         let stream = Box::new(Stream::new(watch, accepted, running));
         let mut response = Response::new(Body::stream(stream));
@@ -120,12 +120,9 @@ impl Edge {
     }
 }
 
-/// Writes; in a box, as what a write keeps while it waits would make every request as large.
-async fn write(context: &Context, request: &Request, write: Write) -> Result<verbs::Outcome, Status> {
-    if write.bytes_len() > limits::INLINE_BYTES_MAX {
-        task::give_way();
-    }
-    Box::pin(verbs::write_current(context, request, &write)).await
+/// A write in a box: its state while it waits would make every request as large.
+fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    Box::pin(write)
 }
 
 fn content_type(headers: &HeaderMap) -> &str {
@@ -179,6 +176,10 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         }
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
+    if bytes.len() > limits::INLINE_BYTES_MAX {
+        // decoding it takes long
+        task::give_way();
+    }
     Ok(Document { bytes, format })
 }
 

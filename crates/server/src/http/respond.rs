@@ -13,7 +13,7 @@ use super::body::Body;
 use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::flow::Sorted;
 use crate::limits;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -37,7 +37,7 @@ pub struct Reply {
     /// What is to be said of how the request's sender showed who he is.
     pub warnings: Vec<&'static str>,
     /// What is recorded of the request, if anything.
-    pub trail: Option<Arc<Trail>>,
+    pub audit_context: Option<Arc<AuditContext>>,
     /// Where in a trace the work for the request stands, and its span if that is sampled.
     pub place: Option<Trace>,
     pub span: Option<Span>,
@@ -68,8 +68,8 @@ impl Reply {
 
     /// A Status; shapes don't apply to it. One that can't be had as it is accepted is not recorded.
     pub fn status(&self, status: &Status) -> Response<Body> {
-        if let Some(trail) = self.trail.as_ref().filter(|_| !self.plain.is_empty()) {
-            trail.status(&status.to_value());
+        if let Some(audit_context) = self.audit_context.as_ref().filter(|_| !self.plain.is_empty()) {
+            audit_context.status(&status.to_value());
         }
         self.status_in(status, self.plain.first().copied())
     }
@@ -108,7 +108,7 @@ impl Reply {
     }
 
     /// A document of a kind that has messages.
-    pub fn shipped(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
+    pub fn built_in(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
         self.record(|| value.clone());
         let message = if accepted.media == Media::Protobuf { self.envelope(StatusCode::OK, value) } else { None };
         message.unwrap_or_else(|| self.tree(StatusCode::OK, value, accepted))
@@ -128,8 +128,8 @@ impl Reply {
     pub fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(value) => {
-                if let Some(trail) = &self.trail {
-                    trail.status(&value);
+                if let Some(audit_context) = &self.audit_context {
+                    audit_context.status(&value);
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
@@ -143,8 +143,8 @@ impl Reply {
 
     /// Records what is answered.
     pub(super) fn record(&self, object: impl FnOnce() -> Value) {
-        if let Some(trail) = &self.trail {
-            trail.response(object);
+        if let Some(audit_context) = &self.audit_context {
+            audit_context.response(object);
         }
     }
 
@@ -154,7 +154,7 @@ impl Reply {
         self.tree(code, value, accepted)
     }
 
-    /// Whether the best form is protobuf, and the answer can be had in it: shipped kinds, and metadata of anything.
+    /// Whether the best form is protobuf, and the answer can be had in it: built-in kinds, and metadata of anything.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
         let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
@@ -237,7 +237,7 @@ impl Reply {
         (media, accepted): (Media, Accepted),
         encoding: Option<Encoding>,
     ) -> Result<Response<Body>, Status> {
-        if self.trail.as_ref().is_some_and(|trail| trail.keeps_response()) {
+        if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
             let tree = list::tree_of(request, accepted)?;
             let trees = all_of(request, list.items.clone())?.iter().map(tree).collect();
             let value = frame_of(request, &list, &accepted, Value::Array(trees))?;
@@ -291,8 +291,8 @@ fn no_list(request: &Request) -> Status {
     if request.resource.is_custom() && request.subresource != Subresource::Scale {
         return Status::untyped(500, "content is not a list");
     }
-    let (package, kind) = match request.resource.shipped() {
-        Some(shipped) => (shipped.go_package(), shipped.kind),
+    let (package, kind) = match request.resource.built_in() {
+        Some(built_in) => (built_in.go_package(), built_in.kind),
         None => ("v1", "Scale"),
     };
     let message =
@@ -302,8 +302,8 @@ fn no_list(request: &Request) -> Status {
 
 /// A list was asked for as if it were an object.
 fn no_object(request: &Request) -> Status {
-    let found = match request.resource.shipped() {
-        Some(shipped) => format!("*{}.{}", shipped.go_package(), request.resource.list_kind),
+    let found = match request.resource.built_in() {
+        Some(built_in) => format!("*{}.{}", built_in.go_package(), request.resource.list_kind),
         None => "*unstructured.UnstructuredList".to_owned(),
     };
     let message = format!("you requested PartialObjectMetadata, but the requested object is a list ({found})");

@@ -38,13 +38,13 @@ impl Edge {
 
     /// The resource of a path (api-machinery 14.1, crd.md 7.1).
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let shipped_group = info.group.is_empty() || crate::resource::builtin::is_shipped_group(&info.group);
-        let built_in = shipped_group || crate::resource::builtin::is_built_in_group(&info.group);
+        let own_group = info.group.is_empty() || crate::resource::builtin::is_built_in_group(&info.group);
+        let built_in = own_group || crate::resource::builtin::is_reserved_group(&info.group);
         let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
-        if shipped_group && info.rest > 0 {
+        if own_group && info.rest > 0 {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
@@ -120,7 +120,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     if request.subresource == Subresource::Finalize && verb != Verb::Update {
         return Err(refused());
     }
-    if verb == Verb::DeleteCollection && request.resource.shipped().is_some_and(|s| s.kind == "Namespace") {
+    if verb == Verb::DeleteCollection && request.resource.built_in().is_some_and(|s| s.kind == "Namespace") {
         return Err(refused());
     }
     if info.method == Method::HEAD && !request.resource.is_custom() {
@@ -133,7 +133,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         };
     }
     match verb {
-        // shipped kinds have no POST to an item, custom resources create from it (corrections crud 7)
+        // built-in kinds have no POST to an item, custom resources create from it (corrections crud 7)
         Verb::Create if named && !request.resource.is_custom() => Err(refused()),
         // custom resources are told so when the request is carried out
         Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),

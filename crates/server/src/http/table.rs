@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 use super::negotiate::Accepted;
 use crate::clock;
 use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, NAME_DESCRIPTION, Shipped, ShippedColumn};
+use crate::resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.
@@ -96,13 +96,13 @@ fn cells(request: &Request) -> Vec<Cells> {
             Cells::age("date"),
         ];
     }
-    if let Some(shipped) = request.resource.shipped() {
-        let computed = |c: &ShippedColumn| Cells {
+    if let Some(built_in) = request.resource.built_in() {
+        let computed = |c: &BuiltInColumn| Cells {
             format: c.format.to_owned(),
             priority: c.priority,
             ..Cells::computed(c.name, c.kind, c.description, c.cell)
         };
-        return shipped.columns.iter().map(computed).collect();
+        return built_in.columns.iter().map(computed).collect();
     }
     if request.version.columns.is_empty() {
         return vec![Cells::age("date")];
@@ -148,8 +148,8 @@ impl Table {
                 )));
             }
         };
-        let named = request.resource.shipped().is_none_or(|shipped| shipped.name_column);
-        let plain = request.shipped().is_some_and(Shipped::has_default_columns);
+        let named = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
+        let plain = request.version.built_in.is_some_and(BuiltIn::has_default_columns);
         Ok(Table { accepted: *accepted, columns: cells(request), named, include, plain })
     }
 

@@ -15,7 +15,7 @@ use super::faults::Faults;
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
 use super::ring::Ring;
-use super::stored::{Body, Meta, Stored};
+use super::stored::{Encoded, Meta, Stored};
 use crate::clock;
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS, StoreOperation};
@@ -42,6 +42,13 @@ enum Unreadable {
 /// Hears of every event before its revision is visible: keeps what is derived from objects up to date.
 type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
+/// An object on its way from its writer to the feed.
+struct InFlight {
+    /// The bytes that the store holds.
+    sealed: Bytes,
+    object: Encoded,
+}
+
 /// Every collection, and the store below them.
 pub struct Objects {
     pub(super) store: Arc<dyn Store>,
@@ -50,7 +57,7 @@ pub struct Objects {
     /// One of them, which almost every write looks into.
     namespaces: OnceLock<Arc<Collection>>,
     /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
-    in_flight: Mutex<HashMap<Bytes, (Bytes, Body, Meta, u64)>>,
+    in_flight: Mutex<HashMap<Bytes, InFlight>>,
     applied: watch::Sender<Revision>,
     /// Everything is known that happened after this revision.
     base: Mutex<Revision>,
@@ -270,13 +277,13 @@ impl Objects {
 
     fn stored(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((sealed, ..)) = in_flight.get(&place.bytes)
-            && sealed == value
-            && let Some((_, body, meta, clean)) = in_flight.remove(&place.bytes)
+        if let Some(written) = in_flight.get(&place.bytes)
+            && written.sealed == value
+            && let Some(InFlight { object, .. }) = in_flight.remove(&place.bytes)
         {
-            let stored = Stored::new(revision, body, meta);
-            if clean > 0 {
-                stored.remember(clean, None);
+            let stored = Stored::new(revision, object.body, object.meta);
+            if let Some(version) = object.shown_in {
+                stored.remember(version, None);
             }
             return Ok(stored);
         }
@@ -362,53 +369,43 @@ impl Objects {
         tokio::time::timeout(limits::CATCH_UP, self.wait_for(head)).await.map_err(behind)
     }
 
-    /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces;
-    /// `clean` names the version program whose rendition these bytes are, 0 for none. A caller that stops waiting does not
-    /// stop the write.
+    /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces.
+    /// A caller that stops waiting does not stop the write.
     pub async fn put(
         self: &Arc<Self>,
         key: &Key,
-        body: Body,
-        meta: Meta,
+        object: Encoded,
         expected: Option<Revision>,
-        clean: u64,
     ) -> Result<Revision, Refused> {
         let place = self.layout.place(key);
-        let sealed = self.layout.seal(&place, body.bytes.clone());
+        let sealed = self.layout.seal(&place, object.body.bytes.clone());
         let sealed = sealed.map_err(|why| Refused::Failed(StoreError::Unavailable(why)))?;
-        let flight = self.flight(&place, &sealed, body, meta, clean).map_err(Refused::Failed)?;
+        let written = self.in_flight(&place, sealed.clone(), object).map_err(Refused::Failed)?;
         let place = place.bytes;
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), flight);
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), written);
         let expected = expected.map_or(Expected::Absent, Expected::At);
         let operation = if expected == Expected::Absent { "create" } else { "update" };
         let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
         let objects = self.clone();
         let landed = move || {
             let mut in_flight = objects.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-            if in_flight.get(&place).is_some_and(|(b, ..)| b.as_ptr() == sealed.as_ptr()) {
+            if in_flight.get(&place).is_some_and(|written| written.sealed.as_ptr() == sealed.as_ptr()) {
                 in_flight.remove(&place);
             }
         };
         self.commit(key, operation, write, landed).await
     }
 
-    /// The object as everybody will read it who has not written it.
-    fn flight(
-        &self,
-        place: &Place,
-        sealed: &Bytes,
-        body: Body,
-        meta: Meta,
-        clean: u64,
-    ) -> Result<(Bytes, Body, Meta, u64), StoreError> {
-        if *sealed == body.bytes {
-            return Ok((sealed.clone(), body, meta, clean));
+    /// The object as every other reader of the store will see it.
+    fn in_flight(&self, place: &Place, sealed: Bytes, object: Encoded) -> Result<InFlight, StoreError> {
+        if sealed == object.body.bytes {
+            return Ok(InFlight { sealed, object });
         }
-        let stored = self.opened(place, 0, sealed)?;
-        if stored.body.bytes == body.bytes {
-            return Ok((sealed.clone(), body, meta, clean));
+        let stored = self.opened(place, 0, &sealed)?;
+        if stored.body.bytes == object.body.bytes {
+            return Ok(InFlight { sealed, object });
         }
-        Ok((sealed.clone(), stored.body, stored.meta, 0))
+        Ok(InFlight { sealed, object: Encoded { body: stored.body, meta: stored.meta, shown_in: None } })
     }
 
     /// Deletes an object that was last written at `expected`. A caller that stops waiting does not stop the deletion.
@@ -537,7 +534,7 @@ mod tests {
     async fn put(objects: &Arc<Objects>, name: &str) -> Revision {
         let object = json!({"metadata": {"name": (name.to_owned())}});
         let key = Key::new(&"g".into(), &"things".into(), "", name);
-        objects.put(&key, Body::encode(&object), Meta::of(&object), None, 0).await.unwrap()
+        objects.put(&key, Encoded::of(&object), None).await.unwrap()
     }
 
     #[tokio::test]

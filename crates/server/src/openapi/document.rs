@@ -8,13 +8,13 @@ use machinery::{Value, json};
 use super::index::Group;
 use super::{Dialect, Encoding, paths, proto, schema, standard};
 
-/// The release that documents of shipped kinds name.
+/// The release that documents of built-in kinds name.
 const RELEASE: &str = "v1.35.3";
 
 /// The v3 document of a group version.
 pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
-    let shipped = group.members.iter().any(|member| !member.resource.is_custom());
-    let info = match shipped {
+    let built_in = group.members.iter().any(|member| !member.resource.is_custom());
+    let info = match built_in {
         true => json!({"title": "Kubernetes", "version": RELEASE}),
         false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
     };

@@ -227,9 +227,9 @@ mod tests {
             let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let shipped = builtin::resource(&builtin::SHIPPED[0], &[], &objects);
-        let (group, plural) = (shipped.group.clone(), shipped.plural.clone());
-        registry.replace(&group, &plural, Some(shipped));
+        let built_in = builtin::resource(&builtin::KINDS[0], &[], &objects);
+        let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
+        registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());
         let get = |path: &str, query: &str, etag: &str| openapi.answer(path, &Query::parse(query), "", etag);
         let path = "/openapi/v3/apis/example.com/v1";

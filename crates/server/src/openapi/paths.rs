@@ -40,7 +40,7 @@ const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
 const ANY: [&str; 1] = ["*/*"];
 const CUSTOM_PATCHES: [&str; 3] =
     ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
-const SHIPPED_PATCHES: [&str; 4] = [
+const BUILT_IN_PATCHES: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
@@ -117,7 +117,7 @@ impl<'a> Paths<'a> {
             out.push((format!("{base}/{plural}"), self.everywhere()));
         }
         out.push((collection, self.collection()));
-        if resource.shipped().is_some_and(|shipped| shipped.kind == "Namespace") {
+        if resource.built_in().is_some_and(|built_in| built_in.kind == "Namespace") {
             out.push((format!("{item}/finalize"), self.finalize()));
         }
         if version.scale.is_some() {
@@ -182,7 +182,7 @@ impl<'a> Paths<'a> {
             codes: &[OK],
         };
         let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
-        if self.member.resource.shipped().is_none_or(|shipped| shipped.kind != "Namespace") {
+        if self.member.resource.built_in().is_none_or(|built_in| built_in.kind != "Namespace") {
             item.set_at(&["delete"], self.operation(&delete));
         }
         item.set_at(&["parameters"], self.path_parameters(false));
@@ -191,7 +191,7 @@ impl<'a> Paths<'a> {
 
     fn item(&self) -> Value {
         let kind = self.kind;
-        let returned = self.member.resource.shipped().is_some_and(|shipped| shipped.returns_deleted);
+        let returned = self.member.resource.deletion.returns_object;
         let delete = Operation {
             action: "delete",
             verb: "delete",
@@ -291,7 +291,7 @@ impl<'a> Paths<'a> {
         }
         let content: &[&str] = match (operation.body, self.member.resource.is_custom()) {
             (Some(PATCH), true) => &CUSTOM_PATCHES,
-            (Some(PATCH), false) => &SHIPPED_PATCHES,
+            (Some(PATCH), false) => &BUILT_IN_PATCHES,
             (_, true) => &JSON_AND_YAML,
             (_, false) => &ANY,
         };

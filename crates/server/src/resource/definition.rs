@@ -6,9 +6,11 @@ use bytes::Bytes;
 use machinery::value::skim;
 use machinery::{Text, Value};
 
+use super::builtin::Hooks;
 use super::names::Named;
+use super::strategy::Deletion;
 use super::version::{Column, ScalePaths, Version};
-use super::{Conversion, Resource, Rules, kube_aware};
+use super::{Conversion, Resource, kube_aware};
 use crate::objects::{Body, Objects};
 use crate::webhook::Client;
 
@@ -116,6 +118,12 @@ impl Outline {
         Body { bytes: Bytes::copy_from_slice(&bytes), hole }
     }
 
+    /// As [`Outline::encode`], of a definition with something else in the places of the schemas.
+    pub fn encode_edited(&self, mut definition: Value) -> Body {
+        schemas_of(&mut definition).zip(0..).for_each(|(schema, number)| *schema = Value::Int(number));
+        self.encode(&definition)
+    }
+
     /// The tree with the schemas in their places.
     fn filled(&self, value: Value) -> Value {
         match value {
@@ -198,7 +206,9 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> O
         versions,
         storage,
         conversion,
-        rules: Rules::Custom,
+        built_in: None,
+        hooks: Hooks::None,
+        deletion: &Deletion::DEFAULT,
         third_party: false,
         broken: schema::definition::has_bad_bundle(definition),
         established,

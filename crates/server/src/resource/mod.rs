@@ -1,10 +1,12 @@
-//! What a served resource is (layer 2): one model for custom resources and for shipped kinds.
+//! What a served resource is (layer 2): one model for custom resources and for built-in kinds.
 //!
 //! Invariants: this room knows no requests. A [`Resource`] is immutable; a change of its definition makes a new one and
 //! retires the old, which ends its watches. Programs are compiled when they are first needed and live as
 //! long as a version with that schema.
 
+mod body;
 pub mod builtin;
+mod codec;
 mod conversion;
 mod definition;
 mod names;
@@ -12,6 +14,7 @@ mod program;
 mod read;
 mod registry;
 mod storage;
+pub mod strategy;
 mod third_party;
 mod version;
 
@@ -22,22 +25,18 @@ use machinery::{Status, Text};
 
 use crate::objects::{Collection, Key};
 
+pub use body::{Document, Format, Strict, type_text};
 pub use builtin::RuntimeConfig;
+pub use codec::{Codec, TypeMeta, Unpatched, timestamps};
 pub use conversion::Conversion;
 #[cfg(test)]
 pub use definition::from_definition;
 pub use definition::{Outline, with_empty_schemas};
 pub use registry::{Registry, kube_aware};
 pub use storage::{CustomForm, upstream_storage};
+pub use strategy::{Strategy, Subresource};
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
-
-/// The rules of shipped kinds that go beyond their shape; custom resources have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
-    Custom,
-    Shipped(&'static builtin::Shipped),
-}
 
 /// A served resource.
 pub struct Resource {
@@ -53,7 +52,11 @@ pub struct Resource {
     /// Index of the storage version.
     pub storage: usize,
     pub conversion: Conversion,
-    pub rules: Rules,
+    /// The row of a built-in kind, in the storage version.
+    pub built_in: Option<&'static builtin::BuiltIn>,
+    /// What is done around writes.
+    pub hooks: builtin::Hooks,
+    pub deletion: &'static strategy::Deletion,
     /// It is a ThirdPartyResource that defines it.
     pub third_party: bool,
     /// Its conversion can't be set up: every request is answered 500.
@@ -91,9 +94,14 @@ impl Resource {
         self.version(name).filter(|version| version.served)
     }
 
-    /// Answered and not stored: only create.
+    /// Whether objects are not stored: create is the only verb.
     pub fn is_review(&self) -> bool {
-        self.shipped().is_some_and(|s| s.review)
+        self.review().is_some()
+    }
+
+    /// What responds to a POST, if objects are not stored.
+    pub fn review(&self) -> Option<builtin::Review> {
+        self.built_in.and_then(|row| row.review)
     }
 
     pub fn is_namespaces(&self) -> bool {
@@ -101,24 +109,16 @@ impl Resource {
     }
 
     pub fn is_custom(&self) -> bool {
-        self.rules == Rules::Custom
+        self.built_in.is_none()
     }
 
-    /// PUT without resourceVersion overwrites.
-    pub fn unconditional_update(&self) -> bool {
-        self.third_party || self.shipped().is_some_and(|shipped| shipped.unconditional_update)
+    pub fn built_in(&self) -> Option<&'static builtin::BuiltIn> {
+        self.built_in
     }
 
-    pub fn shipped(&self) -> Option<&'static builtin::Shipped> {
-        match self.rules {
-            Rules::Custom => None,
-            Rules::Shipped(shipped) => Some(shipped),
-        }
-    }
-
-    /// The group under which objects are stored.
-    fn storage_group(&self) -> Text {
-        self.shipped().map_or_else(|| self.group.clone(), |shipped| Text::new_static(shipped.storage_group()))
+    /// The group under which objects are stored, and which conflicts name.
+    pub fn storage_group(&self) -> Text {
+        self.built_in().map_or_else(|| self.group.clone(), |built_in| Text::new_static(built_in.storage_group()))
     }
 
     pub fn key(&self, namespace: &str, name: &str) -> Key {

@@ -24,8 +24,8 @@ impl Program {
         Program { schema, types }
     }
 
-    /// The program of a shipped kind, whose types are those of its shape.
-    pub fn shipped(encoded: &[u8], shape: &'static Struct) -> Arc<Program> {
+    /// The program of a built-in kind, whose types are those of its shape.
+    pub fn built_in(encoded: &[u8], shape: &'static Struct) -> Arc<Program> {
         let openapi = machinery::value::decode(encoded).unwrap_or_default();
         let schema = Schema::compile(&openapi, &CompileOptions::default());
         Arc::new(Program { schema, types: TypeSchema::of_shape(shape) })

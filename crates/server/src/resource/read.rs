@@ -60,8 +60,8 @@ impl Resource {
 
     /// A stored tree in `version`.
     fn transform(&self, object: Value, version: &Version) -> Result<Value, Status> {
-        if let Some(shipped) = version.shipped {
-            return Ok(shipped.to_shown(object));
+        if let Some(built_in) = version.built_in {
+            return Ok(built_in.to_shown(object));
         }
         let (object, source) = self.sourced(object)?;
         match &self.conversion {
@@ -113,7 +113,7 @@ impl Resource {
         if self.is_same_form(from, to) {
             return Ok(object);
         }
-        if to.shipped.is_some() {
+        if to.built_in.is_some() {
             return self.convert_only(object, to);
         }
         if !self.is_prepared() {
@@ -133,7 +133,7 @@ impl Resource {
 
     /// Whether a webhook brings an object to a version.
     pub fn is_converted_outside(&self, object: &Value, to: &Version) -> bool {
-        self.is_prepared() && to.shipped.is_none() && object.str_at(&["apiVersion"]) != self.api_version(to)
+        self.is_prepared() && to.built_in.is_none() && object.str_at(&["apiVersion"]) != self.api_version(to)
     }
 
     /// What the webhook alone does: nothing is pruned, as the field manager sees it.
@@ -145,8 +145,8 @@ impl Resource {
 
     /// What the converter alone does where it is no webhook: nothing is pruned.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
-        if let Some(to) = to.shipped {
-            let from = self.source(object.str_at(&["apiVersion"]))?.shipped.unwrap_or(to);
+        if let Some(to) = to.built_in {
+            let from = self.source(object.str_at(&["apiVersion"]))?.built_in.unwrap_or(to);
             return Ok(if from.version == to.version { object } else { to.to_shown(from.to_stored(object)) });
         }
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
@@ -155,8 +155,8 @@ impl Resource {
 
     /// The stored form of an object of `version`.
     pub async fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
-        if let Some(shipped) = version.shipped {
-            return Ok(shipped.to_stored(object));
+        if let Some(built_in) = version.built_in {
+            return Ok(built_in.to_stored(object));
         }
         let storage = self.storage_version();
         let mut object = self.convert(object, version, storage).await?;
@@ -166,8 +166,8 @@ impl Resource {
 
     /// An object in its stored form as one of `version`.
     pub async fn out_of_storage(&self, mut stored: Value, version: &Version) -> Result<Value, Status> {
-        if let Some(shipped) = version.shipped {
-            return Ok(shipped.to_shown(stored));
+        if let Some(built_in) = version.built_in {
+            return Ok(built_in.to_shown(stored));
         }
         let storage = self.storage_version();
         let _ = storage.program().schema.default(&mut stored);
@@ -179,17 +179,26 @@ impl Resource {
         match label {
             "metadata.name" => true,
             // kinds that say what is selectable, as Namespace does, know no namespace unless they have one
-            "metadata.namespace" => self.namespaced || self.shipped().is_some_and(|s| s.selectable.is_empty()),
+            "metadata.namespace" => self.namespaced || self.built_in().is_some_and(|s| s.selectable.is_empty()),
             _ => {
                 version.selectable.iter().any(|path| path == label)
-                    || self.shipped().is_some_and(|s| s.selectable.iter().any(|(name, _)| *name == label))
+                    || self.built_in().is_some_and(|s| s.selectable.iter().any(|(name, _)| *name == label))
             }
         }
     }
 
+    /// The refusal of a field selector.
+    pub fn unsupported_label(&self, label: &str) -> Status {
+        if self.built_in().is_none_or(|row| !row.selectable.is_empty()) {
+            return Status::bad_request(format!("field label not supported: {label}"));
+        }
+        let known = "only \"metadata.name\", \"metadata.namespace\"";
+        Status::bad_request(format!("{} is not a known field selector: {known}", machinery::value::quote(label)))
+    }
+
     /// The value of a selectable field as text; absent is empty.
     pub fn field_text(&self, object: &Value, label: &str) -> Text {
-        if let Some(text) = self.shipped().and_then(|shipped| shipped.field_text(object, label)) {
+        if let Some(text) = self.built_in().and_then(|built_in| built_in.field_text(object, label)) {
             return text;
         }
         let mut node = object;

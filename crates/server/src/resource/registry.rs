@@ -44,18 +44,35 @@ impl Registry {
         of_group.find(|resource| resource.kind == kind && resource.served(version).is_some()).cloned()
     }
 
+    /// Whether a built-in kind is served in a version.
+    pub fn of_built_in_kind(&self, group: &str, version: &str, kind: &str) -> bool {
+        let found = |resource: &Arc<Resource>| resource.kind == kind && resource.version(version).is_some();
+        let snapshot = self.snapshot.load();
+        snapshot.values().any(|resource| !resource.is_custom() && resource.group == group && found(resource))
+    }
+
+    /// Whether a group and plural belong to a built-in kind.
+    pub fn is_built_in(&self, group: &str, plural: &str) -> bool {
+        self.get(group, plural).is_some_and(|served| !served.is_custom())
+    }
+
+    /// Whether something else than a CRD serves a group and plural.
+    pub fn overlaps_definition(&self, group: &str, plural: &str) -> bool {
+        self.get(group, plural).is_some_and(|served| served.third_party || !served.is_custom())
+    }
+
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Takes over what is defined now under a group and plural; shipped kinds stay. Discovery shows no custom resource in
+    /// Takes over what is defined now under a group and plural; built-in kinds stay. Discovery shows no custom resource in
     /// a built-in group.
     pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
         self.names.set(group, plural, defined.names);
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
             let mut resource = defined.resource;
             if let Some(resource) = &mut resource {
-                resource.established &= resource.third_party || !super::builtin::is_built_in_group(group);
+                resource.established &= resource.third_party || !super::builtin::is_reserved_group(group);
             }
             self.replace(group, plural, resource);
         }

@@ -1,6 +1,6 @@
 //! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf (crd.md 7.9).
 //!
-//! Shipped kinds are protobuf in its envelope; CustomResourceDefinitions and custom resources are JSON with a line break at
+//! Built-in kinds are protobuf in its envelope; CustomResourceDefinitions and custom resources are JSON with a line break at
 //! the end. Either is read for any kind. Definitions are written as v1 and read as v1beta1 too, which many clusters have.
 
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use bytes::Bytes;
 use machinery::{Text, Value, cbor, protobuf};
 use store::Store;
 
-use super::builtin::{self, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP, Shipped};
+use super::builtin::{self, BuiltIn, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP};
 use super::group_version;
 use crate::objects::{Key, Keys, Layout, Opened, Place, Storage, Transform};
 
 /// Where the API server keeps Services, beside their endpoints.
 const SERVICES: &str = "services/specs";
-/// Groups of shipped kinds whose keys name the group and whose values are JSON, as those of custom resources.
+/// Groups of built-in kinds whose keys name the group and whose values are JSON, as those of custom resources.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
 /// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end. `form` is
@@ -32,19 +32,19 @@ struct UpstreamKeys {
     prefix: String,
 }
 
-/// The shipped kind whose objects lie under a first part of keys.
-fn shipped_under(part: &str) -> Option<&'static Shipped> {
-    builtin::stored_kinds().find(|shipped| shipped.plural == part && !AS_CUSTOM.contains(&shipped.group))
+/// The built-in kind whose objects lie under a first part of keys.
+fn built_in_under(part: &str) -> Option<&'static BuiltIn> {
+    builtin::stored_kinds().find(|built_in| built_in.plural == part && !AS_CUSTOM.contains(&built_in.group))
 }
 
-fn is_shipped(group: &str, plural: &str) -> bool {
-    builtin::stored_kinds().any(|shipped| shipped.group == group && shipped.plural == plural)
+fn is_built_in(group: &str, plural: &str) -> bool {
+    builtin::stored_kinds().any(|built_in| built_in.group == group && built_in.plural == plural)
 }
 
 impl Keys for UpstreamKeys {
     fn to_bytes(&self, key: &Key) -> Bytes {
         let Key { group, plural, path } = key;
-        let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_shipped(group, plural);
+        let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_built_in(group, plural);
         let folder = match plural.as_str() {
             _ if by_group => format!("{group}/{plural}"),
             "services" => SERVICES.to_owned(),
@@ -59,19 +59,19 @@ impl Keys for UpstreamKeys {
         let (group, plural, path) = match first.contains('.') {
             true => {
                 let (plural, path) = rest.split_once('/')?;
-                let elsewhere = !AS_CUSTOM.contains(&first) && is_shipped(first, plural);
+                let elsewhere = !AS_CUSTOM.contains(&first) && is_built_in(first, plural);
                 if elsewhere || path.matches('/').count() > 1 {
                     return None;
                 }
                 (Text::from(first), Text::from(plural), path)
             }
             false => {
-                let shipped = shipped_under(first)?;
+                let built_in = built_in_under(first)?;
                 let path = if first == "services" { rest.strip_prefix("specs/")? } else { rest };
-                if path.matches('/').count() != usize::from(shipped.namespaced) {
+                if path.matches('/').count() != usize::from(built_in.namespaced) {
                     return None;
                 }
-                (Text::new_static(shipped.group), Text::new_static(shipped.plural), path)
+                (Text::new_static(built_in.group), Text::new_static(built_in.plural), path)
             }
         };
         let whole = path.split('/').all(|part| !part.is_empty());
@@ -95,12 +95,12 @@ impl Form {
     /// Whether the values of a place are written as CBOR.
     fn is_cbor(&self, place: &Place) -> bool {
         let Key { group, plural, .. } = &place.key;
-        self.0 == CustomForm::Cbor && !is_shipped(group, plural)
+        self.0 == CustomForm::Cbor && !is_built_in(group, plural)
     }
 }
 
-/// The shipped kind of a place, whose values are protobuf.
-fn typed(place: &Place) -> Option<&'static Shipped> {
+/// The built-in kind of a place, whose values are protobuf.
+fn typed(place: &Place) -> Option<&'static BuiltIn> {
     let Key { group, plural, .. } = &place.key;
     builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && !AS_CUSTOM.contains(&s.group))
 }
@@ -137,7 +137,7 @@ impl Transform for Form {
             return Ok(Opened { stale: !self.is_cbor(place), ..opened });
         }
         let enveloped = value.starts_with(&protobuf::MAGIC);
-        if let Some(shipped) = typed(place) {
+        if let Some(built_in) = typed(place) {
             let mut object = match enveloped {
                 true => protobuf::decode(&value).map_err(|error| error.to_string())?,
                 false => decode(&value)?,
@@ -147,11 +147,11 @@ impl Transform for Form {
                 let name = place.key.path.rsplit('/').next().unwrap_or_default();
                 object.set_at(&["metadata", "name"], Value::from(name));
             }
-            let (want, found) = (group_version(shipped.group, shipped.version), object.str_at(&["apiVersion"]));
-            if found != want || object.str_at(&["kind"]) != shipped.kind {
-                return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), shipped.kind));
+            let (want, found) = (group_version(built_in.group, built_in.version), object.str_at(&["apiVersion"]));
+            if found != want || object.str_at(&["kind"]) != built_in.kind {
+                return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), built_in.kind));
             }
-            return Ok(Opened { value: shipped.to_stored(object).to_json().into(), stale: !enveloped });
+            return Ok(Opened { value: built_in.to_stored(object).to_json().into(), stale: !enveloped });
         }
         if enveloped {
             return Err("it is protobuf, which this kind never is".to_owned());
@@ -231,23 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_kind_is_a_message() {
-        for shipped in builtin::stored_kinds().filter(|shipped| !AS_CUSTOM.contains(&shipped.group)) {
-            let api_version = group_version(shipped.group, shipped.version);
+    fn every_built_in_kind_is_a_message() {
+        for built_in in builtin::stored_kinds().filter(|built_in| !AS_CUSTOM.contains(&built_in.group)) {
+            let api_version = group_version(built_in.group, built_in.version);
             let object = json!({
-                "apiVersion": (Value::String(api_version)), "kind": (shipped.kind), "metadata": {"name": "n", "uid": "u"}
+                "apiVersion": (Value::String(api_version)), "kind": (built_in.kind), "metadata": {"name": "n", "uid": "u"}
             });
-            let path = if shipped.namespaced { "ns/n" } else { "n" };
-            let key = Key { group: shipped.group.into(), plural: shipped.plural.into(), path: path.into() };
+            let path = if built_in.namespaced { "ns/n" } else { "n" };
+            let key = Key { group: built_in.group.into(), plural: built_in.plural.into(), path: path.into() };
             let place = upstream_layout("/registry", CustomForm::Json).place(&key);
-            let stored = Bytes::from(shipped.to_stored(object).to_json());
+            let stored = Bytes::from(built_in.to_stored(object).to_json());
             let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
-            assert!(sealed.starts_with(&protobuf::MAGIC), "{}", shipped.kind);
+            assert!(sealed.starts_with(&protobuf::MAGIC), "{}", built_in.kind);
             assert_eq!(
                 Form(CustomForm::Json).open(&place, sealed),
                 Ok(Opened { value: stored, stale: false }),
                 "{}",
-                shipped.kind
+                built_in.kind
             );
         }
     }
@@ -256,8 +256,8 @@ mod tests {
     fn what_is_set_to_nothing_stays_set() {
         let place = place("/registry/leases/ns/n");
         let stored = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n","namespace":"ns"},"spec":{"holderIdentity":"","leaseDurationSeconds":0}}"#;
-        let shipped = typed(&place).unwrap();
-        let stored = shipped.to_stored(decode(stored.as_bytes()).unwrap()).to_json();
+        let built_in = typed(&place).unwrap();
+        let stored = built_in.to_stored(decode(stored.as_bytes()).unwrap()).to_json();
         assert!(stored.contains(r#""holderIdentity":"""#));
         let sealed = Form(CustomForm::Json).seal(&place, stored.clone().into()).unwrap();
         assert_eq!(Form(CustomForm::Json).open(&place, sealed).unwrap().value, stored);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use machinery::{Text, Value};
 use schema::CompileOptions;
 
-use super::builtin::Shipped;
+use super::builtin::BuiltIn;
 use super::program::Program;
 
 pub use schema::ScalePaths;
@@ -39,8 +39,8 @@ pub struct Version {
     pub selectable: Vec<Text>,
     pub status: bool,
     pub scale: Option<ScalePaths>,
-    /// The rules of this version of a shipped kind.
-    pub shipped: Option<&'static Shipped>,
+    /// The rules of this version of a built-in kind.
+    pub built_in: Option<&'static BuiltIn>,
     program: Arc<OnceLock<Arc<Program>>>,
 }
 
@@ -64,7 +64,7 @@ impl Version {
             selectable: vec![],
             status: false,
             scale: None,
-            shipped: None,
+            built_in: None,
             program: Arc::default(),
         }
     }
@@ -84,8 +84,8 @@ impl Version {
     /// The compiled schema, made when it is first needed.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
-            if let Some(shipped) = self.shipped {
-                return Program::shipped(&self.encoded, shipped.structure());
+            if let Some(built_in) = self.built_in {
+                return Program::built_in(&self.encoded, built_in.structure());
             }
             let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
             Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale })

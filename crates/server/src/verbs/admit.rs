@@ -1,16 +1,14 @@
-//! A write of a verb as admission sees it.
+//! Writes as admission sees them.
 
 use machinery::{Map, Status, Text, Value};
-use schema::Malformed;
 
 use super::{Context, Request, Subresource, meta};
 use crate::admission::{Attributes, Charge, Operation};
 use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
-use crate::resource::unknown_kind;
 use crate::wording;
 
-/// What admission is asked about a request.
-pub struct Write<'a> {
+/// A write as admission is asked about it.
+pub struct Admit<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub operation: Operation,
@@ -20,7 +18,7 @@ pub struct Write<'a> {
     pub dry_run: bool,
 }
 
-impl Write<'_> {
+impl Admit<'_> {
     fn attributes<'b>(
         &'b self,
         object: Option<&'b Value>,
@@ -33,21 +31,20 @@ impl Write<'_> {
             Subresource::Token => (&*self.context.accounts, &*self.context.accounts.versions[0]),
             _ => (&*request.resource, &*request.version),
         };
-        let made = self.operation == Operation::Create && resource.is_namespaces();
         Attributes {
             user: &request.authorized.user,
             operation: self.operation,
             resource,
             version,
             subresource: request.subresource.as_str(),
-            namespace: if made { self.name } else { request.namespace() },
+            namespace: Attributes::namespace_of(resource, self.operation, request.namespace(), self.name),
             name: self.name,
             object,
             old,
             options: self.options,
             dry_run: self.dry_run,
             warn,
-            trail: request.trail.as_deref(),
+            audit_context: request.audit_context.as_deref(),
         }
     }
 
@@ -92,17 +89,15 @@ impl Write<'_> {
         }
     }
 
-    /// A changed object with its defaults and without what nobody can read.
+    /// A changed object with its types and defaults, and with managedFields that can be read.
     fn settled(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
-        if self.request.subresource == Subresource::Scale {
+        let strategy = &self.request.strategy;
+        if strategy.is_view() {
             return Ok(object);
         }
-        let is_custom = self.request.shipped().is_none();
-        let has_metadata = object.get("metadata").is_none_or(|metadata| matches!(metadata, Value::Object(_)));
-        if is_custom && self.operation == Operation::Create && !has_metadata {
-            return Err(Status::internal("system metadata was not initialized"));
-        }
-        self.check_identity(&mut object)?;
+        let is_new = self.operation == Operation::Create;
+        strategy.codec().check_admitted(&object, is_new, &self.context.registry)?;
+        meta::place_in(&mut object, self.request.namespace())?;
         let before = given.and_then(|given| given.at(&MANAGED));
         if object.at(&MANAGED) != before
             && let Err(why) = schema::apply::check_managed_fields(&object)
@@ -116,40 +111,9 @@ impl Write<'_> {
                 None => drop(object.remove_at(&MANAGED)),
             }
         }
-        // nobody looks at malformed metadata of custom resources before it is read
-        super::write::normalise_changed(self.request, &mut object, Malformed::Drop).map_err(|why| {
-            if self.request.shipped().is_some() { Status::internal(why) } else { Status::untyped(500, why) }
-        })?;
+        strategy.codec().normalize_admitted(&mut object)?;
         meta::dedup_owners(self.request, &mut object, true);
         Ok(object)
-    }
-
-    /// What changes an object makes no other kind of it, and does not put it elsewhere.
-    fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
-        let request = self.request;
-        if request.shipped().is_some() {
-            let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            if kind != request.resource.kind || api_version != request.api_version() {
-                let snapshot = self.context.registry.snapshot();
-                let known = snapshot.values().any(|resource| {
-                    !resource.is_custom()
-                        && resource.group == group
-                        && resource.kind == kind
-                        && resource.version(version).is_some()
-                });
-                return Err(match known {
-                    true => {
-                        let package = request.resource.group.split('.').next().filter(|name| !name.is_empty());
-                        let (package, own) = (package.unwrap_or("core"), &request.resource.kind);
-                        let why = format!("converting ({version}.{kind}) to ({package}.{own}): unknown conversion");
-                        Status::untyped(500, why)
-                    }
-                    false => Status::internal(unknown_kind(kind, api_version)),
-                });
-            }
-        }
-        meta::place_in(object, request.namespace())
     }
 
     /// Refuses what may not be written; the object is valid otherwise.

@@ -1,14 +1,16 @@
-//! What the server writes in its own name, in the storage version and past admission: small changes, and namespaces
-//! emptied.
+//! Requests of the server itself and of its controllers, in the storage version; bookkeeping past admission.
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+use machinery::status::Reason;
 use machinery::{Status, Text, Value};
 
-use super::{Context, Request, Subresource, delete, write};
+use super::change::Change;
+use super::{Context, Request, Subresource, delete, pipeline};
 use crate::authorization::Authorized;
-use crate::limits;
 use crate::objects::Stored;
+use crate::request::WriteOptions;
 use crate::resource::{Resource, Version};
 
 /// The field manager and user of the server.
@@ -24,22 +26,14 @@ pub fn server_request(
     path: &str,
     subresource: Subresource,
 ) -> Request {
-    let request = controller_request(SERVER, resource, method, path);
-    Request { subresource, default_manager: SERVER.into(), admitted: false, ..request }
+    let request = controller_request(SERVER, resource, method, path).through(subresource);
+    Request { default_manager: SERVER.into(), admitted: false, ..request }
 }
 
 /// A request of a controller under a user name of its own, in the storage version.
 pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
-    Request {
-        authorized: Authorized::internal(user, method, path),
-        resource: resource.clone(),
-        version: resource.storage_version().clone(),
-        subresource: Subresource::None,
-        default_manager: CONTROLLERS.into(),
-        admitted: true,
-        warnings: Default::default(),
-        trail: None,
-    }
+    let (authorized, version) = (Authorized::internal(user, method, path), resource.storage_version().clone());
+    Request::new(authorized, resource.clone(), version, Subresource::None, CONTROLLERS.into())
 }
 
 /// The path of an object in the storage version.
@@ -75,39 +69,27 @@ pub async fn empty_namespace(
     Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
-/// Changes an object past admission, whatever happens to it meanwhile; an object that is being deleted and held by
-/// nothing any more goes. `manager` is [`SERVER`] or [`CONTROLLERS`]. An object that changed under every attempt is a
-/// conflict.
+/// Changes the object of a request past admission, whatever happens to it meanwhile; one that is being deleted and that
+/// nothing holds any more goes. An object that does not exist needs no change.
+pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> BoxFuture<'a, Result<(), Status>> {
+    Box::pin(async move {
+        match pipeline::write(context, &request, change, &WriteOptions::default()).await {
+            Err(status) if status.reason == Reason::NotFound => Ok(()),
+            result => result.map(drop),
+        }
+    })
+}
+
+/// As [`edit`], of an object of the cluster and through a subresource. `manager` is [`SERVER`] or [`CONTROLLERS`].
 pub async fn change_as(
-    manager: &str,
+    manager: &'static str,
     context: &Context,
     resource: &Arc<Resource>,
     name: &str,
-    subresource: &str,
-    change: impl Fn(&mut Value),
+    subresource: Subresource,
+    change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
-    let endpoint = if subresource == "finalize" { Subresource::Finalize } else { Subresource::Status };
-    let path = format!("{}/{subresource}", path_of(resource, "", name));
-    let request = server_request(resource, &http::Method::PUT, &path, endpoint);
-    for _ in 0..limits::WRITE_RETRIES {
-        let Some(current) = resource.collection.get(name) else { return Ok(()) };
-        let old = current.body.to_value(current.revision);
-        let mut next = old.clone();
-        change(&mut next);
-        request.track_update(Some(&old), &mut next, manager).await;
-        let held = next.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-        let releasable = resource.shipped().is_none_or(|s| s.allows_removal(&next));
-        if current.meta.deleting && !held && releasable {
-            let key = resource.key("", name);
-            match context.objects.delete(&key, current.revision).await {
-                Ok(_) => return Ok(()),
-                Err(store::Refused::Conflict(_)) => continue,
-                Err(store::Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
-            }
-        }
-        if write::store(context, &request, &next, Some(&current)).await?.is_ok() {
-            return Ok(());
-        }
-    }
-    Err(resource.modified(name))
+    let path = format!("{}/{}", path_of(resource, "", name), subresource.as_str());
+    let request = server_request(resource, &http::Method::PUT, &path, subresource);
+    edit(context, Request { default_manager: manager.into(), ..request }, Change::Edit(&change)).await
 }

@@ -7,9 +7,8 @@ use machinery::status::Reason;
 use machinery::{Status, Value};
 
 use super::as_server::{SERVER, path_of, server_request};
-use super::body::Document;
-use super::reconcile::{self, Change};
-use super::{Context, PatchKind, Subresource, create, delete, patch};
+use super::reconcile::{self, Repair};
+use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 use crate::authorization::{GROUP, defaults};
 use crate::flow;
 use crate::resource::Resource;
@@ -32,19 +31,19 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_of(context, "", "namespaces", namespaces).await?;
+        create_of(context, PLAIN, ("", "namespaces"), namespaces).await?;
         tokio::try_join!(
-            create_of(context, GROUP, "roles", defaults::roles(true)),
-            create_of(context, GROUP, "rolebindings", defaults::bindings(true)),
-            create_of(context, "", "configmaps", [token_tracking()]),
+            create_of(context, ROLES, (GROUP, "roles"), defaults::roles(true)),
+            create_of(context, ROLES, (GROUP, "rolebindings"), defaults::bindings(true)),
+            create_of(context, PLAIN, ("", "configmaps"), [token_tracking()]),
         )
     };
     tokio::try_join!(
-        create_of(context, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
-        create_of(context, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
+        create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), of_flow(flow::defaults::levels)),
+        create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), of_flow(flow::defaults::schemas)),
         register(context),
-        create_of(context, GROUP, "clusterroles", defaults::roles(false)),
-        create_of(context, GROUP, "clusterrolebindings", defaults::bindings(false)),
+        create_of(context, ROLES, (GROUP, "clusterroles"), defaults::roles(false)),
+        create_of(context, ROLES, (GROUP, "clusterrolebindings"), defaults::bindings(false)),
         inside_namespaces,
     )?;
     Ok(())
@@ -108,8 +107,8 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
         objects.into_iter().filter(is).collect()
     };
     let levels = mandatory(flow::defaults::levels());
-    create_of(context, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
-    create_of(context, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
+    create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), levels).await?;
+    create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), mandatory(flow::defaults::schemas())).await
 }
 
 /// The ConfigMap that tells since when uses of tokens in Secrets are told (KEP-2799).
@@ -121,7 +120,7 @@ pub fn token_tracking() -> Value {
     })
 }
 
-/// Makes the APIServices of shipped kinds that are missing, and puts those in order that are to be looked after when a
+/// Makes the APIServices of built-in kinds that are missing, and puts those in order that are to be looked after when a
 /// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
@@ -129,17 +128,17 @@ async fn register(context: &Context) -> Result<(), Status> {
     let defined = LazyLock::new(|| builtin::api_services(&context.registry, true));
     let (mut gone, alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
-        let (name, shipped) = (&stored.meta.name, missing.remove(&stored.meta.name));
+        let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));
         let at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
-            Some(MANAGED_ALWAYS) if shipped.is_some() => false,
+            Some(MANAGED_ALWAYS) if built_in.is_some() => false,
             // somebody else's, or one that the controller looks after
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);
-        match shipped.as_ref().or_else(|| defined.get(name)) {
+        match built_in.as_ref().or_else(|| defined.get(name)) {
             Some(wanted) => restore_registration(context, &resource, &object, wanted).await?,
-            None if at_start && (alone || builtin::is_shipped_group(object.str_at(&["spec", "group"]))) => {
+            None if at_start && (alone || builtin::is_built_in_group(object.str_at(&["spec", "group"]))) => {
                 gone.push(stored.clone());
             }
             None => {}
@@ -171,24 +170,47 @@ pub async fn restore_registration(
     }
 }
 
+/// How objects are kept that a server has from the start.
+#[derive(Clone, Copy)]
+struct Kept {
+    /// The field manager.
+    manager: &'static str,
+    /// Objects that exist get back the rules and subjects that they have lost.
+    reconciled: bool,
+}
+
+const PLAIN: Kept = Kept { manager: SERVER, reconciled: false };
+const FLOW: Kept = Kept { manager: FLOW_PRODUCER, reconciled: false };
+const ROLES: Kept = Kept { manager: SERVER, reconciled: true };
+
 async fn create_of(
     context: &Context,
-    group: &str,
-    plural: &str,
+    kept: Kept,
+    (group, plural): (&str, &str),
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
-    create_missing(context, &resource, objects).await
+    keep_all(context, kept, &resource, objects).await
 }
 
-/// Creates those of some objects that are not there, some at once.
+/// Creates those of some objects that do not exist.
 pub async fn create_missing(
     context: &Context,
     resource: &Arc<Resource>,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
-    let settle = |wanted| async move { in_turn(context, || settle_one(context, resource, &wanted)).await };
-    stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, settle).await
+    keep_all(context, PLAIN, resource, objects).await
+}
+
+/// Creates or repairs objects, some at once.
+async fn keep_all(
+    context: &Context,
+    kept: Kept,
+    resource: &Arc<Resource>,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
+    let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
+    stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
 }
 
 /// Does something until no other server has done the same, or something else, at the same time.
@@ -210,26 +232,24 @@ async fn in_turn<F: Future<Output = Result<(), Status>>>(
 }
 
 /// Creates an object, or adds what the existing one has lost.
-async fn settle_one(context: &Context, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
-    let namespace = wanted.str_at(&["metadata", "namespace"]);
-    // upstream's flow control has a name of its own
-    let manager = if resource.group == FLOW_GROUP { FLOW_PRODUCER } else { SERVER };
+async fn keep(context: &Context, kept: Kept, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+    let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {
         let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
         server_request(resource, &method, &path, Subresource::None)
     };
     let name = wanted.str_at(&["metadata", "name"]);
     if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
-        if resource.group != GROUP {
+        if !kept.reconciled {
             return Ok(());
         }
         match reconcile::change(&existing.body.to_value(0), wanted) {
-            Change::Nothing => return Ok(()),
-            Change::Patch(change) => {
+            Repair::Nothing => return Ok(()),
+            Repair::Patch(change) => {
                 let request = request(http::Method::PATCH, name);
                 return patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop);
             }
-            Change::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
+            Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
         }
     }
     create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)

@@ -5,26 +5,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use machinery::{Status, Text, Value};
-use schema::definition::{self, CLEANUP_FINALIZER, Condition, ThirdPartyNames};
+use schema::definition::{self, CLEANUP_FINALIZER, ThirdPartyNames};
 use tokio::time::Instant;
 
-use super::as_server::SERVER;
-use super::{Context, Outcome, Request, Shown, Subresource, third_party, write};
+use super::as_server::{self, SERVER};
+use super::change::Change;
+use super::{Context, Request, Subresource, third_party};
 use crate::clock;
 use crate::limits;
-use crate::objects::{Meta, Stored};
-use crate::request::DeleteOptions;
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use crate::resource::{Outline, Resource, with_empty_schemas};
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, set_terminating};
+use crate::resource::{Outline, Resource};
 
 /// Rounds that settling one definition may take; each makes one write.
 const ROUNDS_MAX: usize = 16;
-
-pub fn is_definition(resource: &Resource) -> bool {
-    resource.group == DEFINITION_GROUP && resource.plural == DEFINITIONS
-}
 
 /// The resource of definitions themselves.
 fn definitions(context: &Context) -> Option<Arc<Resource>> {
@@ -38,16 +34,12 @@ fn group_of(name: &str) -> &str {
 
 /// A request of the server itself to the status of a definition.
 fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
-    let path = format!("{}/status", super::as_server::path_of(resource, "", name));
-    super::as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
+    let path = format!("{}/status", as_server::path_of(resource, "", name));
+    as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
-/// What follows the write of any object.
-pub async fn after_write(context: &Context, request: &Request, stored: &Stored) {
-    if !is_definition(&request.resource) {
-        return;
-    }
-    let name = &stored.meta.name;
+/// What follows the write of a CRD.
+pub async fn after_write(context: &Context, name: &str) {
     leave_to_controller(settle(context, name).await);
     // other definitions may take the names that it has left, and find those taken that it has
     leave_to_controller(settle_peers(context, group_of(name), name).await);
@@ -60,11 +52,9 @@ fn leave_to_controller(settled: Result<(), Status>) {
     }
 }
 
-/// What follows the deletion of any object.
-pub async fn after_delete(context: &Context, request: &Request) {
-    if is_definition(&request.resource) || third_party::is_registration(&request.resource) {
-        leave_to_controller(settle_peers(context, group_of(request.name()), "").await);
-    }
+/// What follows the removal of a CRD or a ThirdPartyResource.
+pub async fn after_delete(context: &Context, name: &str) {
+    leave_to_controller(settle_peers(context, group_of(name), "").await);
 }
 
 /// Settles, at a start, what the last server left unsettled. A definition that is served by the names of its spec has been
@@ -97,10 +87,16 @@ pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
     // of two that ask for the same name, one is decided upon before the other
     let _turn = context.naming_turn.lock().await;
     for _ in 0..ROUNDS_MAX {
-        let Some(stored) = resource.collection.get(name) else { return Ok(()) };
-        let outline = Outline::editable(&stored.body.bytes);
-        let Some(next) = next_status(context, &outline) else { return Ok(()) };
-        write_status(context, &resource, name, &outline, next, &stored).await?;
+        let edited = AtomicBool::new(false);
+        let next = |outline: &Outline| {
+            let next = next_status(context, outline);
+            edited.store(next.is_some(), Ordering::Relaxed);
+            next
+        };
+        as_server::edit(context, status_request(&resource, name), Change::EditOutline(&next)).await?;
+        if !edited.into_inner() {
+            return Ok(());
+        }
     }
     Err(resource.modified(name))
 }
@@ -157,61 +153,6 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     }
     let naming = naming(context, &wanted)?;
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
-}
-
-async fn write_status(
-    context: &Context,
-    resource: &Arc<Resource>,
-    name: &str,
-    outline: &Outline,
-    mut next: Value,
-    current: &Arc<Stored>,
-) -> Result<(), Status> {
-    let request = status_request(resource, name);
-    let mut tracked = with_empty_schemas(&next);
-    request.track_update(Some(&with_empty_schemas(&outline.definition)), &mut tracked, SERVER).await;
-    match tracked.remove_at(&["metadata", "managedFields"]) {
-        Some(owners) => next.set_at(&["metadata", "managedFields"], owners),
-        None => drop(next.remove_at(&["metadata", "managedFields"])),
-    }
-    let mut body = outline.encode(&next);
-    if body.bytes.len() > limits::OBJECT_BYTES_MAX {
-        next.remove_at(&["metadata", "managedFields"]);
-        body = outline.encode(&next);
-    }
-    // if somebody else was faster, the next round sees what they wrote
-    write::commit(context, resource, (body, Meta::of(&next)), request.version.id, Some(current)).await.map(|_| ())
-}
-
-/// The first deletion: marked, held by the cleanup finalizer, Terminating (crd.md 3).
-pub async fn begin_deletion(
-    context: &Context,
-    request: &Request,
-    options: &DeleteOptions,
-    current: Arc<Stored>,
-) -> Result<Option<Outcome>, Status> {
-    let mut object = request.resource.read(&current, &request.version)?;
-    object.set_at(&["metadata", "deletionTimestamp"], Value::from(clock::now_rfc3339()));
-    let mut finalizers: Vec<Value> =
-        object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    if !finalizers.iter().any(|f| f.as_str() == Some(CLEANUP_FINALIZER)) {
-        finalizers.push(Value::from(CLEANUP_FINALIZER));
-    }
-    object.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
-    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    set_terminating(&mut object, "True", "InstanceDeletionPending", message);
-    if options.dry_run {
-        return Ok(Some(Outcome::Object(200, Shown::Tree(object))));
-    }
-    match write::store(context, request, &object, Some(&current)).await? {
-        Ok(stored) => Ok(Some(Outcome::Object(200, Shown::stored(&request.resource, &request.version, stored)?))),
-        Err(()) => Ok(None),
-    }
-}
-
-fn set_terminating(object: &mut Value, status: &'static str, reason: &str, message: &str) {
-    let condition = Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
-    definition::set_condition(object, &condition, &clock::now_rfc3339());
 }
 
 /// Definitions that have waited for instances with finalizers, by uid, with the time from which they may go. They stay a
@@ -284,8 +225,7 @@ async fn finalize_one(
         return release(context, resource, name, "NeverEstablished", message).await;
     }
     let (group, plural) = (object.str_at(&["spec", "group"]), object.str_at(&["spec", "names", "plural"]));
-    let served = context.registry.get(group, plural);
-    if served.is_some_and(|served| served.third_party || !served.is_custom()) {
+    if context.registry.overlaps_definition(group, plural) {
         let message = "instances overlap with built-in resources in storage";
         return release(context, resource, name, "OverlappingBuiltInResource", message).await;
     }
@@ -294,7 +234,8 @@ async fn finalize_one(
     let has_waited = reason == "InstanceDeletionInProgress";
     if !has_waited {
         change_status(context, resource, name, |next| {
-            set_terminating(next, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
+            let (reason, message) = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+            set_terminating(next, "True", reason, message, &clock::now_rfc3339());
         })
         .await?;
     }
@@ -315,7 +256,7 @@ async fn release(
     message: &str,
 ) -> Result<(), Status> {
     change_status(context, resource, name, |next| {
-        set_terminating(next, "False", reason, message);
+        set_terminating(next, "False", reason, message, &clock::now_rfc3339());
         definition::remove_cleanup_finalizer(next);
     })
     .await
@@ -326,11 +267,11 @@ async fn change_status(
     context: &Context,
     resource: &Arc<Resource>,
     name: &Text,
-    change: impl Fn(&mut Value),
+    change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
-    super::as_server::change_as(SERVER, context, resource, name, "status", change).await?;
+    as_server::change_as(SERVER, context, resource, name, Subresource::Status, change).await?;
     if resource.collection.get(name).is_none() {
-        Box::pin(settle_peers(context, group_of(name), name)).await?;
+        settle_peers(context, group_of(name), name).await?;
     }
     Ok(())
 }

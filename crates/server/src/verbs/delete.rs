@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Map, Status, Value};
-use store::Refused;
 
-use super::admit::{self, Write};
-use super::body::{Document, type_text};
+use super::admit::{self, Admit};
+use super::change::Change;
 use super::list::Selection;
-use super::{Context, Items, ListOutcome, Outcome, Request, Shown, Subresource, as_server, definitions, write};
+use super::pipeline::{self, Live, Write};
+use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, hooks};
 use crate::admission::Operation;
 use crate::objects::Stored;
-use crate::request::{DeleteOptions, ListOptions};
-use crate::resource::{Resource, unknown_kind};
+use crate::request::{DeleteOptions, ListOptions, WriteOptions};
+use crate::resource::strategy::{Preconditions, Propagation, Subresource};
+use crate::resource::{Document, Resource, type_text, unknown_kind};
 use crate::{clock, limits};
 
 /// Reads the options of a delete: from the body if there is one, else from the query.
@@ -28,8 +29,8 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     let body = decoded.unwrap_or_default().value;
     check_type(&body)?;
     let given = DeleteOptions::read(&body)?;
-    if let Some(trail) = &request.trail {
-        trail.request(|| Some(recorded(&given)));
+    if let Some(audit_context) = &request.audit_context {
+        audit_context.request(|| Some(recorded(&given)));
     }
     DeleteOptions::of(&given)
 }
@@ -82,70 +83,68 @@ fn check_type(body: &Value) -> Result<(), Status> {
     }))
 }
 
-/// Deletes one object, or marks it if finalizers are pending.
+/// Deletes one object, or marks it if finalizers hold it.
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
-    let path = request.place()?.path;
-    for _ in 0..limits::WRITE_RETRIES {
-        let current = request.resource.collection.get(&path);
-        let current = current.ok_or_else(|| request.resource.not_found(request.name()))?;
-        if let Some(outcome) = delete_one(context, request, &options, current).await? {
-            return Ok(outcome);
-        }
-    }
-    Err(request.resource.modified(request.name()))
+    let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    pipeline::write(context, request, Change::Delete(options), &write_options).await
 }
 
-/// One attempt; `None` if the object changed meanwhile.
-async fn delete_one(
-    context: &Context,
-    request: &Request,
-    options: &DeleteOptions,
-    current: Arc<Stored>,
-) -> Result<Option<Outcome>, Status> {
-    let resource = &request.resource;
-    let old = resource.read_converted(&current, &request.version).await?;
-    check_preconditions(request, options, &old)?;
-    if current.meta.deleting && request.shipped().is_some_and(|shipped| !shipped.allows_removal(&old)) {
-        // it waits for finalizers of its own
-        return Ok(Some(Outcome::Object(200, Shown::converted(resource, &request.version, current).await?)));
+impl Write<'_> {
+    /// One attempt at a deletion. `None`: the object changed meanwhile.
+    pub async fn delete(&self, options: &DeleteOptions, live: Live) -> Result<Option<Outcome>, Status> {
+        let (request, deletion) = (self.request, self.request.resource.deletion);
+        let (current, old) = (live.stored.clone(), &live.object);
+        check_preconditions(request, options, old)?;
+        if current.meta.deleting && deletion.is_held_by_own_finalizers(old) {
+            return Ok(Some(Outcome::Object(200, request.show(current).await?)));
+        }
+        let mut shown_options = admit::delete_options(options);
+        if deletion.preconditions == Preconditions::Storage && !request.name().is_empty() {
+            shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
+        }
+        let admit = Admit { options: &shown_options, ..self.admit(Operation::Delete) };
+        admit.check_protected(&current.meta.name)?;
+        admit.mutate(None, Some(old)).await?;
+        admit.validate(None, Some(old)).await?;
+        let mut object = old.clone();
+        deletion.mark(&mut object, propagation(options), &clock::now_rfc3339());
+        hooks::before_deletion(self, &current, &mut object).await?;
+        if deletion.is_held(&object) {
+            return self.mark(options, object, &live).await;
+        }
+        let mut revision = current.revision;
+        if !options.dry_run {
+            let Some(removed) = self.remove(&object, &current).await? else { return Ok(None) };
+            revision = removed;
+        }
+        if deletion.returns_object {
+            let shown = request.show(current).await?;
+            return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
+        }
+        Ok(Some(Outcome::Success(success(request, &current))))
     }
-    let mut shown_options = admit::delete_options(options);
-    if own_way(resource) && !request.name().is_empty() {
-        shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
+
+    /// Stores an object that is marked as being deleted.
+    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+        let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+        if options.dry_run {
+            return Ok(Some(Outcome::Object(code, Shown::Tree(object))));
+        }
+        match self.put(object, Some(live)).await? {
+            Some(stored) => self.written(stored, code).await.map(Some),
+            None => Ok(None),
+        }
     }
-    let (name, dry_run) = (request.name(), options.dry_run);
-    let write = Write { context, request, operation: Operation::Delete, name, options: &shown_options, dry_run };
-    write.check_protected(&current.meta.name)?;
-    write.mutate(None, Some(&old)).await?;
-    write.validate(None, Some(&old)).await?;
-    if definitions::is_definition(resource) && !current.meta.deleting {
-        return definitions::begin_deletion(context, request, options, current).await;
+}
+
+fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+    match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
+        (_, Some("Foreground")) => Some(Propagation::Foreground),
+        (Some(false), _) | (_, Some("Background")) => Some(Propagation::Background),
+        _ => None,
     }
-    let mut object = marked(request, options, &old, &current);
-    super::third_party::before_deletion(context, request, options.dry_run, &current, &mut object).await?;
-    let pending = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty())
-        || resource.shipped().is_some_and(|s| !s.allows_removal(&object));
-    if pending {
-        return mark(context, request, options, object, current).await;
-    }
-    let mut revision = current.revision;
-    if !options.dry_run {
-        let key = resource.key(&current.meta.namespace, &current.meta.name);
-        revision = match context.objects.delete(&key, current.revision).await {
-            Ok(revision) => revision,
-            Err(Refused::Conflict(_)) => return Ok(None),
-            Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
-        };
-        super::reservations::after_delete(context, resource, &object).await;
-        definitions::after_delete(context, request).await;
-    }
-    if resource.shipped().is_some_and(|s| s.returns_deleted) {
-        let shown = Shown::converted(resource, &request.version, current).await?;
-        // as the deletion left it
-        return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
-    }
-    Ok(Some(Outcome::Success(success(request, &current))))
 }
 
 fn success(request: &Request, deleted: &Stored) -> Value {
@@ -167,112 +166,28 @@ fn success(request: &Request, deleted: &Stored) -> Value {
     .into()
 }
 
-/// Kinds with a way of their own to be deleted.
-fn own_way(resource: &Resource) -> bool {
-    definitions::is_definition(resource) || resource.is_namespaces()
-}
-
+/// Refuses to delete another object, or another version of it, than the preconditions say.
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
-    let resource = &request.resource;
-    let name = old.str_at(&["metadata", "name"]);
-    // told by the kind that is stored
-    let group = resource.shipped().map_or(resource.group.as_str(), |shipped| shipped.storage_group());
-    let conflict = |why: String| Status::conflict(group, &resource.kind, name, &why);
-    let (uid, version) = (old.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "resourceVersion"]));
-    let own_way = own_way(resource);
-    if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
-        if own_way {
-            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-            return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
-        }
-        return Err(conflict(format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-        )));
-    }
-    if let Some(wanted) = options.resource_version.as_ref().filter(|wanted| *wanted != version) {
-        if own_way {
-            let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
-            );
-            return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
-        }
-        return Err(conflict(format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-        )));
-    }
-    Ok(())
-}
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
-
-/// The object with the finalizers that the deletion asks for, marked as being deleted.
-fn marked(request: &Request, options: &DeleteOptions, old: &Value, current: &Stored) -> Value {
-    let mut object = old.clone();
-    let before: Vec<Value> = old.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
-        (Some(true), _) | (_, Some("Orphan")) => Some(Some(ORPHAN)),
-        (_, Some("Foreground")) => Some(Some(FOREGROUND)),
-        (Some(false), _) | (_, Some("Background")) => Some(None),
-        _ => None,
+    let text = |key: &str| old.str_at(&["metadata", key]);
+    let (uid, version) = (text("uid"), text("resourceVersion"));
+    let (what, wanted, found, happened) = match (&options.uid, &options.resource_version) {
+        (Some(wanted), _) if *wanted != uid => ("UID", wanted, uid, "deleted and then recreated"),
+        (_, Some(wanted)) if *wanted != version => ("ResourceVersion", wanted, version, "modified"),
+        _ => return Ok(()),
     };
-    let wanted = wanted.filter(|_| request.shipped().is_none_or(|shipped| shipped.owns_dependents));
-    let mut finalizers = before;
-    if let Some(wanted) = wanted {
-        let others = |f: &Value| match f.as_str() {
-            Some(name @ (ORPHAN | FOREGROUND)) => Some(name) == wanted,
-            _ => true,
-        };
-        finalizers.retain(others);
-        if let Some(name) = wanted
-            && !finalizers.iter().any(|f| f.as_str() == Some(name))
-        {
-            finalizers.push(Value::from(name));
+    let resource = &request.resource;
+    Err(match resource.deletion.preconditions {
+        Preconditions::Storage => {
+            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            Status::conflict(&resource.group, &resource.plural, request.name(), &why)
         }
-    }
-    match finalizers.is_empty() {
-        true => drop(object.remove_at(&["metadata", "finalizers"])),
-        false => object.set_at(&["metadata", "finalizers"], Value::Array(finalizers)),
-    }
-    if !current.meta.deleting {
-        object.set_at(&["metadata", "deletionTimestamp"], Value::from(clock::now_rfc3339()));
-        if request.resource.shipped().is_none_or(|s| s.kind != "Namespace") {
-            object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        Preconditions::Registry => {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"
+            );
+            Status::conflict(&resource.storage_group(), &resource.kind, text("name"), &why)
         }
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int);
-        if let Some(generation) = generation {
-            object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
-        }
-        if let Some(shipped) = request.resource.shipped() {
-            shipped.mark_deleted(&mut object);
-        }
-    } else if definitions::is_definition(&request.resource)
-        && object.at(&["metadata", "deletionGracePeriodSeconds"]).is_none()
-    {
-        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
-    }
-    object
-}
-
-async fn mark(
-    context: &Context,
-    request: &Request,
-    options: &DeleteOptions,
-    object: Value,
-    current: Arc<Stored>,
-) -> Result<Option<Outcome>, Status> {
-    let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-    if options.dry_run {
-        return Ok(Some(Outcome::Object(code, Shown::Tree(object))));
-    }
-    match write::store(context, request, &object, Some(&current)).await? {
-        Ok(stored) => {
-            definitions::after_write(context, request, &stored).await;
-            let shown = Shown::converted(&request.resource, &request.version, stored).await?;
-            Ok(Some(Outcome::Object(code, shown)))
-        }
-        Err(()) => Ok(None),
-    }
+    })
 }
 
 /// Refuses a selection that can't be made, before anything else of the request is looked at.
@@ -308,36 +223,21 @@ pub async fn delete_collection(
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
     let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
-    // what was there at an older version may have changed, or gone
-    let now = |stored: &Arc<Stored>| {
-        request.resource.collection.get(&request.resource.key(&stored.meta.namespace, &stored.meta.name).path)
-    };
-    let selected: Vec<Arc<Stored>> = match list_options.resource_version.is_empty() {
-        true => stored,
-        false => stored.iter().filter_map(now).collect(),
-    };
-    let deletions = selected.into_iter().map(|stored| delete_until_gone(context, request, &options, stored));
+    let deletions = stored.iter().map(|stored| delete_listed(context, request, &options, stored));
     delete_all(deletions.collect(), at_once).await?;
     Ok(Outcome::List(ListOutcome { items: Items::shown(items), revision, continue_token, remaining }))
 }
 
-async fn delete_until_gone(
+/// Deletes an object of a list, unless it has gone.
+async fn delete_listed(
     context: &Context,
     request: &Request,
     options: &DeleteOptions,
-    mut stored: Arc<Stored>,
+    stored: &Stored,
 ) -> Result<(), Status> {
-    let path = request.resource.key(&stored.meta.namespace, &stored.meta.name).path;
-    for _ in 0..limits::WRITE_RETRIES {
-        if delete_one(context, request, options, stored.clone()).await?.is_some() {
-            return Ok(());
-        }
-        match request.resource.collection.get(&path).filter(|now| now.meta.uid == stored.meta.uid) {
-            Some(now) => stored = now,
-            None => return Ok(()),
-        }
-    }
-    Ok(())
+    let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    let change = Change::Delete(options.clone());
+    Write { context, request, change, options: &write_options, listed: Some(stored) }.run().await.map(drop)
 }
 
 /// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
@@ -369,7 +269,7 @@ pub async fn delete_as_server(
     let delete = async |stored: Arc<Stored>| {
         let path = as_server::path_of(resource, &stored.meta.namespace, &stored.meta.name);
         let request = as_server::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
-        delete_until_gone(context, &request, options, stored).await
+        delete_listed(context, &request, options, &stored).await
     };
     delete_all(objects.into_iter().map(delete).collect(), limits::DELETE_COLLECTION_PARALLEL).await
 }

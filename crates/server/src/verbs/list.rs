@@ -8,7 +8,7 @@ use store::Revision;
 
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
-use super::{Context, ListOutcome, Outcome, Request, Shown};
+use super::{Context, ListOutcome, Outcome, Request};
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS};
 use crate::objects::{Expired, Root, Scope, Stored};
@@ -30,7 +30,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
-    Ok(Outcome::Object(200, Shown::converted(&request.resource, &request.version, stored).await?))
+    Ok(Outcome::Object(200, request.read(stored).await?))
 }
 
 /// A resourceVersion; empty is 0. The error is upstream's text.
@@ -87,7 +87,7 @@ impl Selection {
         for term in &options.field_selector.requirements {
             let label = term.field.as_str();
             if !request.resource.selectable(&request.version, label) {
-                return Err(unsupported_label(request, label));
+                return Err(request.resource.unsupported_label(label));
             }
             needs_content |= !matches!(label, "metadata.name" | "metadata.namespace");
         }
@@ -269,14 +269,6 @@ impl Selection {
         let (root, revision) = latest();
         Ok((root, revision, None))
     }
-}
-
-fn unsupported_label(request: &Request, label: &str) -> Status {
-    if request.resource.shipped().is_none_or(|shipped| !shipped.selectable.is_empty()) {
-        return Status::bad_request(format!("field label not supported: {label}"));
-    }
-    let known = "only \"metadata.name\", \"metadata.namespace\"";
-    Status::bad_request(format!("{} is not a known field selector: {known}", machinery::value::quote(label)))
 }
 
 fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {

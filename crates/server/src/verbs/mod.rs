@@ -1,29 +1,29 @@
 //! What can be done to resources (layer 6): get, list, watch, create, update, patch, apply, delete, scale.
 //!
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
-//! [`Status`]. Every write goes through the one loop in `write.rs`.
+//! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
 
 mod admit;
 mod as_server;
-mod body;
 mod bootstrap;
 mod change;
+mod commit;
 mod continuation;
 mod definitions;
 mod delete;
+mod hooks;
 mod items;
 mod list;
 mod meta;
+mod patch;
+mod pipeline;
 mod quota;
 mod rbac;
 mod reconcile;
-mod reservations;
 mod review;
-pub mod scale;
 #[cfg(test)]
 mod tests;
 mod third_party;
-mod timestamps;
 mod tracking;
 mod warnings;
 mod watch;
@@ -37,71 +37,30 @@ use store::Revision;
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
 use crate::allocation::Allocation;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
 use crate::flow::Flow;
-use crate::objects::{Body, Key, Objects, Sink, Stored};
-use crate::resource::{Registry, Resource, Version, builtin};
+use crate::objects::{Body, Key, Objects, Rendition, Sink, Stored};
+use crate::resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
 pub use as_server::{
     CONTROLLERS, SERVER, change_as, controller_request, empty_namespace, path_in, path_of, server_request,
 };
-pub use body::{Document, Format};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,
     token_tracking,
 };
-pub use change::PatchKind;
 pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
+pub use patch::PatchKind;
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
 
-/// What a client wants to be written.
-pub enum Write {
-    Create(Document),
-    Update(Document),
-    Patch(PatchKind, Document),
-    Delete(Option<Document>),
-}
-
-impl Write {
-    /// The bytes of the body.
-    pub fn bytes_len(&self) -> usize {
-        match self {
-            Write::Create(document) | Write::Update(document) | Write::Patch(_, document) => document.bytes.len(),
-            Write::Delete(document) => document.as_ref().map_or(0, |document| document.bytes.len()),
-        }
-    }
-
-    async fn perform(&self, context: &Context, request: &Request) -> Result<Outcome, Status> {
-        match self {
-            Write::Create(document) => create(context, request, document).await,
-            Write::Update(document) => update(context, request, document).await,
-            Write::Patch(kind, document) => patch(context, request, *kind, document).await,
-            Write::Delete(document) => delete(context, request, document.as_ref()).await,
-        }
-    }
-}
-
-/// Performs a write; if it is refused and other servers have written meanwhile, once more on what is there now.
-pub async fn write_current(context: &Context, request: &Request, write: &Write) -> Result<Outcome, Status> {
-    let seen = context.objects.revision();
-    match write.perform(context, request).await {
-        Err(status) if context.objects.store().is_shared() && (400..500).contains(&status.code) => {
-            catch_up(context).await?;
-            match context.objects.revision() > seen {
-                true => write.perform(context, request).await,
-                false => Err(status),
-            }
-        }
-        answer => answer,
-    }
-}
+pub use crate::resource::{Document, Format, Subresource};
 
 /// What every verb works with.
 pub struct Context {
@@ -160,43 +119,21 @@ impl Context {
     }
 }
 
-/// The part of an object that a request is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subresource {
-    None,
-    Status,
-    Scale,
-    /// `namespaces/finalize`.
-    Finalize,
-    /// `serviceaccounts/token`.
-    Token,
-}
-
-impl Subresource {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Subresource::None => "",
-            Subresource::Status => "status",
-            Subresource::Scale => "scale",
-            Subresource::Finalize => "finalize",
-            Subresource::Token => "token",
-        }
-    }
-}
-
 /// A request to a resource that exists, by somebody who may.
 pub struct Request {
     pub authorized: Authorized,
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
+    /// What the endpoint does with objects that are written.
+    strategy: Arc<dyn Strategy>,
     /// From the User-Agent, for writes that name no field manager.
     pub default_manager: Text,
     /// Whether admission is asked; the server's own bookkeeping is not.
     pub admitted: bool,
     pub warnings: Warnings,
     /// What is recorded of the request, if anything.
-    pub trail: Option<Arc<Trail>>,
+    pub audit_context: Option<Arc<AuditContext>>,
 }
 
 /// Refuses what no object can be found by: no namespace where there has to be one, or a name that is no segment of a path.
@@ -217,6 +154,44 @@ fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
 }
 
 impl Request {
+    /// A request that admission is asked about and that is not recorded.
+    pub fn new(
+        authorized: Authorized,
+        resource: Arc<Resource>,
+        version: Arc<Version>,
+        subresource: Subresource,
+        default_manager: Text,
+    ) -> Request {
+        Request {
+            strategy: strategy::strategy(&resource, &version, subresource),
+            authorized,
+            resource,
+            version,
+            subresource,
+            default_manager,
+            admitted: true,
+            warnings: Default::default(),
+            audit_context: None,
+        }
+    }
+
+    /// The same in another version.
+    pub fn in_version(self, version: Arc<Version>) -> Request {
+        let strategy = strategy::strategy(&self.resource, &version, self.subresource);
+        Request { version, strategy, ..self }
+    }
+
+    /// The same, recorded in an audit context.
+    pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
+        Request { audit_context, ..self }
+    }
+
+    /// The same to a subresource.
+    pub fn through(self, subresource: Subresource) -> Request {
+        let strategy = strategy::strategy(&self.resource, &self.version, subresource);
+        Request { subresource, strategy, ..self }
+    }
+
     pub fn namespace(&self) -> &Text {
         &self.authorized.info.namespace
     }
@@ -236,9 +211,27 @@ impl Request {
         &self.authorized.info.query
     }
 
-    /// The rules of a shipped kind in the version of the request.
-    pub fn shipped(&self) -> Option<&'static builtin::Shipped> {
-        self.version.shipped
+    /// The namespace of the request; empty where the resource has none.
+    pub fn scope(&self) -> &str {
+        if self.resource.namespaced { self.namespace() } else { "" }
+    }
+
+    pub fn not_found(&self) -> Status {
+        self.resource.not_found(self.name())
+    }
+
+    /// An object as the endpoint shows it.
+    pub async fn show(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
+        let shown = Shown::converted(&self.resource, &self.version, stored).await?;
+        Ok(if self.strategy.is_view() { Shown::Tree(self.strategy.view(&shown.into_value())?) } else { shown })
+    }
+
+    /// The same for a read, which the endpoint may refuse.
+    pub async fn read(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
+        if self.strategy.is_view() {
+            self.strategy.check_readable(&self.resource.read_converted(&stored, &self.version).await?)?;
+        }
+        self.show(stored).await
     }
 
     /// `group/version` of the request.
@@ -251,20 +244,24 @@ impl Request {
     }
 }
 
-/// An object to be shown.
+/// An object of a response.
 #[derive(Clone, Debug)]
 pub enum Shown {
-    /// An object of the store in the version of the request.
-    Stored(Arc<Stored>, Arc<Body>),
-    /// A tree made for this answer.
+    /// A stored object in the version of the request, see [`Stored::rendition`].
+    Stored(Arc<Stored>, Rendition),
+    /// An object made for this response.
     Tree(Value),
+}
+
+/// The bytes of a stored object in the version of its rendition.
+fn body<'a>(stored: &'a Stored, rendition: &'a Rendition) -> &'a Body {
+    rendition.as_deref().unwrap_or(&stored.body)
 }
 
 impl Shown {
     pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
-        let body = resource.rendition(&stored, version)?;
-        let body = body.unwrap_or_else(|| Arc::new(stored.body.clone()));
-        Ok(Shown::Stored(stored, body))
+        let rendition = resource.rendition(&stored, version)?;
+        Ok(Shown::Stored(stored, rendition))
     }
 
     /// The same, converted if that has not been done yet.
@@ -275,15 +272,22 @@ impl Shown {
 
     pub fn to_value(&self) -> Value {
         match self {
-            Shown::Stored(stored, body) => body.to_value(stored.revision),
+            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(stored.revision),
             Shown::Tree(value) => value.clone(),
+        }
+    }
+
+    pub fn into_value(self) -> Value {
+        match self {
+            Shown::Stored(stored, rendition) => body(&stored, &rendition).to_value(stored.revision),
+            Shown::Tree(value) => value,
         }
     }
 
     /// The object as of another revision.
     pub fn at_revision(&self, revision: Revision) -> Value {
         match self {
-            Shown::Stored(_, body) => body.to_value(revision),
+            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(revision),
             Shown::Tree(value) => value.clone(),
         }
     }
@@ -291,15 +295,15 @@ impl Shown {
     /// Appends compact JSON.
     pub fn write(&self, out: &mut impl Sink) {
         match self {
-            Shown::Stored(stored, body) => body.write(stored.revision, out),
+            Shown::Stored(stored, rendition) => body(stored, rendition).write(stored.revision, out),
             Shown::Tree(value) => out.copy(value.to_json().as_bytes()),
         }
     }
 
     /// Appends compact JSON without `apiVersion` and `kind`, as items of typed lists are.
     pub fn write_untyped(&self, out: &mut impl Sink) {
-        if let Shown::Stored(stored, body) = self
-            && body.write_untyped(stored.revision, out)
+        if let Shown::Stored(stored, rendition) = self
+            && body(stored, rendition).write_untyped(stored.revision, out)
         {
             return;
         }

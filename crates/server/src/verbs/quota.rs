@@ -3,22 +3,24 @@
 //! What is counted and then not created stays counted until the usage of the quota is determined anew.
 
 use http::Method;
+use machinery::status::Reason;
 use machinery::{Status, Value};
 
-use super::admit::Write;
-use super::as_server::{SERVER, path_of, server_request};
-use super::{Subresource, write};
+use super::Subresource;
+use super::admit::Admit;
+use super::as_server::{edit, path_of, server_request};
+use super::change::Change;
 use crate::admission::Charge;
 use crate::limits;
 
 /// Refuses what exceeds a quota, and counts what doesn't.
-pub async fn charge(asked: &Write<'_>, object: &Value) -> Result<(), Status> {
-    if asked.charges(object)?.is_empty() || asked.dry_run {
+pub async fn charge(admit: &Admit<'_>, object: &Value) -> Result<(), Status> {
+    if admit.charges(object)?.is_empty() || admit.dry_run {
         return Ok(());
     }
-    let _turn = asked.context.quota_turn.lock().await;
+    let _turn = admit.context.quota_turn.lock().await;
     for _ in 0..limits::WRITE_RETRIES {
-        if count_all(asked, asked.charges(object)?).await? {
+        if count_all(admit, admit.charges(object)?).await? {
             return Ok(());
         }
     }
@@ -26,20 +28,19 @@ pub async fn charge(asked: &Write<'_>, object: &Value) -> Result<(), Status> {
 }
 
 /// Writes the usage of quotas; false if one changed meanwhile.
-async fn count_all(asked: &Write<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
-    let Some(quotas) = asked.context.registry.get("", "resourcequotas") else { return Ok(true) };
-    let namespace = asked.request.namespace();
+async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
+    let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
+    let namespace = admit.request.namespace();
     for charge in charges {
         let path = format!("{}/status", path_of(&quotas, namespace, &charge.quota));
         let request = server_request(&quotas, &Method::PUT, &path, Subresource::Status);
-        let found = quotas.collection.get(&quotas.key(namespace, &charge.quota).path);
-        let Some(current) = found.filter(|stored| stored.revision == charge.revision) else { return Ok(false) };
-        let old = current.body.to_value(current.revision);
-        let mut next = old.clone();
-        next.set_at(&["status", "used"], charge.used);
-        request.track_update(Some(&old), &mut next, SERVER).await;
-        if write::store(asked.context, &request, &next, Some(&current)).await?.is_err() {
-            return Ok(false);
+        let count = |quota: &mut Value| {
+            quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
+            quota.set_at(&["status", "used"], charge.used.clone());
+        };
+        match edit(admit.context, request, Change::Edit(&count)).await {
+            Err(status) if status.reason == Reason::Conflict => return Ok(false),
+            result => result?,
         }
     }
     Ok(true)

@@ -9,7 +9,7 @@ const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// What becomes of a role or a binding that is there already.
 #[derive(Debug, PartialEq)]
-pub enum Change {
+pub enum Repair {
     Nothing,
     /// The merge patch that adds what is missing.
     Patch(Value),
@@ -18,16 +18,16 @@ pub enum Change {
 }
 
 /// What makes `existing` hold all that `wanted` has.
-pub fn change(existing: &Value, wanted: &Value) -> Change {
+pub fn change(existing: &Value, wanted: &Value) -> Repair {
     if existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false" {
-        return Change::Nothing;
+        return Repair::Nothing;
     }
     let reference = |object: &Value| {
         let part = |key: &str| object.str_at(&["roleRef", key]).to_owned();
         (part("kind"), part("name"))
     };
     if wanted.get("roleRef").is_some() && reference(existing) != reference(wanted) {
-        return Change::Replace;
+        return Repair::Replace;
     }
     let mut patch = Value::object();
     for members in ["labels", "annotations"] {
@@ -54,7 +54,7 @@ pub fn change(existing: &Value, wanted: &Value) -> Change {
     let same =
         |a: &Value, b: &Value| ["kind", "namespace", "name"].iter().all(|key| a.str_at(&[key]) == b.str_at(&[key]));
     complete(&["subjects"], &|subject| subjects.iter().any(|other| same(other, subject)));
-    if patch == json!({}) { Change::Nothing } else { Change::Patch(patch) }
+    if patch == json!({}) { Repair::Nothing } else { Repair::Patch(patch) }
 }
 
 #[cfg(test)]
@@ -72,21 +72,21 @@ mod tests {
         protected.set_at(&["metadata", "annotations", AUTOUPDATE], Value::from("false"));
         let bare = json!({"metadata": {"name": "r"}, "rules": [(get.clone())]});
         let cases = [
-            (role(json!([(get.clone())])), role(json!([(get.clone())])), Change::Nothing),
-            (role(json!([(all)])), role(json!([(get.clone()), (list.clone())])), Change::Nothing),
+            (role(json!([(get.clone())])), role(json!([(get.clone())])), Repair::Nothing),
+            (role(json!([(all)])), role(json!([(get.clone()), (list.clone())])), Repair::Nothing),
             (
                 role(json!([(list.clone())])),
                 role(json!([(get.clone())])),
-                Change::Patch(json!({"rules": [(list), (get.clone())]})),
+                Repair::Patch(json!({"rules": [(list), (get.clone())]})),
             ),
-            (bare, role(json!([(get.clone())])), Change::Patch(json!({"metadata": {"labels": {"a": "b"}}}))),
-            (protected, role(json!([(get)])), Change::Nothing),
+            (bare, role(json!([(get.clone())])), Repair::Patch(json!({"metadata": {"labels": {"a": "b"}}}))),
+            (protected, role(json!([(get)])), Repair::Nothing),
             (
                 binding("r", json!([(group("x"))])),
                 binding("r", json!([(group("y"))])),
-                Change::Patch(json!({"subjects": [(group("x")), (group("y"))]})),
+                Repair::Patch(json!({"subjects": [(group("x")), (group("y"))]})),
             ),
-            (binding("other", json!([])), binding("r", json!([])), Change::Replace),
+            (binding("other", json!([])), binding("r", json!([])), Repair::Replace),
         ];
         for (existing, wanted, want) in cases {
             assert_eq!(change(&existing, &wanted), want, "{existing:?}");

@@ -7,19 +7,15 @@ use std::sync::Arc;
 
 use machinery::{FieldError, FieldPath, Status, Value};
 use schema::definition::{
-    self, CLEANUP_FINALIZER, Taken, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party,
-    third_party_versions,
+    self, Taken, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, third_party_versions,
 };
 
 use super::definitions::{self, Pass};
-use super::{Context, Request, as_server};
-use crate::objects::Stored;
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+use super::{Context, Request, Subresource, as_server};
+use crate::resource::builtin::{
+    DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer,
+};
 use crate::resource::{Resource, registrations};
-
-pub fn is_registration(resource: &Resource) -> bool {
-    resource.group == THIRD_PARTY_GROUP && resource.plural == THIRD_PARTY_RESOURCES
-}
 
 /// The resource of ThirdPartyResources themselves, if they are served.
 fn served(context: &Context) -> Option<Arc<Resource>> {
@@ -43,56 +39,28 @@ pub fn names(context: &Context, group: &str, except: &str) -> Taken {
     taken
 }
 
-/// Refuses a body that says where in no namespace it belongs.
-pub fn check_scope(request: &Request, object: &Value) -> Result<(), Status> {
-    if !is_registration(&request.resource) || object.str_at(&["metadata", "namespace"]).is_empty() {
-        return Ok(());
-    }
-    let error = FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type");
-    Err(refused(request, object, error))
-}
-
 /// Refuses names that something else has already.
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
-    if !is_registration(&request.resource) {
-        return Ok(());
-    }
     let name = object.str_at(&["metadata", "name"]);
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
-    let shipped = context.registry.get(&names.group, &names.plural).is_some_and(|resource| !resource.is_custom());
-    let why = match shipped {
+    let why = match context.registry.is_built_in(&names.group, &names.plural) {
         true => Some(format!("{:?} is already in use", names.plural)),
         false => definitions::name_conflict(context, object, &names),
     };
     let Some(why) = why else { return Ok(()) };
     let (path, value) = (FieldPath::new("metadata.name"), Value::from(name));
     let detail = format!("{} {} cannot be served in group {}: {why}", names.kind, names.plural, names.group);
-    Err(refused(request, object, FieldError::invalid(&path, &value, detail)))
-}
-
-fn refused(request: &Request, object: &Value, error: FieldError) -> Status {
-    let resource = &request.resource;
-    Status::invalid(&resource.group, &resource.kind, object.str_at(&["metadata", "name"]), &[error])
+    let (resource, error) = (&request.resource, FieldError::invalid(&path, &value, detail));
+    Err(Status::invalid(&resource.group, &resource.kind, name, &[error]))
 }
 
 /// What becomes of the instances when a ThirdPartyResource is deleted: `marked` is held until they are gone, or a
 /// definition keeps them. One that is in the way is an error.
-pub async fn before_deletion(
-    context: &Context,
-    request: &Request,
-    dry_run: bool,
-    current: &Stored,
-    marked: &mut Value,
-) -> Result<(), Status> {
-    if !is_registration(&request.resource) || current.meta.deleting {
-        return Ok(());
-    }
+pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
     }
-    let mut finalizers = marked.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    finalizers.push(Value::from(CLEANUP_FINALIZER));
-    marked.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
+    add_cleanup_finalizer(marked);
     Ok(())
 }
 
@@ -144,7 +112,7 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
-    as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), "status", add).await
+    as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), Subresource::Status, add).await
 }
 
 /// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
@@ -172,7 +140,7 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
             return Ok(());
         }
     }
-    as_server::change_as(as_server::SERVER, context, resource, name, "status", definition::remove_cleanup_finalizer)
-        .await?;
+    let release = definition::remove_cleanup_finalizer;
+    as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
     definitions::settle_peers(context, &names.group, "").await
 }

@@ -1,4 +1,4 @@
-//! What server-side apply needs to know of a resource: its versions, and what an endpoint does not write.
+//! managedFields: what the field manager needs to know of a resource, its versions and what an endpoint resets.
 //!
 //! The field manager computes and waits for nobody, but webhooks convert for it. It runs until it needs a conversion that
 //! is not there yet; that is awaited, and it runs again from the start, which comes to the same questions.
@@ -7,10 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use machinery::{Status, Value};
-use schema::apply::{ConvertError, FieldSet, TypeSchema, Versions};
+use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
-use super::{Request, Subresource};
-use crate::resource::builtin::{Shipped, StatusMetadata};
+use super::Request;
 use crate::resource::{Resource, Version};
 use crate::{clock, wording};
 
@@ -40,7 +39,7 @@ impl Versions for Tracked<'_> {
     }
 
     fn reset_fields(&self, api_version: &str) -> Option<&FieldSet> {
-        self.version(api_version).and_then(|version| self.request.reset_fields(version))
+        self.version(api_version).and_then(|version| self.request.strategy.reset_fields(version))
     }
 }
 
@@ -56,10 +55,7 @@ impl<'a> Tracked<'a> {
     /// The error for a version that managedFields name and the resource does not have any more. Upstream drops its owners
     /// for built-in kinds; its converter of custom resources fails.
     fn unknown(&self, api_version: &str) -> ConvertError {
-        match self.resource.is_custom() {
-            true => ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}")),
-            false => ConvertError::MissingVersion,
-        }
+        self.request.strategy.codec().unknown_version(api_version)
     }
 
     /// What a webhook has answered. What comes of an error here counts for nothing.
@@ -72,60 +68,24 @@ impl<'a> Tracked<'a> {
     }
 }
 
-fn status_fields() -> &'static FieldSet {
-    static SET: OnceLock<FieldSet> = OnceLock::new();
-    SET.get_or_init(|| FieldSet::of_fields(&[&["status"]]))
-}
-
-fn spec_fields() -> &'static FieldSet {
-    static SET: OnceLock<FieldSet> = OnceLock::new();
-    SET.get_or_init(|| FieldSet::of_fields(&[&["spec"]]))
-}
-
-fn all_but_status() -> &'static FieldSet {
-    static SET: OnceLock<FieldSet> = OnceLock::new();
-    SET.get_or_init(|| FieldSet::of_fields(&[&["metadata"], &["spec"]]))
-}
-
 impl Request {
-    /// What the status endpoint does with metadata.
-    pub fn status_metadata(&self) -> StatusMetadata {
-        self.shipped().map_or(StatusMetadata::Kept, |shipped| shipped.status_metadata)
-    }
-
-    /// What this endpoint resets in objects of a version, as the field manager is told: of a custom resource the main
-    /// endpoint speaks for its own version alone, and the status for the versions that have one.
-    fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        let custom = self.resource.is_custom();
-        match self.subresource {
-            Subresource::None if custom && version.name != self.version.name => None,
-            Subresource::None if version.status => Some(status_fields()),
-            Subresource::Status if custom => version.status.then(spec_fields),
-            Subresource::Status if self.status_metadata() == StatusMetadata::Written => Some(spec_fields()),
-            Subresource::Status => Some(all_but_status()),
-            Subresource::Finalize => Some(status_fields()),
-            _ => None,
-        }
-    }
-
     /// Lets the field manager do its work, as often as it takes until all conversions are known. `bare`: nobody owns
     /// anything yet; a typed object is never without its structs, so that nobody brings them into being.
-    async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&schema::apply::Request<'_>) -> T) -> T {
-        let (api_version, time) = (self.api_version(), clock::now_seconds());
-        let zero = self.shipped().filter(|_| bare).map(Shipped::zero);
+    async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&FieldManager<'_>) -> T) -> T {
+        let (strategy, time) = (&*self.strategy, clock::now_seconds());
+        let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());
+        let zero = if bare { codec.zero() } else { None };
+        let subresource = self.subresource.as_str();
+        let (kind, api_version, zero) = (codec.kind(), api_version.as_str(), zero.as_ref());
+        if let Some(versions) = strategy.own_types() {
+            return work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero });
+        }
         let mut answers = vec![];
         loop {
             let (resource, open) = (&*self.resource, OnceLock::new());
             let tracked = Tracked { request: self, resource, answers: &answers, asked: 0.into(), open };
-            let done = work(&schema::apply::Request {
-                manager,
-                api_version: &api_version,
-                kind: &self.resource.kind,
-                subresource: self.subresource.as_str(),
-                time,
-                versions: &tracked,
-                zero: zero.as_ref(),
-            });
+            let versions = &tracked;
+            let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero });
             let Some((object, to)) = tracked.open.into_inner() else { return done };
             answers.push(Box::pin(self.resource.convert_outside(object, to)).await);
         }
@@ -134,7 +94,7 @@ impl Request {
     /// Computes the managedFields of an object that is to be stored in place of `live`.
     pub async fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
         let given = self.resource.is_prepared().then(|| object.clone());
-        let work = |request: &schema::apply::Request<'_>| {
+        let work = |request: &FieldManager<'_>| {
             if let Some(given) = &given {
                 object.clone_from(given);
             }
@@ -153,7 +113,7 @@ impl Request {
     ) -> Result<schema::apply::Outcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
-        let work = |request: &schema::apply::Request<'_>| {
+        let work = |request: &FieldManager<'_>| {
             schema::apply::apply(live, configuration, force, request).map_err(wording::managed_fields::apply_error)
         };
         self.tracked(manager, bare, work).await

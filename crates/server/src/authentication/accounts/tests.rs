@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::objects::{Body, Key, Meta, Objects, Storage};
+use crate::objects::{Encoded, Key, Meta, Objects, Storage};
 
 /// Objects of an empty store in memory.
 pub async fn objects() -> Arc<Objects> {
@@ -16,7 +16,7 @@ pub async fn objects() -> Arc<Objects> {
 async fn put(objects: &Arc<Objects>, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {
     let object = json!({"metadata": {"name": name, "namespace": "n", "uid": uid}});
     let key = Key::new(&Text::default(), &Text::new_static(plural), "n", name);
-    objects.put(&key, Body::encode(&object), Meta::of(&object), None, 0).await.unwrap();
+    objects.put(&key, Encoded::of(&object), None).await.unwrap();
     objects.collection(&key.group, &key.plural).get(&key.path).unwrap()
 }
 
@@ -143,7 +143,7 @@ async fn uses_of_tokens_in_secrets_are_noted() {
         secret.set_at(&["metadata", "labels", "kubernetes.io/legacy-token-invalid-since"], Value::from(since));
         secret.set_at(&["data", "token"], Value::from(STANDARD.encode(&token)));
         let key = Key::new(&Text::default(), &"secrets".into(), "n", "s");
-        revision = Some(objects.put(&key, Body::encode(&secret), Meta::of(&secret), revision, 0).await.unwrap());
+        revision = Some(objects.put(&key, Encoded::of(&secret), revision).await.unwrap());
         assert_eq!(why(&accounts, &objects, &token), want, "{since}");
         assert_eq!(accounts.uses().take().into_iter().collect::<Vec<_>>(), ["n/s"]);
     }

@@ -3,7 +3,8 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, BuiltIn, Form, columns};
+use crate::resource::strategy::{Deletion, MetadataRules};
 
 static SHAPE: Struct = Struct {
     name: "ServiceAccount",
@@ -18,13 +19,13 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const SERVICE_ACCOUNT: Shipped = Shipped {
+pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     kind: "ServiceAccount",
-    rechecks_metadata: true,
+    metadata: MetadataRules::RECHECKED,
     plural: "serviceaccounts",
     singular: "serviceaccount",
     short_names: &["sa"],
-    returns_deleted: true,
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     form: Form::Typed(&SHAPE),
     prepare,
     columns: &[columns::AGE],

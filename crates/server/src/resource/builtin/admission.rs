@@ -6,7 +6,8 @@ use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, g
 
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
-use super::{BASE, Shipped};
+use super::{BASE, BuiltIn};
+use crate::resource::strategy::{MetadataRules, OnUpdate};
 
 pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
 static OPERATION: Shape = Shape::Text("v1.OperationType");
@@ -17,15 +18,12 @@ static MATCH_CONDITION: Struct =
     Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
 
 /// A row with what kinds of admission have in common.
-pub const KIND: Shipped = Shipped {
+pub const KIND: BuiltIn = BuiltIn {
     group: "admissionregistration.k8s.io",
     categories: &["api-extensions"],
     namespaced: false,
     unconditional_update: false,
-    generation: true,
-    rechecks_metadata: true,
-    rechecks_change: false,
-    standard_finalizers: false,
+    metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
     prepare: super::count_generations,
     ..BASE
 };

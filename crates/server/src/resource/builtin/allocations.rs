@@ -2,7 +2,7 @@
 
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, Form, Shipped};
+use super::{BASE, BuiltIn, Form};
 
 static PARENT: Struct = Struct {
     name: "ParentReference",
@@ -27,7 +27,7 @@ static ADDRESS: Struct = Struct {
 };
 
 /// An allocated address.
-pub const IP_ADDRESS: Shipped = Shipped {
+pub const IP_ADDRESS: BuiltIn = BuiltIn {
     group: "networking.k8s.io",
     kind: "IPAddress",
     plural: "ipaddresses",
@@ -49,7 +49,7 @@ static RANGE: Struct = Struct {
 };
 
 /// The numbers of a range that are taken, as a bitmap.
-pub const RANGE_ALLOCATION: Shipped = Shipped {
+pub const RANGE_ALLOCATION: BuiltIn = BuiltIn {
     kind: "RangeAllocation",
     plural: "ranges",
     singular: "range",

@@ -7,9 +7,10 @@ use machinery::{Text, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, text};
-use super::{BASE, Form, NameRule, Shipped, StatusMetadata, columns};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
 use crate::clock;
 use crate::resource::Registry;
+use crate::resource::strategy::MetadataRules;
 
 /// The label that says when the server looks after an APIService: once, when it starts, or all the time.
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -67,7 +68,7 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const API_SERVICE: Shipped = Shipped {
+pub const API_SERVICE: BuiltIn = BuiltIn {
     group: REGISTRATION_GROUP,
     kind: "APIService",
     plural: API_SERVICES,
@@ -76,7 +77,7 @@ pub const API_SERVICE: Shipped = Shipped {
     namespaced: false,
     status: true,
     status_metadata: StatusMetadata::Kept,
-    name_rule: NameRule::Path,
+    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::BUILT_IN },
     unconditional_update: false,
     form: Form::Typed(&SHAPE),
     default,
@@ -193,7 +194,7 @@ fn api_service(group: &str, version: &str, managed: &str) -> Value {
     json!({"metadata": {"name": (format!("{version}.{group}")), "labels": labels}, "spec": spec})
 }
 
-/// The APIServices of the groups and versions that are served: of shipped kinds, that of the registration aside, which is
+/// The APIServices of the groups and versions that are served: of built-in kinds, that of the registration aside, which is
 /// in no cluster; or of definitions, also of those that nothing is served by yet.
 pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> {
     let served = registry.snapshot();
@@ -206,7 +207,7 @@ pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> 
     let managed = if custom { MANAGED_ALWAYS } else { MANAGED_AT_START };
     let mut all = BTreeMap::new();
     for (group, version) in versions.chain(announced) {
-        if group == REGISTRATION_GROUP || (custom && super::is_shipped_group(&group)) {
+        if group == REGISTRATION_GROUP || (custom && super::is_built_in_group(&group)) {
             continue;
         }
         let name = Text::from(format!("{version}.{group}"));
@@ -222,7 +223,7 @@ pub fn version_priority(group: &str, version: &str) -> i64 {
         (super::FLOW_GROUP, _) => 21,
         (super::MIGRATION_GROUP, "v1beta1") => 9,
         (super::MIGRATION_GROUP, _) => 15,
-        (group, _) if !super::is_shipped_group(group) => 100,
+        (group, _) if !super::is_built_in_group(group) => 100,
         (_, "v1") => 15,
         (super::DEFINITION_GROUP, _) => 9,
         _ => 12,

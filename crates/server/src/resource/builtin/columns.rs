@@ -1,9 +1,9 @@
-//! The columns of shipped kinds in tables.
+//! The columns of built-in kinds in tables.
 
 use machinery::{Map, Value, jsonpath};
 
 /// A column and how its cell is made; the second argument is now, in microseconds.
-pub struct ShippedColumn {
+pub struct BuiltInColumn {
     pub name: &'static str,
     pub kind: &'static str,
     pub format: &'static str,
@@ -13,16 +13,16 @@ pub struct ShippedColumn {
     pub cell: fn(&Value, i64) -> Value,
 }
 
-const fn column(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { name, kind: "string", format: "", description, priority: 0, cell }
+const fn column(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { name, kind: "string", format: "", description, priority: 0, cell }
 }
 
-const fn wide(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { priority: 1, ..column(name, description, cell) }
+const fn wide(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { priority: 1, ..column(name, description, cell) }
 }
 
-const fn number(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> ShippedColumn {
-    ShippedColumn { kind: "integer", ..column(name, description, cell) }
+const fn number(name: &'static str, description: &'static str, cell: fn(&Value, i64) -> Value) -> BuiltInColumn {
+    BuiltInColumn { kind: "integer", ..column(name, description, cell) }
 }
 
 /// The description of columns that show the age.
@@ -32,7 +32,7 @@ fn created(object: &Value) -> &str {
     object.str_at(&["metadata", "creationTimestamp"])
 }
 
-pub const AGE: ShippedColumn = ShippedColumn {
+pub const AGE: BuiltInColumn = BuiltInColumn {
     name: "Age",
     kind: "string",
     format: "",
@@ -41,7 +41,7 @@ pub const AGE: ShippedColumn = ShippedColumn {
     cell: |object, now| Value::from(jsonpath::columns::age(created(object), now)),
 };
 
-pub const CREATED_AT: ShippedColumn = ShippedColumn {
+pub const CREATED_AT: BuiltInColumn = BuiltInColumn {
     name: "Created At",
     kind: "date",
     format: "",
@@ -51,14 +51,14 @@ pub const CREATED_AT: ShippedColumn = ShippedColumn {
 };
 
 /// What kinds without columns of their own show.
-pub const PLAIN: &[ShippedColumn] = &[CREATED_AT];
+pub const PLAIN: &[BuiltInColumn] = &[CREATED_AT];
 
-pub const DESCRIPTION: ShippedColumn =
+pub const DESCRIPTION: BuiltInColumn =
     column("Description", "Description given in the ThirdPartyResource.", |object, _| {
         Value::from(object.str_at(&["description"]))
     });
 
-pub const VERSIONS: ShippedColumn = column("Version(s)", "Versions in which the kind is served.", |object, _| {
+pub const VERSIONS: BuiltInColumn = column("Version(s)", "Versions in which the kind is served.", |object, _| {
     Value::from(super::third_party::versions(object))
 });
 
@@ -74,36 +74,36 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-pub const DATA: ShippedColumn = column("Data", "Number of entries in `data` and `binaryData`.", |object, _| {
+pub const DATA: BuiltInColumn = column("Data", "Number of entries in `data` and `binaryData`.", |object, _| {
     count(len(object, &["data"]) + len(object, &["binaryData"]))
 });
 
-pub const SECRET_DATA: ShippedColumn =
+pub const SECRET_DATA: BuiltInColumn =
     column("Data", "Number of entries in `data`.", |object, _| count(len(object, &["data"])));
 
-pub const PHASE: ShippedColumn = column("Status", "Phase of the namespace: Active or Terminating.", |object, _| {
+pub const PHASE: BuiltInColumn = column("Status", "Phase of the namespace: Active or Terminating.", |object, _| {
     Value::from(object.str_at(&["status", "phase"]))
 });
 
-pub const TYPE: ShippedColumn =
+pub const TYPE: BuiltInColumn =
     column("Type", "Type of the secret, which says which keys its data has.", |object, _| {
         Value::from(object.str_at(&["type"]))
     });
 
-pub const HOLDER: ShippedColumn = column("Holder", "Identity that holds the lease now.", |object, _| {
+pub const HOLDER: BuiltInColumn = column("Holder", "Identity that holds the lease now.", |object, _| {
     Value::from(object.str_at(&["spec", "holderIdentity"]))
 });
 
-pub const ROLE: ShippedColumn = column("Role", "The Role or ClusterRole that is granted.", |object, _| {
+pub const ROLE: BuiltInColumn = column("Role", "The Role or ClusterRole that is granted.", |object, _| {
     let part = |name: &str| object.str_at(&["roleRef", name]).to_owned();
     Value::from(format!("{}/{}", part("kind"), part("name")))
 });
 
-pub const CLUSTER_ROLE: ShippedColumn = ShippedColumn { description: "The ClusterRole that is granted.", ..ROLE };
+pub const CLUSTER_ROLE: BuiltInColumn = BuiltInColumn { description: "The ClusterRole that is granted.", ..ROLE };
 
-pub const USERS: ShippedColumn = wide("Users", "Users among the subjects.", |object, _| subjects(object, "User"));
-pub const GROUPS: ShippedColumn = wide("Groups", "Groups among the subjects.", |object, _| subjects(object, "Group"));
-pub const ACCOUNTS: ShippedColumn =
+pub const USERS: BuiltInColumn = wide("Users", "Users among the subjects.", |object, _| subjects(object, "User"));
+pub const GROUPS: BuiltInColumn = wide("Groups", "Groups among the subjects.", |object, _| subjects(object, "Group"));
+pub const ACCOUNTS: BuiltInColumn =
     wide("ServiceAccounts", "ServiceAccounts among the subjects.", |object, _| subjects(object, "ServiceAccount"));
 
 /// The subjects of a kind, those in namespaces with them.
@@ -117,16 +117,16 @@ fn subjects(binding: &Value, kind: &str) -> Value {
     Value::from(of_kind.map(text).collect::<Vec<_>>().join(", "))
 }
 
-pub const WEBHOOKS: ShippedColumn =
+pub const WEBHOOKS: BuiltInColumn =
     number("Webhooks", "Number of webhooks.", |object, _| count(len(object, &["webhooks"])));
 
-pub const VALIDATIONS: ShippedColumn =
+pub const VALIDATIONS: BuiltInColumn =
     number("Validations", "Number of validations.", |object, _| count(len(object, &["spec", "validations"])));
 
-pub const MUTATIONS: ShippedColumn =
+pub const MUTATIONS: BuiltInColumn =
     number("Mutations", "Number of mutations.", |object, _| count(len(object, &["spec", "mutations"])));
 
-pub const PARAM_KIND: ShippedColumn =
+pub const PARAM_KIND: BuiltInColumn =
     column("ParamKind", "Kind of the objects that parameterize the policy.", |object, _| {
         match object.at(&["spec", "paramKind"]) {
             None => Value::from("<unset>"),
@@ -134,10 +134,10 @@ pub const PARAM_KIND: ShippedColumn =
         }
     });
 
-pub const POLICY_NAME: ShippedColumn =
+pub const POLICY_NAME: BuiltInColumn =
     column("PolicyName", "The policy that is bound.", |object, _| Value::from(object.str_at(&["spec", "policyName"])));
 
-pub const PARAM_REF: ShippedColumn =
+pub const PARAM_REF: BuiltInColumn =
     column("ParamRef", "The object, or the selector of the objects, with the parameters.", |object, _| {
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
@@ -165,10 +165,10 @@ fn selector_text(selector: &Value) -> String {
     )
 }
 
-pub const REQUESTS: ShippedColumn =
+pub const REQUESTS: BuiltInColumn =
     column("Request", "Used and allowed amounts of everything but limits.", |object, _| usage(object, false));
 
-pub const LIMITS: ShippedColumn =
+pub const LIMITS: BuiltInColumn =
     column("Limit", "Used and allowed amounts of limits.", |object, _| usage(object, true));
 
 /// What is used of what is allowed, for limits or for all else.
@@ -182,7 +182,7 @@ fn usage(quota: &Value, limits: bool) -> Value {
 }
 
 /// The columns of events, whichever group they are read from.
-pub const EVENT: &[ShippedColumn] = &[
+pub const EVENT: &[BuiltInColumn] = &[
     column("Last Seen", "Time since the event last happened.", |event, now| since(last_seen(event), now)),
     column("Type", "Normal or Warning.", |event, _| Value::from(event.str_at(&["type"]))),
     column("Reason", "One word, for programs, on why the event happened.", |event, _| {
@@ -215,7 +215,7 @@ pub const EVENT: &[ShippedColumn] = &[
         let count = event.at(&["series", "count"]).or_else(|| Some(either(event, "count", "deprecatedCount")));
         Value::Int(count.and_then(one).unwrap_or(1))
     }),
-    ShippedColumn {
+    BuiltInColumn {
         format: "name",
         ..wide("Name", NAME_DESCRIPTION, |event, _| Value::from(event.str_at(&["metadata", "name"])))
     },
@@ -257,18 +257,18 @@ fn of_limited(level: &Value, path: &[&str]) -> Value {
     }
 }
 
-pub const PRIORITY_LEVEL: ShippedColumn =
+pub const PRIORITY_LEVEL: BuiltInColumn =
     column("PriorityLevel", "The priority level that matching requests get.", |object, _| {
         Value::from(object.str_at(&["spec", "priorityLevelConfiguration", "name"]))
     });
 
-pub const MATCHING_PRECEDENCE: ShippedColumn = column(
+pub const MATCHING_PRECEDENCE: BuiltInColumn = column(
     "MatchingPrecedence",
     "Of several FlowSchemas that match a request, the one with the lowest value is used: 1 to 10000.",
     |object, _| object.at(&["spec", "matchingPrecedence"]).cloned().unwrap_or_default(),
 );
 
-pub const DISTINGUISHER_METHOD: ShippedColumn = column(
+pub const DISTINGUISHER_METHOD: BuiltInColumn = column(
     "DistinguisherMethod",
     "What separates the flows of this schema: the user, the namespace, or nothing.",
     |object, _| match object.str_at(&["spec", "distinguisherMethod", "type"]) {
@@ -277,38 +277,38 @@ pub const DISTINGUISHER_METHOD: ShippedColumn = column(
     },
 );
 
-pub const MISSING_LEVEL: ShippedColumn = column("MissingPL", "Whether the priority level is missing.", |object, _| {
+pub const MISSING_LEVEL: BuiltInColumn = column("MissingPL", "Whether the priority level is missing.", |object, _| {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let dangling = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
     Value::from(dangling.map_or("?", |condition| condition.str_at(&["status"])))
 });
 
-pub const LEVEL_TYPE: ShippedColumn =
+pub const LEVEL_TYPE: BuiltInColumn =
     column("Type", "Exempt (never queued and never limited) or Limited.", |object, _| {
         Value::from(object.str_at(&["spec", "type"]))
     });
 
-pub const CONCURRENCY_SHARES: ShippedColumn = column(
+pub const CONCURRENCY_SHARES: BuiltInColumn = column(
     "NominalConcurrencyShares",
     "Share of the server's seats: its part of the sum over all Limited levels.",
     |object, _| of_limited(object, &["nominalConcurrencyShares"]),
 );
 
-pub const QUEUES: ShippedColumn = column("Queues", "Number of queues over which flows are spread.", |object, _| {
+pub const QUEUES: BuiltInColumn = column("Queues", "Number of queues over which flows are spread.", |object, _| {
     of_limited(object, &["limitResponse", "queuing", "queues"])
 });
 
-pub const HAND_SIZE: ShippedColumn =
+pub const HAND_SIZE: BuiltInColumn =
     column("HandSize", "How many queues a flow may use; a request joins the shortest of them.", |object, _| {
         of_limited(object, &["limitResponse", "queuing", "handSize"])
     });
 
-pub const QUEUE_LENGTH: ShippedColumn =
+pub const QUEUE_LENGTH: BuiltInColumn =
     column("QueueLengthLimit", "How many requests may wait in one queue; more are refused.", |object, _| {
         of_limited(object, &["limitResponse", "queuing", "queueLengthLimit"])
     });
 
-pub const API_SERVICE: ShippedColumn =
+pub const API_SERVICE: BuiltInColumn =
     column("Service", "The Service behind this group and version, or Local.", |object, _| {
         let part = |name: &str| object.str_at(&["spec", "service", name]).to_owned();
         match object.at(&["spec", "service"]) {
@@ -317,7 +317,7 @@ pub const API_SERVICE: ShippedColumn =
         }
     });
 
-pub const AVAILABLE: ShippedColumn = column("Available", "Whether the aggregated API server responds.", |object, _| {
+pub const AVAILABLE: BuiltInColumn = column("Available", "Whether the aggregated API server responds.", |object, _| {
     let all = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let found = all.iter().find(|condition| condition.str_at(&["type"]) == "Available");
     let said = |condition: &Value| match (condition.str_at(&["status"]), condition.str_at(&["reason"])) {
@@ -328,10 +328,10 @@ pub const AVAILABLE: ShippedColumn = column("Available", "Whether the aggregated
 });
 
 /// The name where upstream does not say that it is one.
-pub const PLAIN_NAME: ShippedColumn =
+pub const PLAIN_NAME: BuiltInColumn =
     column("Name", NAME_DESCRIPTION, |object, _| Value::from(object.str_at(&["metadata", "name"])));
 
-pub const MIGRATED_RESOURCE: ShippedColumn =
+pub const MIGRATED_RESOURCE: BuiltInColumn =
     column("Resource", "The resource whose objects are rewritten.", |object, _| {
         let part = |name: &str| object.str_at(&["spec", "resource", name]);
         match part("group") {
@@ -340,7 +340,7 @@ pub const MIGRATED_RESOURCE: ShippedColumn =
         }
     });
 
-pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Running, Failed, Succeeded, or Unknown.", |object, _| {
+pub const MIGRATION_STATUS: BuiltInColumn = column("Status", "Running, Failed, Succeeded, or Unknown.", |object, _| {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let told = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
     let mut kinds = told.map(|condition| condition.str_at(&["type"]));
@@ -349,7 +349,7 @@ pub const MIGRATION_STATUS: ShippedColumn = column("Status", "Running, Failed, S
 });
 
 /// The columns of services.
-pub const SERVICE: &[ShippedColumn] = &[
+pub const SERVICE: &[BuiltInColumn] = &[
     column("Type", "How the Service is reached: ClusterIP, NodePort, LoadBalancer or ExternalName.", |service, _| {
         Value::from(service.str_at(&["spec", "type"]))
     }),

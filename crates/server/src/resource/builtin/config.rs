@@ -4,7 +4,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, BuiltIn, Form, columns};
+use crate::resource::strategy::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;
 pub const BYTE_MAP: Shape = Shape::Map("map[string][]uint8", &BYTES);
@@ -22,9 +23,9 @@ static CONFIG_MAP_SHAPE: Struct = Struct {
     ],
 };
 
-pub const CONFIG_MAP: Shipped = Shipped {
+pub const CONFIG_MAP: BuiltIn = BuiltIn {
     kind: "ConfigMap",
-    rechecks_metadata: true,
+    metadata: MetadataRules::RECHECKED,
     plural: "configmaps",
     singular: "configmap",
     short_names: &["cm"],

@@ -2,11 +2,12 @@
 
 use machinery::Value;
 use machinery::field::FieldError;
-use schema::definition::{self, ApiVersion, decode};
+use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
 
-use super::{BASE, DEFINITION_GROUP, DEFINITIONS, Form, Shaped, Shipped, StatusMetadata, StoredAs, columns};
+use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
+use crate::resource::strategy::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
 
-pub const DEFINITION: Shipped = Shipped {
+pub const DEFINITION: BuiltIn = BuiltIn {
     group: DEFINITION_GROUP,
     kind: "CustomResourceDefinition",
     plural: DEFINITIONS,
@@ -17,7 +18,15 @@ pub const DEFINITION: Shipped = Shipped {
     status: true,
     status_metadata: StatusMetadata::Unowned,
     unconditional_update: false,
-    generation: true,
+    metadata: MetadataRules::INCLUDED,
+    deletion: Deletion {
+        dependents: Dependents::CollectedOnceDeleting,
+        preconditions: Preconditions::Storage,
+        begin: begin_deletion,
+        ..Deletion::DEFAULT
+    },
+    hooks: Hooks::Definition,
+    keyed_by_group: true,
     form: Form::Definition(ApiVersion::V1),
     prepare,
     validate,
@@ -28,7 +37,7 @@ pub const DEFINITION: Shipped = Shipped {
 };
 
 /// The same objects as releases 1.7 to 1.21 show them.
-pub const BETA: Shipped = Shipped {
+pub const BETA: BuiltIn = BuiltIn {
     version: "v1beta1",
     deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
                   use apiextensions.k8s.io/v1 CustomResourceDefinition",
@@ -49,6 +58,36 @@ pub const BETA: Shipped = Shipped {
     warnings: |beta, old| warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref()),
     ..DEFINITION
 };
+
+/// The first deletion holds a CRD until its instances are gone (crd.md 3).
+fn begin_deletion(definition: &mut Value, now: &str) {
+    if is_deleting(definition) {
+        if definition.at(&["metadata", "deletionGracePeriodSeconds"]).is_none() {
+            definition.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        }
+        return;
+    }
+    definition.set_at(&["metadata", "deletionTimestamp"], Value::from(now));
+    add_cleanup_finalizer(definition);
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_terminating(definition, "True", "InstanceDeletionPending", message, now);
+}
+
+/// Holds an object that is being deleted until its instances are gone.
+pub fn add_cleanup_finalizer(object: &mut Value) {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array);
+    let mut finalizers = list.unwrap_or_default().to_vec();
+    if !finalizers.iter().any(|finalizer| finalizer.as_str() == Some(CLEANUP_FINALIZER)) {
+        finalizers.push(Value::from(CLEANUP_FINALIZER));
+        object.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
+    }
+}
+
+/// Sets the condition `Terminating`, which says how far the deletion of a CRD has come.
+pub fn set_terminating(definition: &mut Value, status: &'static str, reason: &str, message: &str, now: &str) {
+    let condition = Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
+    definition::set_condition(definition, &condition, now);
+}
 
 /// A definition of which nothing is given.
 pub fn zero(version: ApiVersion) -> Value {

@@ -5,7 +5,8 @@ use machinery::{Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{BASE, Form, NameRule, Selectable, Shipped, StoredAs, columns};
+use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns};
+use crate::resource::strategy::{Deletion, Dependents, MetadataRules, OnCreate};
 
 const GROUP: &str = "events.k8s.io";
 const TEXT_MAX: usize = 128;
@@ -81,22 +82,24 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-const KIND: Shipped = Shipped {
+const KIND: BuiltIn = BuiltIn {
     kind: "Event",
     plural: "events",
     singular: "event",
     short_names: &["ev"],
     create_on_update: true,
-    owns_dependents: false,
+    deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::DEFAULT },
     name_column: false,
     ..BASE
 };
 
-pub const CORE_EVENT: Shipped = Shipped {
-    name_rule: NameRule::Path,
-    rechecks_change: false,
-    metadata_last: true,
-    standard_finalizers: false,
+pub const CORE_EVENT: BuiltIn = BuiltIn {
+    metadata: MetadataRules {
+        name: names::path_segment,
+        on_create: OnCreate::Last,
+        on_update: &[],
+        ..MetadataRules::CUSTOM
+    },
     selectable: CORE_FIELDS,
     form: Form::Typed(&CORE_SHAPE),
     validate: |new, _| common_errors(new, "reportingComponent"),
@@ -104,7 +107,7 @@ pub const CORE_EVENT: Shipped = Shipped {
     ..KIND
 };
 
-pub const EVENT: Shipped = Shipped {
+pub const EVENT: BuiltIn = BuiltIn {
     group: GROUP,
     selectable: FIELDS,
     form: Form::Typed(&SHAPE),

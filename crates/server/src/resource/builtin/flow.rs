@@ -5,7 +5,7 @@ use machinery::{Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::{BASE, Form, Shipped, StatusMetadata, columns};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
 
 /// The group of both.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -143,12 +143,11 @@ static LEVEL_SHAPE: Struct = Struct {
     ],
 };
 
-const KIND: Shipped = Shipped {
+const KIND: BuiltIn = BuiltIn {
     group: FLOW_GROUP,
     namespaced: false,
     status: true,
     status_metadata: StatusMetadata::Kept,
-    generation: true,
     prepare: |object, old| {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
@@ -158,7 +157,7 @@ const KIND: Shipped = Shipped {
     ..BASE
 };
 
-pub const SCHEMA: Shipped = Shipped {
+pub const SCHEMA: BuiltIn = BuiltIn {
     kind: "FlowSchema",
     plural: "flowschemas",
     singular: "flowschema",
@@ -175,7 +174,7 @@ pub const SCHEMA: Shipped = Shipped {
     ..KIND
 };
 
-pub const LEVEL: Shipped = Shipped {
+pub const LEVEL: BuiltIn = BuiltIn {
     kind: "PriorityLevelConfiguration",
     plural: "prioritylevelconfigurations",
     singular: "prioritylevelconfiguration",

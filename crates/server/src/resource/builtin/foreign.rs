@@ -55,8 +55,8 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
 }
 
 fn is_group_version(api_version: &str) -> bool {
-    let shipped = |s: &super::Shipped| super::group_version(s.group, s.version) == api_version;
-    super::SHIPPED.iter().any(shipped) || KINDS.iter().any(|(known, _)| *known == api_version)
+    let built_in = |s: &super::BuiltIn| super::group_version(s.group, s.version) == api_version;
+    super::KINDS.iter().any(built_in) || KINDS.iter().any(|(known, _)| *known == api_version)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! They are off by default, as in every kube-apiserver that doesn't have them any more, or has them as a beta.
 
-use super::{SHIPPED, group_version};
+use super::{KINDS, group_version};
 
 /// The names of what is always served as it is; the last one goes with the feature gate `MutatingAdmissionPolicy`.
 const FIXED: [&str; 3] = ["api/alpha", "api/ga", "admissionregistration.k8s.io/v1beta1"];
@@ -75,7 +75,7 @@ impl<'a> Entry<'a> {
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
         let always = FIXED.contains(&name)
-            || SHIPPED.iter().any(|shipped| group_version(shipped.group, shipped.version) == name);
+            || KINDS.iter().any(|built_in| group_version(built_in.group, built_in.version) == name);
         if always && !on {
             return Err(format!("{name}=false: it can't be switched off"));
         }

@@ -4,7 +4,8 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, BuiltIn, Form, columns};
+use crate::resource::strategy::MetadataRules;
 
 static SPEC: Struct = Struct {
     name: "LeaseSpec",
@@ -29,14 +30,14 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const LEASE: Shipped = Shipped {
+pub const LEASE: BuiltIn = BuiltIn {
     group: "coordination.k8s.io",
     kind: "Lease",
     plural: "leases",
     singular: "lease",
     unconditional_update: false,
     create_on_update: true,
-    standard_finalizers: false,
+    metadata: MetadataRules::CUSTOM,
     form: Form::Typed(&SHAPE),
     prepare,
     validate,

@@ -6,7 +6,8 @@ use machinery::{Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, Form, Shipped, StatusMetadata, StoredAs, columns, in_version};
+use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
+use crate::resource::strategy::MetadataRules;
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -39,7 +40,7 @@ static SHAPE: Struct = Struct {
 };
 
 /// As of 1.35.
-pub const BETA_MIGRATION: Shipped = Shipped {
+pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     group: MIGRATION_GROUP,
     version: "v1beta1",
     kind: "StorageVersionMigration",
@@ -49,7 +50,7 @@ pub const BETA_MIGRATION: Shipped = Shipped {
     status: true,
     status_metadata: StatusMetadata::Kept,
     unconditional_update: false,
-    rechecks_metadata: true,
+    metadata: MetadataRules::RECHECKED,
     form: Form::Typed(&SHAPE),
     deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.38+, unavailable in v1.41+",
     prepare: |object, old| {
@@ -65,7 +66,7 @@ pub const BETA_MIGRATION: Shipped = Shipped {
 };
 
 /// The same as of 1.37.
-pub const MIGRATION: Shipped = Shipped {
+pub const MIGRATION: BuiltIn = BuiltIn {
     version: "v1",
     deprecation: "",
     stored_as: Some(&StoredAs {

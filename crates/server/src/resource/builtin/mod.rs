@@ -1,4 +1,4 @@
-//! Shipped kinds: a table of definitions, and the few extra rules (layer 2).
+//! Built-in kinds: a table of definitions, and the few extra rules (layer 2).
 
 mod accounts;
 mod admission;
@@ -32,7 +32,8 @@ pub use apiservices::{
     API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, api_services,
     version_priority,
 };
-pub use columns::{AGE_DESCRIPTION, NAME_DESCRIPTION, ShippedColumn};
+pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
+pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
 pub use foreign::is_known;
@@ -44,13 +45,13 @@ pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::sync::Arc;
 
-use machinery::patch::strategic_merge::PatchMeta;
 use machinery::{FieldError, Text, Value};
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
+use super::strategy::{Deletion, MetadataRules};
 use super::version::Version;
-use super::{Conversion, Resource, Rules, group_version};
+use super::{Conversion, Resource, group_version};
 use crate::objects::Objects;
 
 /// What decoding into the Go type of a kind and encoding it again does.
@@ -68,8 +69,8 @@ pub struct StoredAs {
 }
 
 /// The same object in another version of its kind, whose members are the same.
-fn in_version(mut object: Value, shipped: &Shipped) -> Value {
-    object.set_at(&["apiVersion"], Value::String(group_version(shipped.group, shipped.version)));
+fn in_version(mut object: Value, built_in: &BuiltIn) -> Value {
+    object.set_at(&["apiVersion"], Value::String(group_version(built_in.group, built_in.version)));
     object
 }
 
@@ -85,16 +86,29 @@ pub struct Shaped {
     pub errors: Vec<TypeError>,
 }
 
-/// How names of a kind are checked.
+/// What is done around writes of a kind beyond what its row says: a named function of the verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameRule {
-    Subdomain,
-    /// DNS-1123 label.
-    Label,
-    /// DNS-1035 label.
-    OldLabel,
-    /// Whatever may be a segment of a path.
-    Path,
+pub enum Hooks {
+    None,
+    /// Reserves cluster IPs and node ports.
+    Service,
+    /// Refuses to give away more than the author has.
+    Role,
+    RoleBinding,
+    /// Names and establishes what a CRD defines.
+    Definition,
+    ThirdPartyResource,
+}
+
+/// What responds to a POST of a kind that is not stored: a named function of the verbs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    SelfSubject,
+    Access,
+    SelfAccess,
+    SelfRules,
+    Token,
+    TokenRequest,
 }
 
 /// What the status endpoint of a kind does with metadata.
@@ -108,8 +122,8 @@ pub enum StatusMetadata {
     Kept,
 }
 
-/// A shipped kind.
-pub struct Shipped {
+/// A built-in kind.
+pub struct BuiltIn {
     pub group: &'static str,
     pub version: &'static str,
     pub kind: &'static str,
@@ -120,33 +134,25 @@ pub struct Shipped {
     pub namespaced: bool,
     pub status: bool,
     pub status_metadata: StatusMetadata,
-    pub name_rule: NameRule,
+    pub metadata: MetadataRules,
+    pub deletion: Deletion,
+    pub hooks: Hooks,
+    /// What responds to a POST, if objects of the kind are not stored.
+    pub review: Option<Review>,
     /// PUT without resourceVersion overwrites.
     pub unconditional_update: bool,
-    /// PUT of an absent object creates it.
+    /// PUT of an object that does not exist creates it.
     pub create_on_update: bool,
-    /// DELETE answers the object instead of a Status.
-    pub returns_deleted: bool,
-    /// Answered and not stored.
-    pub review: bool,
-    /// metadata.generation is kept.
-    pub generation: bool,
-    /// Updates check the metadata as a whole once more, so that its errors come once more.
-    pub rechecks_metadata: bool,
-    /// Updates check the change of the metadata once more.
-    pub rechecks_change: bool,
-    /// Metadata of a new object are looked at when nothing else is wrong with it.
-    pub metadata_last: bool,
-    /// Finalizers are standard names or qualified ones.
-    pub standard_finalizers: bool,
-    /// Deletions look after dependents.
-    pub owns_dependents: bool,
+    /// Errors show the group in keys of objects.
+    pub keyed_by_group: bool,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
     /// The warning that each answer carries.
     pub deprecation: &'static str,
+    /// Refuses the body of a create or an update before anything of it is reset.
+    pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
@@ -158,10 +164,10 @@ pub struct Shipped {
     /// Whether tables begin with the name.
     pub name_column: bool,
     /// What tables show besides the name.
-    pub columns: &'static [ShippedColumn],
+    pub columns: &'static [BuiltInColumn],
 }
 
-impl Shipped {
+impl BuiltIn {
     /// The object in its typed shape, with its unknown members and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         match self.form {
@@ -253,49 +259,31 @@ impl Shipped {
         Some(Text::from(found.unwrap_or_default()))
     }
 
-    /// Whether an object without finalizers may go; a namespace has finalizers of its own.
-    pub fn allows_removal(&self, object: &Value) -> bool {
-        self.kind != "Namespace"
-            || object.at(&["spec", "finalizers"]).and_then(Value::as_array).is_none_or(<[Value]>::is_empty)
-    }
-
     /// Whether tables show what they show of a kind that nobody made columns for.
     pub fn has_default_columns(&self) -> bool {
         matches!(self.columns, [only] if only.name == columns::CREATED_AT.name)
     }
-
-    /// What a deletion changes besides metadata.
-    pub fn mark_deleted(&self, object: &mut Value) {
-        if self.kind == "Namespace" {
-            object.set_at(&["status", "phase"], Value::from("Terminating"));
-        }
-    }
-}
-
-/// How a strategic merge patch merges objects of a kind.
-pub fn patch_metadata(shipped: Option<&'static Shipped>) -> PatchMeta {
-    PatchMeta::of_kind(&shipped.map(Shipped::type_schema).unwrap_or_default())
 }
 
 /// The other look at objects that are stored with those of a kind, by its group and version, served or not.
-pub fn sibling(shipped: &Shipped, api_version: &str) -> Option<&'static Shipped> {
-    static BETA_DEFINITION: Shipped = definition::BETA;
-    static MIGRATIONS: [Shipped; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    let mut all = SHIPPED.iter().chain([&BETA_DEFINITION]).chain(&MIGRATIONS);
-    let found = all.find(|s| s.kind == shipped.kind && group_version(s.group, s.version) == api_version)?;
-    let is_other = (found.group, found.version) != (shipped.group, shipped.version);
-    (is_other && found.storage_group() == shipped.storage_group()).then_some(found)
+pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
+    static BETA_DEFINITION: BuiltIn = definition::BETA;
+    static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
+    let mut all = KINDS.iter().chain([&BETA_DEFINITION]).chain(&MIGRATIONS);
+    let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
+    let is_other = (found.group, found.version) != (built_in.group, built_in.version);
+    (is_other && found.storage_group() == built_in.storage_group()).then_some(found)
 }
 
-impl PartialEq for Shipped {
-    fn eq(&self, other: &Shipped) -> bool {
+impl PartialEq for BuiltIn {
+    fn eq(&self, other: &BuiltIn) -> bool {
         self.group == other.group && self.kind == other.kind
     }
 }
 
-impl Eq for Shipped {}
+impl Eq for BuiltIn {}
 
-impl std::fmt::Debug for Shipped {
+impl std::fmt::Debug for BuiltIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind)
     }
@@ -306,7 +294,7 @@ pub const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 /// Their plural.
 pub const DEFINITIONS: &str = "customresourcedefinitions";
 
-const BASE: Shipped = Shipped {
+const BASE: BuiltIn = BuiltIn {
     group: "",
     version: "v1",
     kind: "",
@@ -317,21 +305,18 @@ const BASE: Shipped = Shipped {
     namespaced: true,
     status: false,
     status_metadata: StatusMetadata::Written,
-    name_rule: NameRule::Subdomain,
+    metadata: MetadataRules::BUILT_IN,
+    deletion: Deletion::DEFAULT,
+    hooks: Hooks::None,
+    review: None,
     unconditional_update: true,
     create_on_update: false,
-    returns_deleted: false,
-    review: false,
-    generation: false,
-    rechecks_metadata: false,
-    rechecks_change: true,
-    metadata_last: false,
-    standard_finalizers: true,
-    owns_dependents: true,
+    keyed_by_group: false,
     selectable: &[],
     form: Form::Typed(&REVIEW),
     stored_as: None,
     deprecation: "",
+    check_body: |_| None,
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| vec![],
@@ -351,19 +336,19 @@ static REVIEW: Struct = Struct {
     ],
 };
 
-const SELF_SUBJECT_REVIEW: Shipped = Shipped {
+const SELF_SUBJECT_REVIEW: BuiltIn = BuiltIn {
     group: "authentication.k8s.io",
     kind: "SelfSubjectReview",
     plural: "selfsubjectreviews",
     singular: "selfsubjectreview",
     namespaced: false,
-    review: true,
+    review: Some(Review::SelfSubject),
     form: Form::Typed(&REVIEW),
     ..BASE
 };
 
-/// Every shipped kind.
-pub static SHIPPED: [Shipped; 27] = [
+/// Every built-in kind.
+pub static KINDS: [BuiltIn; 27] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
     secrets::SECRET,
@@ -393,31 +378,30 @@ pub static SHIPPED: [Shipped; 27] = [
     apiservices::API_SERVICE,
 ];
 
-/// The shipped kinds that are stored, each in its own form.
-pub fn stored_kinds() -> impl Iterator<Item = &'static Shipped> {
-    static THIRD_PARTY: Shipped = third_party::THIRD_PARTY_RESOURCE;
-    static MIGRATION: Shipped = migrations::BETA_MIGRATION;
-    static MUTATIONS: [Shipped; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
-    static ALLOCATIONS: [Shipped; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
+/// The built-in kinds that are stored, each in its own form.
+pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
+    static THIRD_PARTY: BuiltIn = third_party::THIRD_PARTY_RESOURCE;
+    static MIGRATION: BuiltIn = migrations::BETA_MIGRATION;
+    static MUTATIONS: [BuiltIn; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
+    static ALLOCATIONS: [BuiltIn; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
     let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
-    SHIPPED.iter().chain(switched).filter(|shipped| !shipped.review && shipped.stored_as.is_none())
+    KINDS.iter().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
 }
 
 /// Definitions in their older form, which others may have stored.
-pub fn beta_definition() -> &'static Shipped {
-    static BETA: Shipped = definition::BETA;
+pub fn beta_definition() -> &'static BuiltIn {
+    static BETA: BuiltIn = definition::BETA;
     &BETA
 }
 
-/// Raises the generation with every change outside of metadata and status.
+/// Starts the generation at 1, and counts every change outside of metadata and status.
 fn count_generations(object: &mut Value, old: Option<&Value>) {
-    let Some(old) = old else { return };
-    let outside = |v: &Value| -> Vec<(Text, Value)> {
-        let all = v.as_object().into_iter().flat_map(machinery::Map::iter);
-        let members = all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
-        members.map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    if outside(object) != outside(old) {
+    let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
+    fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
+        let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);
+        fields.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+    }
+    if !counted(object).eq(counted(old)) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
@@ -427,55 +411,57 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
 }
 
-/// The shipped kinds that are served, each with its older versions.
-pub fn served(config: RuntimeConfig) -> Vec<(&'static Shipped, &'static [Shipped])> {
-    static BETA_DEFINITION: [Shipped; 1] = [definition::BETA];
-    let older: &[Shipped] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
-    static THIRD_PARTY: [Shipped; 1] = [third_party::THIRD_PARTY_RESOURCE];
-    let third_party: &'static [Shipped] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
-    static MUTATIONS: [(&Shipped, &[Shipped]); 2] =
+/// The built-in kinds that are served, each with its older versions.
+pub fn served(config: RuntimeConfig) -> Vec<(&'static BuiltIn, &'static [BuiltIn])> {
+    static BETA_DEFINITION: [BuiltIn; 1] = [definition::BETA];
+    let older: &[BuiltIn] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
+    static THIRD_PARTY: [BuiltIn; 1] = [third_party::THIRD_PARTY_RESOURCE];
+    let third_party: &'static [BuiltIn] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
+    static MUTATIONS: [(&BuiltIn, &[BuiltIn]); 2] =
         [(&mutations::BETA_POLICY, &[mutations::POLICY]), (&mutations::BETA_BINDING, &[mutations::BINDING])];
-    let mutations: &[(&'static Shipped, &'static [Shipped])] = if config.mutating_policies { &MUTATIONS } else { &[] };
-    static BETA_MIGRATION: (&Shipped, &[Shipped]) = (&migrations::BETA_MIGRATION, &[]);
-    static MIGRATION: (&Shipped, &[Shipped]) = (&migrations::MIGRATION, &[]);
-    static BOTH_MIGRATIONS: (&Shipped, &[Shipped]) = (&migrations::BETA_MIGRATION, &[migrations::MIGRATION]);
+    let mutations: &[(&'static BuiltIn, &'static [BuiltIn])] = if config.mutating_policies { &MUTATIONS } else { &[] };
+    static BETA_MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[]);
+    static MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::MIGRATION, &[]);
+    static BOTH_MIGRATIONS: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[migrations::MIGRATION]);
     let migrations = match (config.beta_migrations, config.migrations) {
         (false, false) => None,
         (true, false) => Some(BETA_MIGRATION),
         (false, true) => Some(MIGRATION),
         (true, true) => Some(BOTH_MIGRATIONS),
     };
-    let older_of = |shipped: &Shipped| if *shipped == definition::DEFINITION { older } else { &[] };
-    let all = SHIPPED.iter().chain(third_party).map(|shipped| (shipped, older_of(shipped)));
+    let older_of = |built_in: &BuiltIn| if *built_in == definition::DEFINITION { older } else { &[] };
+    let all = KINDS.iter().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
 }
 
-fn version(shipped: &'static Shipped) -> Arc<Version> {
-    let mut version = Version::new(Text::new_static(shipped.version), &shipped.type_schema());
-    version.status = shipped.status;
-    version.deprecation = Some(Text::new_static(shipped.deprecation)).filter(|text| !text.is_empty());
-    version.shipped = Some(shipped);
+fn version(built_in: &'static BuiltIn) -> Arc<Version> {
+    let mut version = Version::new(Text::new_static(built_in.version), &built_in.type_schema());
+    version.status = built_in.status;
+    version.deprecation = Some(Text::new_static(built_in.deprecation)).filter(|text| !text.is_empty());
+    version.built_in = Some(built_in);
     Arc::new(version)
 }
 
-/// The resource of a shipped kind, which is stored in its own version.
-pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &Objects) -> Resource {
-    let (group, plural) = (Text::new_static(shipped.group), Text::new_static(shipped.plural));
-    let stored_in = Text::new_static(shipped.storage_group());
+/// The resource of a built-in kind, which is stored in its own version.
+pub fn resource(built_in: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects) -> Resource {
+    let (group, plural) = (Text::new_static(built_in.group), Text::new_static(built_in.plural));
+    let stored_in = Text::new_static(built_in.storage_group());
     Resource {
         collection: objects.collection(&stored_in, &plural),
         group,
         plural,
-        singular: Text::new_static(shipped.singular),
-        kind: Text::new_static(shipped.kind),
-        list_kind: Text::from(format!("{}List", shipped.kind)),
-        short_names: texts(shipped.short_names),
-        categories: texts(shipped.categories),
-        namespaced: shipped.namespaced,
-        versions: std::iter::once(shipped).chain(older).map(version).collect(),
+        singular: Text::new_static(built_in.singular),
+        kind: Text::new_static(built_in.kind),
+        list_kind: Text::from(format!("{}List", built_in.kind)),
+        short_names: texts(built_in.short_names),
+        categories: texts(built_in.categories),
+        namespaced: built_in.namespaced,
+        versions: std::iter::once(built_in).chain(older).map(version).collect(),
         storage: 0,
         conversion: Conversion::None,
-        rules: Rules::Shipped(shipped),
+        built_in: Some(built_in),
+        hooks: built_in.hooks,
+        deletion: &built_in.deletion,
         third_party: false,
         broken: false,
         established: true,
@@ -486,14 +472,14 @@ pub fn resource(shipped: &'static Shipped, older: &'static [Shipped], objects: &
     }
 }
 
-/// Whether a group is one of shipped kinds.
-pub fn is_shipped_group(group: &str) -> bool {
-    SHIPPED.iter().any(|shipped| shipped.group == group)
+/// Whether a group is one of built-in kinds.
+pub fn is_built_in_group(group: &str) -> bool {
+    KINDS.iter().any(|built_in| built_in.group == group)
 }
 
 /// Whether a group is kube-apiserver's own: no custom resource is served in it.
-pub fn is_built_in_group(group: &str) -> bool {
-    is_shipped_group(group) || foreign::is_group(group)
+pub fn is_reserved_group(group: &str) -> bool {
+    is_built_in_group(group) || foreign::is_group(group)
 }
 
 /// The order of groups in discovery: greater is earlier (api-machinery 16.3).
@@ -532,8 +518,8 @@ mod tests {
 
     #[test]
     fn members_of_shapes_are_sorted() {
-        for shipped in &SHIPPED {
-            if let Form::Typed(shape) = shipped.form {
+        for built_in in &KINDS {
+            if let Form::Typed(shape) = built_in.form {
                 check_sorted(shape);
             }
         }

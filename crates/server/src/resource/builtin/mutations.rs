@@ -10,7 +10,7 @@ use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{Form, Shipped, StoredAs, columns, in_version};
+use super::{BuiltIn, Form, StoredAs, columns, in_version};
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
@@ -66,7 +66,7 @@ static BINDING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const POLICY: Shipped = Shipped {
+pub const POLICY: BuiltIn = BuiltIn {
     kind: "MutatingAdmissionPolicy",
     plural: "mutatingadmissionpolicies",
     singular: "mutatingadmissionpolicy",
@@ -82,7 +82,7 @@ pub const POLICY: Shipped = Shipped {
     ..KIND
 };
 
-pub const BINDING: Shipped = Shipped {
+pub const BINDING: BuiltIn = BuiltIn {
     kind: "MutatingAdmissionPolicyBinding",
     plural: "mutatingadmissionpolicybindings",
     singular: "mutatingadmissionpolicybinding",
@@ -99,8 +99,8 @@ pub const BINDING: Shipped = Shipped {
 };
 
 /// The same as of 1.34, and so they are stored.
-pub const BETA_POLICY: Shipped = Shipped { version: "v1beta1", stored_as: None, ..POLICY };
-pub const BETA_BINDING: Shipped = Shipped { version: "v1beta1", stored_as: None, ..BINDING };
+pub const BETA_POLICY: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..POLICY };
+pub const BETA_BINDING: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..BINDING };
 
 fn default_policy(object: &mut Value) {
     policies::default_resources(object, "matchConstraints");

@@ -4,21 +4,27 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, Form, NameRule, Shipped, columns};
+use super::{BASE, BuiltIn, Form, columns};
+use crate::resource::strategy::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
 /// The finalizer that holds a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub const NAMESPACE: Shipped = Shipped {
+pub const NAMESPACE: BuiltIn = BuiltIn {
     kind: "Namespace",
     plural: "namespaces",
     singular: "namespace",
     short_names: &["ns"],
     namespaced: false,
     status: true,
-    name_rule: NameRule::Label,
-    rechecks_metadata: true,
-    returns_deleted: true,
+    metadata: MetadataRules { name: label_name, ..MetadataRules::RECHECKED },
+    deletion: Deletion {
+        returns_object: true,
+        preconditions: Preconditions::Storage,
+        finalizers: &["spec", "finalizers"],
+        begin: begin_deletion,
+        ..Deletion::DEFAULT
+    },
     selectable: &[("status.phase", &["status.phase"])],
     form: Form::Typed(&SHAPE),
     columns: &[columns::PHASE, columns::AGE],
@@ -28,6 +34,13 @@ pub const NAMESPACE: Shipped = Shipped {
     validate_status,
     ..BASE
 };
+
+/// A Namespace that is being deleted is Terminating, without a grace period.
+fn begin_deletion(namespace: &mut Value, now: &str) {
+    if set_deletion_time(namespace, now) {
+        namespace.set_at(&["status", "phase"], Value::from("Terminating"));
+    }
+}
 
 static FINALIZER: Shape = Shape::Text("v1.FinalizerName");
 

@@ -10,7 +10,7 @@ use schema::shape::{
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
-use super::{Form, Shipped, StatusMetadata, columns};
+use super::{BuiltIn, Form, StatusMetadata, columns};
 
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
@@ -131,7 +131,7 @@ static BINDING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const POLICY: Shipped = Shipped {
+pub const POLICY: BuiltIn = BuiltIn {
     kind: "ValidatingAdmissionPolicy",
     plural: "validatingadmissionpolicies",
     singular: "validatingadmissionpolicy",
@@ -145,7 +145,7 @@ pub const POLICY: Shipped = Shipped {
     ..KIND
 };
 
-pub const BINDING: Shipped = Shipped {
+pub const BINDING: BuiltIn = BuiltIn {
     kind: "ValidatingAdmissionPolicyBinding",
     plural: "validatingadmissionpolicybindings",
     singular: "validatingadmissionpolicybinding",

@@ -6,7 +6,8 @@ use machinery::{Map, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, list, text};
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, BuiltIn, Form, columns};
+use crate::resource::strategy::Deletion;
 
 static QUANTITY: Shape = Shape::Quantity;
 static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
@@ -52,13 +53,13 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const RESOURCE_QUOTA: Shipped = Shipped {
+pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     kind: "ResourceQuota",
     plural: "resourcequotas",
     singular: "resourcequota",
     short_names: &["quota"],
     status: true,
-    returns_deleted: true,
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     form: Form::Typed(&SHAPE),
     prepare,
     validate,

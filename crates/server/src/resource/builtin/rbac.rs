@@ -5,7 +5,8 @@ use machinery::{Value, names};
 use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
-use super::{BASE, Form, NameRule, Shipped, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns};
+use crate::resource::strategy::MetadataRules;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -66,16 +67,16 @@ const BINDING_FIELDS: &[Field] = &[
 static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
 static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
 
-const KIND: Shipped = Shipped {
+const KIND: BuiltIn = BuiltIn {
     group: GROUP,
-    name_rule: NameRule::Path,
+    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::RECHECKED },
     create_on_update: true,
-    rechecks_metadata: true,
     columns: columns::PLAIN,
     ..BASE
 };
 
-pub const ROLE: Shipped = Shipped {
+pub const ROLE: BuiltIn = BuiltIn {
+    hooks: Hooks::Role,
     kind: "Role",
     plural: "roles",
     singular: "role",
@@ -84,7 +85,8 @@ pub const ROLE: Shipped = Shipped {
     ..KIND
 };
 
-pub const CLUSTER_ROLE: Shipped = Shipped {
+pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
+    hooks: Hooks::Role,
     kind: "ClusterRole",
     plural: "clusterroles",
     singular: "clusterrole",
@@ -94,12 +96,13 @@ pub const CLUSTER_ROLE: Shipped = Shipped {
     ..KIND
 };
 
-const BINDING_COLUMNS: &[columns::ShippedColumn] =
+const BINDING_COLUMNS: &[columns::BuiltInColumn] =
     &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
-const CLUSTER_BINDING_COLUMNS: &[columns::ShippedColumn] =
+const CLUSTER_BINDING_COLUMNS: &[columns::BuiltInColumn] =
     &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 
-pub const ROLE_BINDING: Shipped = Shipped {
+pub const ROLE_BINDING: BuiltIn = BuiltIn {
+    hooks: Hooks::RoleBinding,
     kind: "RoleBinding",
     plural: "rolebindings",
     singular: "rolebinding",
@@ -110,7 +113,8 @@ pub const ROLE_BINDING: Shipped = Shipped {
     ..KIND
 };
 
-pub const CLUSTER_ROLE_BINDING: Shipped = Shipped {
+pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
+    hooks: Hooks::RoleBinding,
     kind: "ClusterRoleBinding",
     plural: "clusterrolebindings",
     singular: "clusterrolebinding",

@@ -5,7 +5,8 @@ use machinery::{Value, names};
 use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{items, list, text};
-use super::{BASE, Form, Shipped};
+use super::{BASE, BuiltIn, Form, Review};
+use crate::resource::strategy::MetadataRules;
 
 static REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",
@@ -160,9 +161,11 @@ static ACCESS_SHAPE: Struct = Struct { name: "SubjectAccessReview", fields: &FIE
 static LOCAL_ACCESS_SHAPE: Struct = Struct { name: "LocalSubjectAccessReview", fields: &FIELDS };
 static RULES_SHAPE: Struct = Struct { name: "SelfSubjectRulesReview", fields: &RULES_FIELDS };
 
-const KIND: Shipped = Shipped { group: "authorization.k8s.io", namespaced: false, review: true, ..BASE };
+const KIND: BuiltIn =
+    BuiltIn { group: "authorization.k8s.io", namespaced: false, metadata: MetadataRules::INCLUDED, ..BASE };
 
-pub const SELF_ACCESS: Shipped = Shipped {
+pub const SELF_ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::SelfAccess),
     kind: "SelfSubjectAccessReview",
     plural: "selfsubjectaccessreviews",
     singular: "selfsubjectaccessreview",
@@ -171,7 +174,8 @@ pub const SELF_ACCESS: Shipped = Shipped {
     ..KIND
 };
 
-pub const ACCESS: Shipped = Shipped {
+pub const ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::Access),
     kind: "SubjectAccessReview",
     plural: "subjectaccessreviews",
     singular: "subjectaccessreview",
@@ -180,7 +184,8 @@ pub const ACCESS: Shipped = Shipped {
     ..KIND
 };
 
-pub const LOCAL_ACCESS: Shipped = Shipped {
+pub const LOCAL_ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::Access),
     kind: "LocalSubjectAccessReview",
     plural: "localsubjectaccessreviews",
     singular: "localsubjectaccessreview",
@@ -190,7 +195,8 @@ pub const LOCAL_ACCESS: Shipped = Shipped {
     ..KIND
 };
 
-pub const SELF_RULES: Shipped = Shipped {
+pub const SELF_RULES: BuiltIn = BuiltIn {
+    review: Some(Review::SelfRules),
     kind: "SelfSubjectRulesReview",
     plural: "selfsubjectrulesreviews",
     singular: "selfsubjectrulesreview",
@@ -198,7 +204,8 @@ pub const SELF_RULES: Shipped = Shipped {
     ..KIND
 };
 
-pub const TOKEN: Shipped = Shipped {
+pub const TOKEN: BuiltIn = BuiltIn {
+    review: Some(Review::Token),
     group: "authentication.k8s.io",
     kind: "TokenReview",
     plural: "tokenreviews",
@@ -238,7 +245,8 @@ const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 /// What is posted to `serviceaccounts/token`; no resource of its own.
-pub static TOKEN_REQUEST: Shipped = Shipped {
+pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
+    review: Some(Review::TokenRequest),
     group: "authentication.k8s.io",
     kind: "TokenRequest",
     plural: "serviceaccounts",

@@ -7,7 +7,8 @@ use machinery::field::{FieldError, FieldPath};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, Form, Shipped, columns, key_pair};
+use super::{BASE, BuiltIn, Form, columns, key_pair};
+use crate::resource::strategy::MetadataRules;
 
 static SHAPE: Struct = Struct {
     name: "Secret",
@@ -22,9 +23,9 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const SECRET: Shipped = Shipped {
+pub const SECRET: BuiltIn = BuiltIn {
     kind: "Secret",
-    rechecks_metadata: true,
+    metadata: MetadataRules::RECHECKED,
     plural: "secrets",
     singular: "secret",
     selectable: &[("type", &["type"])],

@@ -5,12 +5,13 @@ pub mod addresses;
 pub mod ip;
 mod validate;
 
-use machinery::{Value, json};
+use machinery::{Value, json, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
-use super::{BASE, Form, NameRule, Shipped, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns};
+use crate::resource::strategy::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
     name: "ServicePort",
@@ -96,16 +97,17 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const SERVICE: Shipped = Shipped {
+pub const SERVICE: BuiltIn = BuiltIn {
     kind: "Service",
     plural: "services",
     singular: "service",
     short_names: &["svc"],
     categories: &["all"],
     status: true,
-    name_rule: NameRule::OldLabel,
+    metadata: MetadataRules { name: names::dns1035_label, ..MetadataRules::BUILT_IN },
+    hooks: Hooks::Service,
     create_on_update: true,
-    returns_deleted: true,
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     columns: columns::SERVICE,
     form: Form::Typed(&SHAPE),
     default,

@@ -1,10 +1,10 @@
 //! ThirdPartyResource (crd.md 19.1): a name, a description and versions, all at the top.
 
-use machinery::Value;
+use machinery::{FieldError, FieldPath, Value};
 use schema::definition::{third_party_versions, validate_third_party};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, non_empty};
 
-use super::{BASE, Form, Shipped, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns};
 
 /// The group of ThirdPartyResources.
 pub const THIRD_PARTY_GROUP: &str = "extensions";
@@ -24,13 +24,18 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const THIRD_PARTY_RESOURCE: Shipped = Shipped {
+pub const THIRD_PARTY_RESOURCE: BuiltIn = BuiltIn {
     group: THIRD_PARTY_GROUP,
     version: "v1beta1",
     kind: "ThirdPartyResource",
     plural: THIRD_PARTY_RESOURCES,
     singular: "thirdpartyresource",
     namespaced: false,
+    hooks: Hooks::ThirdPartyResource,
+    check_body: |registration| match registration.str_at(&["metadata", "namespace"]) {
+        "" => None,
+        _ => Some(FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type")),
+    },
     form: Form::Typed(&SHAPE),
     validate: |registration, _| validate_third_party(registration),
     columns: &[columns::DESCRIPTION, columns::VERSIONS],

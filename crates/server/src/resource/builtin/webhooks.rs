@@ -8,7 +8,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::expressions::Scope;
-use super::{Form, Shipped, columns};
+use super::{BuiltIn, Form, columns};
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SECONDS_MAX: i64 = 30;
@@ -94,7 +94,7 @@ static MUTATING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const VALIDATING: Shipped = Shipped {
+pub const VALIDATING: BuiltIn = BuiltIn {
     kind: "ValidatingWebhookConfiguration",
     plural: "validatingwebhookconfigurations",
     singular: "validatingwebhookconfiguration",
@@ -105,7 +105,7 @@ pub const VALIDATING: Shipped = Shipped {
     ..KIND
 };
 
-pub const MUTATING: Shipped = Shipped {
+pub const MUTATING: BuiltIn = BuiltIn {
     kind: "MutatingWebhookConfiguration",
     plural: "mutatingwebhookconfigurations",
     singular: "mutatingwebhookconfiguration",

@@ -5,18 +5,17 @@ use machinery::{Status, Value};
 
 use crate::authorization::{Attributes, Selection};
 use crate::request::User;
-use crate::verbs::admit::Write;
+use crate::verbs::admit::Admit;
 
-/// The review with its answer.
-pub async fn answer(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
-    let (context, request) = (write.context, write.request);
-    let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
+/// Decides whether `asker`, or else the user of the review, may do something.
+pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -> Result<Value, Status> {
+    let (context, request) = (admit.context, admit.request);
+    let errors = request.strategy.validate(&object).errors;
     if !errors.is_empty() {
         // the kind is not known to the one that refuses here
         return Err(Status::invalid(&request.resource.group, "", "", &errors));
     }
-    write.validate(Some(&object), None).await?;
-    let asker = (request.resource.kind == "SelfSubjectAccessReview").then(|| request.authorized.user.clone());
+    admit.validate(Some(&object), None).await?;
     let user = asker.unwrap_or_else(|| User::from_value(object.get("spec").unwrap_or(&Value::Null), "user"));
     let asked = attributes(object.get("spec").unwrap_or(&Value::Null));
     let decision = context.authorizer.decide(&user, &asked).await;

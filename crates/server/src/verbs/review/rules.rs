@@ -3,16 +3,16 @@
 use machinery::{Status, Text, Value};
 
 use crate::authorization::Rule;
-use crate::verbs::admit::Write;
+use crate::verbs::admit::Admit;
 
 /// The rules that the asker holds in a namespace.
-pub async fn answer(write: &Write<'_>, object: &Value) -> Result<Value, Status> {
-    let (context, request) = (write.context, write.request);
+pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> {
+    let (context, request) = (admit.context, admit.request);
     let namespace = object.str_at(&["spec", "namespace"]);
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    write.validate(Some(object), None).await?;
+    admit.validate(Some(object), None).await?;
     let (rules, errors, incomplete) = context.authorizer.rules_of(&request.authorized.user, namespace);
     let resources = rules.iter().filter(|rule| !rule.resources.is_empty()).map(resource_rule);
     let paths = rules.iter().filter(|rule| !rule.urls.is_empty()).map(path_rule);

@@ -6,7 +6,7 @@ use machinery::{Status, Text, Value};
 use crate::authentication::Bound;
 use crate::clock;
 use crate::objects::Stored;
-use crate::verbs::admit::Write;
+use crate::verbs::admit::Admit;
 use crate::verbs::{Context, Request};
 
 fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
@@ -15,13 +15,13 @@ fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
 }
 
 /// Whose token it is, and for which of the audiences.
-pub async fn review(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
-    let context = write.context;
+pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
+    let context = admit.context;
     let token = object.str_at(&["spec", "token"]);
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    write.validate(Some(&object), None).await?;
+    admit.validate(Some(&object), None).await?;
     let audiences = texts(&object, &["spec", "audiences"]);
     let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
         Ok(identity) => [
@@ -37,8 +37,8 @@ pub async fn review(write: &Write<'_>, mut object: Value) -> Result<Value, Statu
 }
 
 /// A token for the ServiceAccount of the path.
-pub async fn issue(write: &Write<'_>, mut object: Value) -> Result<Value, Status> {
-    let (context, request) = (write.context, write.request);
+pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
+    let (context, request) = (admit.context, admit.request);
     let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
     let given = object.str_at(&["metadata", "name"]);
     if !given.is_empty() && given != name {
@@ -64,11 +64,11 @@ pub async fn issue(write: &Write<'_>, mut object: Value) -> Result<Value, Status
     object.set_at(&["metadata", "creationTimestamp"], Value::from(machinery::time::rfc3339(now)));
     object.set_at(&["spec", "audiences"], audiences.iter().map(Value::from).collect());
     object.set_at(&["status"], [("expirationTimestamp", Value::Null), ("token", Value::from(""))].into());
-    let errors = request.resource.shipped().map(|shipped| (shipped.validate)(&object, None)).unwrap_or_default();
+    let errors = request.strategy.validate(&object).errors;
     if !errors.is_empty() {
         return Err(Status::invalid(group, kind, "", &errors));
     }
-    write.validate(Some(&object), None).await?;
+    admit.validate(Some(&object), None).await?;
     let bound = bound_object(context, request, &object)?;
     let mut seconds = object.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let most = accounts.max_expiration();
@@ -78,8 +78,8 @@ pub async fn issue(write: &Write<'_>, mut object: Value) -> Result<Value, Status
     }
     let issued = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await;
     let (token, credential) = issued.map_err(Status::internal)?;
-    if let Some(trail) = &request.trail {
-        trail.annotate("authentication.kubernetes.io/issued-credential-id", credential);
+    if let Some(audit_context) = &request.audit_context {
+        audit_context.annotate("authentication.kubernetes.io/issued-credential-id", credential);
     }
     object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
     let until = machinery::time::rfc3339(now.saturating_add(seconds));

@@ -6,7 +6,7 @@
 
 use machinery::{Text, Value};
 
-use super::Request;
+use super::Codec;
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -18,19 +18,14 @@ const RESET_IN_DELETION: [&str; 2] = ["deletionGracePeriodSeconds", "deletionTim
 
 /// Gives `object`, the prepared update of `old`, the times of `old`'s managedFields if it differs from `old` in nothing
 /// but these times.
-pub fn restore(request: &Request, object: &mut Value, old: &Value) {
+pub fn restore(codec: &dyn Codec, object: &mut Value, old: &Value) {
     let (Some(new_list), Some(old_list)) = (object.at(&MANAGED_FIELDS), old.at(&MANAGED_FIELDS)) else { return };
     if new_list == old_list || !entries_equal(new_list, old_list) {
         return;
     }
     let mut restored = object.clone();
     restored.set_at(&MANAGED_FIELDS, old_list.clone());
-    let equal = match request.resource.shipped() {
-        None => restored == *old,
-        // empty lists and absent ones are the same in a built-in type
-        Some(shipped) => shipped.to_stored(restored.clone()) == shipped.to_stored(old.clone()),
-    };
-    if equal {
+    if codec.is_equal(&restored, old) {
         *object = restored;
     }
 }

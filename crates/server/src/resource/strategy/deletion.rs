@@ -1,0 +1,118 @@
+//! How the objects of a kind are deleted.
+
+use machinery::Value;
+
+/// How the objects of a kind are deleted: what differs between kinds.
+pub struct Deletion {
+    /// DELETE responds with the object instead of a Status.
+    pub returns_object: bool,
+    pub dependents: Dependents,
+    pub preconditions: Preconditions,
+    /// A list of finalizers besides those in metadata, as a path; empty if there is none.
+    pub finalizers: &'static [&'static str],
+    /// Marks an object as being deleted at a time, and again with every deletion until it goes.
+    pub begin: fn(&mut Value, &str),
+}
+
+/// Whether a deletion looks after dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    Collected,
+    /// Objects of the kind own nothing.
+    Ignored,
+    /// From the second deletion on: the first one is the kind's own.
+    CollectedOnceDeleting,
+}
+
+/// What checks the preconditions of a deletion, and words its conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preconditions {
+    Registry,
+    /// The kind's own storage, which adds the uid of the object.
+    Storage,
+}
+
+/// The finalizer that a propagation policy asks for; `Background` asks for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Orphan,
+    Foreground,
+    Background,
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Whether an object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
+}
+
+impl Deletion {
+    pub const DEFAULT: Deletion = Deletion {
+        returns_object: false,
+        dependents: Dependents::Collected,
+        preconditions: Preconditions::Registry,
+        finalizers: &[],
+        begin: begin_deletion,
+    };
+
+    /// Whether anything in an object keeps it from going.
+    pub fn is_held(&self, object: &Value) -> bool {
+        let lists = [&["metadata", "finalizers"], self.finalizers].into_iter().filter(|path| !path.is_empty());
+        lists.into_iter().any(|path| object.at(path).and_then(Value::as_array).is_some_and(|list| !list.is_empty()))
+    }
+
+    /// Whether finalizers of the kind's own keep an object from going.
+    pub fn is_held_by_own_finalizers(&self, object: &Value) -> bool {
+        let own = object.at(self.finalizers).filter(|_| !self.finalizers.is_empty());
+        own.and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    }
+
+    /// Marks an object for deletion, with the finalizer that `propagation` asks for; `None` leaves finalizers alone.
+    pub fn mark(&self, object: &mut Value, propagation: Option<Propagation>, now: &str) {
+        let heeded = match self.dependents {
+            Dependents::Collected => true,
+            Dependents::Ignored => false,
+            Dependents::CollectedOnceDeleting => is_deleting(object),
+        };
+        let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array);
+        let mut finalizers = list.unwrap_or_default().to_vec();
+        if let Some(propagation) = propagation.filter(|_| heeded) {
+            let wanted = match propagation {
+                Propagation::Orphan => Some(ORPHAN),
+                Propagation::Foreground => Some(FOREGROUND),
+                Propagation::Background => None,
+            };
+            let other = |f: &Value| f.as_str().is_none_or(|f| !matches!(f, ORPHAN | FOREGROUND) || Some(f) == wanted);
+            finalizers.retain(other);
+            if let Some(name) = wanted.filter(|name| !finalizers.iter().any(|f| f.as_str() == Some(*name))) {
+                finalizers.push(Value::from(name));
+            }
+        }
+        match finalizers.is_empty() {
+            true => drop(object.remove_at(&["metadata", "finalizers"])),
+            false => object.set_at(&["metadata", "finalizers"], Value::Array(finalizers)),
+        }
+        (self.begin)(object, now);
+    }
+}
+
+/// Sets the time of a deletion and counts the generation, once. No kind has a grace period.
+pub fn begin_deletion(object: &mut Value, now: &str) {
+    if set_deletion_time(object, now) {
+        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+    }
+}
+
+/// As [`begin_deletion`], without a grace period. True if the object was not being deleted before.
+pub fn set_deletion_time(object: &mut Value, now: &str) -> bool {
+    if is_deleting(object) {
+        return false;
+    }
+    object.set_at(&["metadata", "deletionTimestamp"], Value::from(now));
+    if let Some(generation) = object.at(&["metadata", "generation"]).and_then(Value::as_int) {
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+    true
+}

@@ -1,0 +1,204 @@
+//! Metadata of objects that are written: which checks a kind makes of it, and the fields that updates cannot change
+//! (api-machinery 4).
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+use schema::metadata::{validate_before_update, validate_common, validate_update};
+
+/// When the metadata of a new object is validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCreate {
+    /// Before the kind's own fields.
+    First,
+    /// Its errors are reported only where the kind's own fields have none.
+    Last,
+    /// The kind's own validation includes it.
+    Included,
+}
+
+/// A check of metadata that updates of a kind make besides those of every update. Errors that two checks find are
+/// reported twice, as kube-apiserver does (corrections crud 20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnUpdate {
+    /// The metadata as a whole; through the main endpoint alone.
+    Object,
+    /// Its change.
+    Change,
+}
+
+/// Which checks of metadata a kind makes.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataRules {
+    /// The errors of a name.
+    pub name: fn(&str) -> Vec<String>,
+    pub on_create: OnCreate,
+    /// In the order in which errors are reported.
+    pub on_update: &'static [OnUpdate],
+    /// Finalizers are standard names or qualified ones.
+    pub standard_finalizers: bool,
+}
+
+impl MetadataRules {
+    pub const CUSTOM: MetadataRules = MetadataRules {
+        name: names::dns1123_subdomain,
+        on_create: OnCreate::First,
+        on_update: &[OnUpdate::Change],
+        standard_finalizers: false,
+    };
+    /// Most built-in kinds.
+    pub const BUILT_IN: MetadataRules = MetadataRules { standard_finalizers: true, ..MetadataRules::CUSTOM };
+    /// Kinds whose updates validate the metadata as a whole once more.
+    pub const RECHECKED: MetadataRules =
+        MetadataRules { on_update: &[OnUpdate::Object, OnUpdate::Change], ..MetadataRules::BUILT_IN };
+    /// Kinds that validate metadata with the rest of the object.
+    pub const INCLUDED: MetadataRules =
+        MetadataRules { on_create: OnCreate::Included, on_update: &[], ..MetadataRules::BUILT_IN };
+
+    /// With the errors of a new object's metadata where they belong among `own`, those of its other fields.
+    pub fn merge_create_errors(&self, object: &Value, namespaced: bool, own: Vec<FieldError>) -> Vec<FieldError> {
+        match self.on_create {
+            OnCreate::Last if !own.is_empty() => own,
+            _ => self.create_errors(object, namespaced).into_iter().chain(own).collect(),
+        }
+    }
+
+    /// The errors of the metadata of a new object.
+    pub fn create_errors(&self, object: &Value, namespaced: bool) -> Vec<FieldError> {
+        let mut errors = vec![];
+        if self.on_create == OnCreate::Included {
+            return errors;
+        }
+        let empty = Value::object();
+        let metadata = object.get("metadata").unwrap_or(&empty);
+        self.name_errors(metadata, &mut errors);
+        if namespaced && metadata.str_at(&["namespace"]).is_empty() {
+            errors.push(FieldError::required(&FieldPath::new("metadata.namespace"), ""));
+        }
+        validate_common(metadata, &FieldPath::new("metadata"), &mut errors);
+        self.finalizer_errors(metadata, &mut errors);
+        errors
+    }
+
+    fn name_errors(&self, metadata: &Value, errors: &mut Vec<FieldError>) {
+        let path = FieldPath::new("metadata.name");
+        let (generate, name) = (metadata.str_at(&["generateName"]), metadata.str_at(&["name"]));
+        let mut invalid = |path: &FieldPath, given: &str, checked: &str| {
+            let messages = (self.name)(checked).into_iter();
+            errors.extend(messages.map(|message| FieldError::invalid(path, &Value::from(given), message)));
+        };
+        if !generate.is_empty() {
+            // the base may end in a dash where the random part begins: an `a` stands for the last two bytes
+            let base = match generate.as_bytes() {
+                [head @ .., _, b'-'] => format!("{}a", String::from_utf8_lossy(head)),
+                _ => generate.to_owned(),
+            };
+            invalid(&FieldPath::new("metadata.generateName"), generate, &base);
+        }
+        match name.is_empty() {
+            true => errors.push(FieldError::required(&path, "name or generateName is required")),
+            false => invalid(&path, name, name),
+        }
+    }
+
+    fn finalizer_errors(&self, metadata: &Value, errors: &mut Vec<FieldError>) {
+        if !self.standard_finalizers {
+            return;
+        }
+        let list = metadata.get("finalizers").and_then(Value::as_array).unwrap_or_default();
+        for (i, finalizer) in list.iter().enumerate() {
+            let name = finalizer.as_str().unwrap_or_default();
+            if !name.contains('/') && !is_standard(name) {
+                let why = "name is neither a standard finalizer name nor is it fully qualified";
+                errors.push(FieldError::invalid(&FieldPath::new("metadata.finalizers").index(i), finalizer, why));
+            }
+        }
+    }
+
+    /// The errors of the metadata of an update: of any update, then of the kind's own checks.
+    pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+        self.errors(self.on_update, object, old, namespaced)
+    }
+
+    /// The same for an update through a subresource, which looks at the change alone.
+    pub fn change_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+        let checks: &[OnUpdate] = if self.on_update.contains(&OnUpdate::Change) { &[OnUpdate::Change] } else { &[] };
+        self.errors(checks, object, old, namespaced)
+    }
+
+    fn errors(&self, checks: &[OnUpdate], object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+        let empty = Value::object();
+        let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
+        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced));
+        for check in checks {
+            match check {
+                OnUpdate::Object => validate_common(new, &path, &mut errors),
+                OnUpdate::Change => validate_update(new, old, &path, &mut errors),
+            }
+            self.finalizer_errors(new, &mut errors);
+        }
+        errors
+    }
+}
+
+fn is_standard(finalizer: &str) -> bool {
+    matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
+}
+
+/// The errors of a name that is a DNS-1123 label.
+pub fn label_name(name: &str) -> Vec<String> {
+    match name.contains('.') && names::dns1123_subdomain(name).is_empty() {
+        true => vec!["must not contain dots".to_owned()],
+        false => names::dns1123_label(name),
+    }
+}
+
+/// Restores what updates cannot change. `deletionTimestamp` and its grace period may only be repeated.
+pub fn restore_system_fields(object: &mut Value, old: &Value) {
+    let deleting = old.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let empty = Value::object();
+    let old = old.get("metadata").unwrap_or(&empty);
+    let mut restore = |key: &str| match old.get(key) {
+        Some(value) => {
+            metadata.insert(key, value.clone());
+        }
+        None => {
+            metadata.remove(key);
+        }
+    };
+    restore("creationTimestamp");
+    restore("generation");
+    restore("selfLink");
+    if deleting {
+        restore("deletionTimestamp");
+    }
+    for key in ["uid", "deletionGracePeriodSeconds"] {
+        let absent = metadata.get(key).is_none_or(|v| v.is_null() || v.as_str() == Some(""));
+        if absent && let Some(value) = old.get(key) {
+            metadata.insert(key, value.clone());
+        }
+    }
+}
+
+/// Warnings about finalizers that are new and not domain-qualified (crd.md 14.1).
+pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn list(object: &Value) -> Vec<&str> {
+        let items = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+        items.iter().filter_map(Value::as_str).collect()
+    }
+    let known = old.map(list).unwrap_or_default();
+    let mut added: Vec<&str> = list(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
+    added.sort_unstable();
+    added.dedup();
+    let advised = |finalizer: &&str| {
+        !finalizer.contains('/') && names::qualified_name(finalizer).is_empty() && !is_standard(finalizer)
+    };
+    let warning = |finalizer: &str| {
+        let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        let quoted = machinery::value::quote(finalizer);
+        format!(
+            "metadata.finalizers: {quoted}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        )
+    };
+    added.into_iter().filter(advised).map(warning).collect()
+}

@@ -1,0 +1,195 @@
+//! What an endpoint does with the objects that are written through it: what it resets, sets, checks and warns of.
+//!
+//! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, each with its
+//! subresources. The verbs know nothing else of kinds: what is true of one kind alone stands in its row.
+
+mod builtin;
+mod custom;
+mod deletion;
+mod metadata;
+mod scale;
+
+use std::sync::Arc;
+
+use machinery::{FieldError, Status, Value};
+use schema::apply::{FieldSet, Versions};
+
+use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint};
+use super::{Resource, Version};
+
+pub use deletion::{Deletion, Dependents, Preconditions, Propagation, is_deleting, set_deletion_time};
+pub use metadata::{MetadataRules, OnCreate, OnUpdate, label_name};
+
+/// The part of an object that a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subresource {
+    None,
+    Status,
+    Scale,
+    /// `namespaces/finalize`.
+    Finalize,
+    /// `serviceaccounts/token`.
+    Token,
+}
+
+impl Subresource {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Subresource::None => "",
+            Subresource::Status => "status",
+            Subresource::Scale => "scale",
+            Subresource::Finalize => "finalize",
+            Subresource::Token => "token",
+        }
+    }
+}
+
+/// What validation finds.
+#[derive(Debug, Default)]
+pub struct Validity {
+    pub errors: Vec<FieldError>,
+    pub warnings: Vec<String>,
+}
+
+impl From<Vec<FieldError>> for Validity {
+    fn from(errors: Vec<FieldError>) -> Validity {
+        Validity { errors, warnings: vec![] }
+    }
+}
+
+/// The behaviour of one endpoint.
+pub trait Strategy: Send + Sync {
+    /// Decodes what clients send.
+    fn codec(&self) -> &dyn Codec;
+
+    /// Compares what is stored, and names it in errors.
+    fn storage_codec(&self) -> &dyn Codec {
+        self.codec()
+    }
+
+    /// Sets what only the server sets on a new object, and resets what cannot be created.
+    fn prepare_for_create(&self, _object: &mut Value) {}
+
+    /// Validates a prepared object that is to be created.
+    fn validate(&self, object: &Value) -> Validity;
+
+    fn warnings_on_create(&self, _object: &Value) -> Vec<String> {
+        vec![]
+    }
+
+    /// Takes from the stored object what this endpoint does not write, and counts the generation.
+    fn prepare_for_update(&self, object: &mut Value, old: &Value);
+
+    /// Validates a prepared object that is to replace `old`.
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity;
+
+    fn warnings_on_update(&self, _object: &Value, _old: &Value) -> Vec<String> {
+        vec![]
+    }
+
+    /// Brings a changed object into its canonical form, before its fields are attributed to their managers.
+    fn canonicalize(&self, _object: &mut Value) {}
+
+    /// The fields that this endpoint resets in objects of a version, which its writers therefore do not own.
+    fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet>;
+
+    /// Whether PUT creates an object that does not exist.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether an apply creates an object that does not exist.
+    fn allow_create_on_apply(&self) -> bool {
+        false
+    }
+
+    /// Whether PUT without resourceVersion overwrites.
+    fn allow_unconditional_update(&self) -> bool;
+
+    /// The types of the subresource's objects, where they are of another kind than the resource.
+    fn own_types(&self) -> Option<&dyn Versions> {
+        None
+    }
+
+    /// Whether clients of the endpoint exchange a view of objects, as Scale is, and not the objects themselves.
+    fn is_view(&self) -> bool {
+        false
+    }
+
+    /// The view that changes of an object are applied to.
+    fn editable(&self, old: &Value) -> Result<Value, Status> {
+        Ok(old.clone())
+    }
+
+    /// The object to be stored after its view was changed.
+    fn merge(&self, _edited: &Value, old: &Value) -> Result<Value, Status> {
+        Ok(old.clone())
+    }
+
+    /// An object as the endpoint shows it. A Scale without replicas may be one of an object that has none, which
+    /// [`Strategy::check_readable`] refuses.
+    fn view(&self, object: &Value) -> Result<Value, Status> {
+        Ok(object.clone())
+    }
+
+    /// Refuses to read an object that this endpoint cannot show.
+    fn check_readable(&self, _object: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Checks whether a configuration can be applied to what [`Strategy::editable`] returned.
+    fn check_apply(&self, _configuration: &Value, _live: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Checks the result of an apply to what [`Strategy::editable`] returned.
+    fn check_applied(&self, _configuration: &Value, _live: &Value, _applied: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
+/// The strategy of an endpoint.
+pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: Subresource) -> Arc<dyn Strategy> {
+    let at = Endpoint { resource: resource.clone(), version: version.clone() };
+    match (version.built_in, subresource) {
+        (None, Subresource::Scale) => Arc::new(scale::ScaleStrategy::new(CustomCodec(at))),
+        (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
+        (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
+        (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),
+        (Some(row), Subresource::Finalize) => Arc::new(builtin::Finalize(BuiltInCodec { at, row })),
+        (Some(row), _) => Arc::new(builtin::BuiltInStrategy(BuiltInCodec { at, row })),
+    }
+}
+
+/// The object of an update of the status: the stored one with the status, the managedFields and perhaps the other
+/// metadata of `object`.
+fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
+    let status = object.remove_at(&["status"]);
+    let managed_fields = object.remove_at(&["metadata", "managedFields"]);
+    let metadata = object.remove_at(&["metadata"]).filter(|_| writes_metadata);
+    *object = old.clone();
+    if let Some(metadata) = metadata {
+        object.set_at(&["metadata"], metadata);
+        metadata::restore_system_fields(object, old);
+    }
+    set_or_remove(object, &["status"], status);
+    set_or_remove(object, &["metadata", "managedFields"], managed_fields);
+}
+
+fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
+    match value {
+        Some(value) => object.set_at(path, value),
+        None => drop(object.remove_at(path)),
+    }
+}
+
+/// Field sets that endpoints reset.
+mod reset {
+    use std::sync::LazyLock;
+
+    use schema::apply::FieldSet;
+
+    pub static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
+    pub static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"]]));
+    pub static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["metadata"], &["spec"]]));
+}

@@ -1,0 +1,162 @@
+//! The end of the pipeline: the storage form of an object, its commit, and what clients see of it.
+
+use std::sync::Arc;
+
+use machinery::{Status, Value};
+use store::{Refused, Revision};
+
+use super::pipeline::{Live, Write};
+use super::{Outcome, Request, Shown, hooks};
+use crate::limits;
+use crate::objects::{Body, Encoded, Key, Meta, Stored};
+use crate::request::parse_uint;
+use crate::resource::strategy::is_deleting;
+use crate::trace::{self, Kind};
+
+impl Write<'_> {
+    /// Creates an object. `None`: its name is taken, and `retries` says that another one will be generated.
+    pub async fn create(&self, mut object: Value, retries: bool) -> Result<Option<Outcome>, Status> {
+        let request = self.request;
+        if !request.name().is_empty() {
+            // a path that names the object may be one of an update, whose version means nothing here
+            object.remove_at(&["metadata", "resourceVersion"]);
+        }
+        let (name, generate) = (object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"]));
+        let key = request.resource.key(request.namespace(), name);
+        let generated = !generate.is_empty();
+        if self.options.dry_run {
+            return match request.resource.collection.get(&key.path) {
+                Some(_) => Err(already_exists(request, &key, name, generated)),
+                None => Ok(Some(Outcome::Object(201, self.round_trip(object).await?))),
+            };
+        }
+        if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
+            return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
+        }
+        let name = name.to_owned();
+        match self.put(object, None).await? {
+            Some(stored) => self.written(stored, 201).await.map(Some),
+            None if retries => Ok(None),
+            None => Err(already_exists(request, &key, &name, generated)),
+        }
+    }
+
+    /// Replaces an object; one that is being deleted and that nothing holds any more goes. `None`: it changed meanwhile.
+    pub async fn replace(&self, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+        let gone =
+            is_deleting(&object) && live.stored.meta.deleting && !self.request.resource.deletion.is_held(&object);
+        if !gone && !self.options.dry_run {
+            return match self.put(object, Some(live)).await? {
+                Some(stored) => self.written(stored, 200).await.map(Some),
+                None => Ok(None),
+            };
+        }
+        if gone && !self.options.dry_run && self.remove(&object, &live.stored).await?.is_none() {
+            return Ok(None);
+        }
+        let mut shown = self.round_trip(object).await?.into_value();
+        shown.set_at(&["metadata", "resourceVersion"], Value::from(live.stored.revision.to_string()));
+        Ok(Some(Outcome::Object(200, Shown::Tree(shown))))
+    }
+
+    /// Removes an object and releases what it had. `None`: it changed meanwhile.
+    pub async fn remove(&self, object: &Value, stored: &Stored) -> Result<Option<Revision>, Status> {
+        let key = self.request.resource.key(&stored.meta.namespace, &stored.meta.name);
+        match self.context.objects.delete(&key, stored.revision).await {
+            Ok(revision) => {
+                if !self.change.is_edit() {
+                    hooks::after_delete(self, object).await;
+                }
+                Ok(Some(revision))
+            }
+            Err(Refused::Conflict(_)) => Ok(None),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
+    /// Stores an object in the place of `live`, or a new one. `None`: it changed meanwhile, or the name is taken. A write
+    /// that changes no byte is not made.
+    pub async fn put(&self, object: Value, live: Option<&Live>) -> Result<Option<Arc<Stored>>, Status> {
+        let resource = &self.request.resource;
+        let object = self.encode(object, live).await?;
+        if object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
+            return Err(Status::untyped(500, "etcdserver: request is too large"));
+        }
+        if let Some(Live { stored, .. }) = live
+            && stored.body.bytes == object.body.bytes
+            && !stored.stale
+        {
+            return Ok(Some(stored.clone()));
+        }
+        let key = resource.key(&object.meta.namespace, &object.meta.name);
+        let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
+        let of_span = || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
+        let put = self.context.objects.put(&key, object, live.map(|live| live.stored.revision));
+        match trace::span(name, Kind::Internal, of_span, put).await {
+            Ok(revision) => {
+                let found = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
+                // a later write may have replaced it already: then this one is in the history
+                let found = found.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
+                found.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
+            }
+            Err(Refused::Conflict(_)) => Ok(None),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
+    /// The storage form of an object. One that is too large is stored without its managedFields, but not by an apply.
+    async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
+        let Request { resource, version, strategy, .. } = self.request;
+        let untracks = !self.change.is_apply();
+        if let Some(outline) = live.and_then(|live| live.outline.as_ref()) {
+            let meta = Meta::of(&object);
+            let mut body = outline.encode_edited(object.clone());
+            if body.bytes.len() > limits::OBJECT_BYTES_MAX && untracks {
+                object.remove_at(&["metadata", "managedFields"]);
+                body = outline.encode_edited(object);
+            }
+            return Ok(Encoded { body, meta, shown_in: Some(version.id) });
+        }
+        let mut stored = resource.to_storage(object, version).await?;
+        let mut body = Body::encode(&stored);
+        if body.bytes.len() > limits::OBJECT_BYTES_MAX && untracks {
+            stored.remove_at(&["metadata", "managedFields"]);
+            body = Body::encode(&stored);
+        }
+        let as_stored =
+            version.id == resource.storage_version().id && strategy.storage_codec().is_shown_as_stored(&stored);
+        Ok(Encoded { body, meta: Meta::of(&stored), shown_in: as_stored.then_some(version.id) })
+    }
+
+    /// An object as it would be shown had it been stored.
+    async fn round_trip(&self, object: Value) -> Result<Shown, Status> {
+        let Request { resource, version, strategy, .. } = self.request;
+        let stored = resource.to_storage(object, version).await?;
+        let shown = resource.out_of_storage(stored, version).await?;
+        Ok(Shown::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
+    }
+
+    /// What follows a write before it is responded to, and the response.
+    pub async fn written(&self, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
+        if self.change.is_edit() {
+            return Ok(Outcome::Success(Value::Null));
+        }
+        hooks::after_write(self, &stored).await;
+        Ok(Outcome::Object(code, self.request.show(stored).await?))
+    }
+}
+
+fn already_exists(request: &Request, key: &Key, name: &str, generated: bool) -> Status {
+    let resource = &request.resource;
+    let mut status = Status::already_exists(&resource.group, &resource.plural, name);
+    if generated {
+        status.message.push_str(", the server was not able to generate a unique name for the object");
+        if let Some(details) = &mut status.details {
+            details.retry_after_seconds = 1;
+        }
+    }
+    if resource.collection.get(&key.path).is_some_and(|stored| stored.meta.deleting) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}

@@ -1,0 +1,78 @@
+//! What is done around writes of some kinds, beyond what their strategies do: one named function per kind and moment.
+
+use machinery::{Status, Value};
+
+use super::pipeline::Write;
+use super::{Context, definitions, rbac, third_party};
+use crate::allocation::Reservation;
+use crate::objects::Stored;
+use crate::resource::Subresource;
+use crate::resource::builtin::Hooks;
+
+/// Refuses a write by which its author would give away more than they have. `old` is the object before.
+pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+    match write.request.resource.hooks {
+        Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
+        Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
+        Hooks::None | Hooks::Service | Hooks::Definition | Hooks::ThirdPartyResource => Ok(()),
+    }
+}
+
+/// Reserves what an object needs that is to be created or to replace `old`, and fills it in. A write that is abandoned
+/// before [`settle_reservation`] leaves its reservation to the next repair.
+pub async fn reserve(
+    write: &Write<'_>,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<Option<Reservation>, Status> {
+    let Write { context, request, options, .. } = write;
+    match (request.resource.hooks, request.subresource) {
+        (Hooks::Service, Subresource::None) => {
+            context.allocation.begin(&context.objects, object, old, options.dry_run).await.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Ends a reservation: the object was written, or it was not.
+pub async fn settle_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
+    if let Some(reservation) = reservation {
+        context.allocation.finish(&context.objects, reservation, written).await;
+    }
+}
+
+/// Refuses to create a valid object, before validating admission is asked.
+pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Status> {
+    if write.request.resource.hooks == Hooks::ThirdPartyResource {
+        third_party::check_names(write.context, write.request, object)?;
+    }
+    rbac::require_create(write.context, write.request, object.str_at(&["metadata", "name"])).await
+}
+
+/// Prepares the deletion of an object that has been marked for it.
+pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<(), Status> {
+    match write.request.resource.hooks {
+        Hooks::ThirdPartyResource if !current.meta.deleting => {
+            third_party::before_deletion(write.context, write.options.dry_run, marked).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What follows a write.
+pub async fn after_write(write: &Write<'_>, stored: &Stored) {
+    if write.request.resource.hooks == Hooks::Definition {
+        definitions::after_write(write.context, &stored.meta.name).await;
+    }
+}
+
+/// What follows the removal of an object.
+pub async fn after_delete(write: &Write<'_>, object: &Value) {
+    match write.request.resource.hooks {
+        Hooks::Service => write.context.allocation.release_all(&write.context.objects, object).await,
+        Hooks::Definition | Hooks::ThirdPartyResource => {
+            definitions::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
+        }
+        Hooks::None | Hooks::Role | Hooks::RoleBinding => {}
+    }
+}

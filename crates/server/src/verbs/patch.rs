@@ -1,0 +1,217 @@
+//! Patches: their media types, their bodies, and what they make of an object.
+
+use bytes::Bytes;
+use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::value::Decoded;
+use machinery::yaml::{self, YamlProblem};
+use machinery::{FieldError, FieldPath, Status, Value};
+
+use super::Request;
+use super::change::Change;
+use crate::request::{FieldValidation, WriteOptions};
+use crate::resource::{Document, Format, Strict, Unpatched};
+use crate::wording::{decode_error, patch as wording, yaml_error};
+
+/// The media types of PATCH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl PatchKind {
+    /// The kind and the encoding that a `Content-Type` names, without its parameters.
+    pub fn of(content_type: &str) -> Option<(PatchKind, Format)> {
+        match content_type.split(';').next().unwrap_or_default() {
+            "application/json-patch+json" => Some((PatchKind::Json, Format::Json)),
+            "application/merge-patch+json" => Some((PatchKind::Merge, Format::Json)),
+            "application/strategic-merge-patch+json" => Some((PatchKind::Strategic, Format::Json)),
+            "application/apply-patch+yaml" => Some((PatchKind::Apply, Format::Yaml)),
+            "application/apply-patch+cbor" => Some((PatchKind::Apply, Format::Cbor)),
+            _ => None,
+        }
+    }
+}
+
+/// A decoded patch.
+pub enum Patch {
+    /// With its body.
+    Json(json_patch::Patch, Bytes),
+    Merge(merge_patch::Patch),
+    Strategic(strategic_merge::Patch),
+}
+
+/// The keys of a configuration that come twice, as lines.
+#[derive(Debug)]
+pub struct RepeatedKeys {
+    lines: Vec<String>,
+    validation: FieldValidation,
+}
+
+/// Decodes the body of a patch.
+pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
+    let unknown = match options.field_validation {
+        FieldValidation::Ignore => Unknown::Ignored,
+        _ => Unknown::Reported,
+    };
+    let bytes = &document.bytes;
+    Ok(Change::Patch(match kind {
+        PatchKind::Apply => return decode_configuration(document, options),
+        PatchKind::Json => {
+            let patch = json_patch::decode_patch(bytes, unknown);
+            Patch::Json(patch.map_err(|error| wording::json_patch_error(&error, unknown))?, bytes.clone())
+        }
+        PatchKind::Merge => {
+            let patch = merge_patch::decode_patch(bytes, unknown);
+            Patch::Merge(patch.map_err(|error| wording::merge_patch_error(&error, unknown))?)
+        }
+        PatchKind::Strategic => {
+            let patch = strategic_merge::decode_patch(bytes, unknown);
+            Patch::Strategic(patch.map_err(|error| wording::strategic_patch_error(&error))?)
+        }
+    }))
+}
+
+fn decode_configuration(document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
+    let decoded = match document.format {
+        Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
+        _ => decode_yaml(&document.bytes),
+    };
+    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    if !matches!(decoded.value, Value::Object(_) | Value::Null) {
+        return Err(Status::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            decoded.value.json_type()
+        )));
+    }
+    let repeated = RepeatedKeys { lines: decoded.duplicates, validation: options.field_validation };
+    Ok(Change::Apply { configuration: decoded.value, force: options.force, repeated })
+}
+
+/// Applied configurations are YAML even when they look like JSON; plain JSON is decoded as such, which is the same but for
+/// floats without a fraction.
+fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
+    if yaml::is_plain_json(bytes)
+        && let Ok(mut decoded) = machinery::value::decode_strict(bytes)
+        && decoded.duplicates.is_empty()
+    {
+        yaml::reread(&mut decoded.value);
+        return Ok(decoded);
+    }
+    yaml::decode(bytes).map_err(|error| {
+        let text = yaml_error(&error);
+        match error.problem {
+            YamlProblem::TooDeep(_) => format!("error unmarshaling JSON: while decoding JSON: {text}"),
+            _ => format!("error converting YAML to JSON: {text}"),
+        }
+    })
+}
+
+impl RepeatedKeys {
+    /// Warns of them or refuses them, as the request wants it.
+    pub fn report(&self, request: &Request) -> Result<(), Status> {
+        match self.validation {
+            FieldValidation::Strict if !self.lines.is_empty() => {
+                let lines: Vec<String> = self.lines.iter().map(|line| format!("  {line}")).collect();
+                Err(Status::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+                    lines.join("\n")
+                )))
+            }
+            FieldValidation::Warn => {
+                self.lines.iter().for_each(|line| request.warn(line.clone()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Patch {
+    /// The object of the endpoint that the patch makes of `old`.
+    pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value, Status> {
+        let strategy = &request.strategy;
+        let mut object = self.merged(request, old)?;
+        let invalid = |why: String| {
+            let error = FieldError::invalid_raw(&FieldPath::new("patch"), self.printed(request, old), why);
+            Status::invalid("", "", "", &[error])
+        };
+        let mut strict = Strict::of(self.duplicates(old));
+        let strategic = matches!(self, Patch::Strategic(_));
+        strategy.codec().decode_patched(&mut object, &mut strict, strategic).map_err(|error| match error {
+            Unpatched::Invalid(why) => invalid(why),
+            Unpatched::Failed(status) => status,
+        })?;
+        strict.check_size()?;
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => {
+                let warnings = self.strict_errors().into_iter().chain(strict.warnings(Format::Json));
+                warnings.for_each(|warning| request.warn(warning));
+            }
+            FieldValidation::Strict => {
+                let mut errors = self.strict_errors();
+                errors.extend(strict.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
+                errors.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+                if !errors.is_empty() {
+                    return Err(invalid(format!("strict decoding error: {}", errors.join(", "))));
+                }
+            }
+        }
+        Ok(object)
+    }
+
+    /// What strict field validation reports of the patch itself.
+    fn strict_errors(&self) -> Vec<String> {
+        let (errors, prefix) = match self {
+            Patch::Json(patch, _) => (&patch.strict_errors, "json patch "),
+            Patch::Merge(patch) => (&patch.strict_errors, ""),
+            Patch::Strategic(patch) => (&patch.strict_errors, ""),
+        };
+        errors.iter().map(|error| format!("{prefix}{}", wording::strict_error(error))).collect()
+    }
+
+    /// The patch merged into an object, before its result is decoded.
+    fn merged(&self, request: &Request, old: &Value) -> Result<Value, Status> {
+        match self {
+            Patch::Json(patch, _) => json_patch::apply(old.clone(), patch),
+            Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),
+            Patch::Strategic(patch) => {
+                let meta = request.strategy.codec().patch_meta();
+                strategic_merge::apply(old.clone(), patch.value.clone(), &meta)
+            }
+        }
+    }
+
+    /// An object with a JSON patch in it, as it was written.
+    fn raw(&self, old: &Value) -> Option<Raw> {
+        let Patch::Json(patch, source) = self else { return None };
+        Raw::of(old.clone(), patch, source)
+    }
+
+    /// The duplicate keys that a JSON patch brings into an object.
+    fn duplicates(&self, old: &Value) -> Vec<String> {
+        match self {
+            Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.path.contains("].value")) => {
+                self.raw(old).map(|raw| raw.duplicates(json)).unwrap_or_default()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The patched object as errors print it. It is made again for them: errors are rare, copies of whole objects are not
+    /// cheap.
+    fn printed(&self, request: &Request, old: &Value) -> String {
+        let merged = || self.merged(request, old).unwrap_or_default();
+        match (self, request.strategy.codec().printed_as()) {
+            (Patch::Strategic(patch), _) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
+            (Patch::Merge(patch), RawKind::BuiltIn) => machinery::protobuf::merged_text(&merged(), &patch.value),
+            (_, kind) => match self.raw(old) {
+                Some(raw) => raw.text(kind),
+                None => merged().to_json(),
+            },
+        }
+    }
+}

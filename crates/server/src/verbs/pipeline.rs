@@ -1,0 +1,306 @@
+//! The write pipeline: every write of an API object, by clients, controllers and the server itself, is a [`Change`] that
+//! goes through [`write()`].
+//!
+//! read current → change and managedFields → mutating admission → system fields → strategy: prepare and validate →
+//! validating admission → storage form → commit at the revision that was read; again from the start when the object has
+//! changed meanwhile.
+
+use std::sync::Arc;
+
+use machinery::{FieldError, FieldPath, Status, Text, Value};
+use store::Revision;
+
+use super::admit::{self, Admit};
+use super::change::{Change, Changed};
+use super::{Context, Outcome, Request, catch_up, hooks, meta, quota};
+use crate::admission::Operation;
+use crate::objects::Stored;
+use crate::request::{WriteOptions, parse_uint};
+use crate::resource::strategy::Validity;
+use crate::resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
+use crate::{deadline, limits};
+
+/// A write on its way.
+pub struct Write<'a> {
+    pub context: &'a Context,
+    pub request: &'a Request,
+    pub change: Change<'a>,
+    pub options: &'a WriteOptions,
+    /// The object of a list that is deleted, where the request names none.
+    pub listed: Option<&'a Stored>,
+}
+
+/// The stored object that a write found.
+pub struct Live {
+    pub stored: Arc<Stored>,
+    /// In the version of the request.
+    pub object: Value,
+    /// What changes are applied to, where the endpoint shows a view of objects.
+    view: Option<Value>,
+    /// The schemas that are missing in `object`, of a CRD that is edited without them.
+    pub outline: Option<Outline>,
+}
+
+impl Live {
+    /// What changes are applied to.
+    pub fn editable(&self) -> &Value {
+        self.view.as_ref().unwrap_or(&self.object)
+    }
+}
+
+/// Makes a change. If it is refused and other servers have written meanwhile, it is made once more on the current state.
+pub async fn write(
+    context: &Context,
+    request: &Request,
+    change: Change<'_>,
+    options: &WriteOptions,
+) -> Result<Outcome, Status> {
+    let seen = context.objects.revision();
+    let retried = context.objects.store().is_shared() && !change.is_edit();
+    let created = if retried { change.copy() } else { None };
+    let mut write = Write { context, request, change, options, listed: None };
+    match write.run().await {
+        Err(status) if retried && (400..500).contains(&status.code) => {
+            catch_up(context).await?;
+            if context.objects.revision() == seen {
+                return Err(status);
+            }
+            if let Some(object) = created {
+                write.change = Change::Create(object);
+            }
+            write.run().await
+        }
+        done => done,
+    }
+}
+
+impl Write<'_> {
+    /// Makes the change until it meets an object that did not change under it.
+    pub async fn run(&mut self) -> Result<Outcome, Status> {
+        for _ in 0..limits::WRITE_RETRIES {
+            let live = match self.current()? {
+                Some(stored) => Some(self.read(stored).await?),
+                None if self.listed.is_some() => return Ok(Outcome::Success(Value::Null)),
+                None => None,
+            };
+            if let Some(outcome) = self.attempt(live).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(self.request.resource.modified(self.request.name()))
+    }
+
+    /// The field manager of the request.
+    pub fn manager(&self) -> String {
+        self.request.manager(&self.options.field_manager)
+    }
+
+    /// The object of the request; a create does not look.
+    fn current(&self) -> Result<Option<Arc<Stored>>, Status> {
+        let collection = &self.request.resource.collection;
+        match (&self.change, self.listed) {
+            (Change::Create(_), _) => Ok(None),
+            (_, Some(listed)) => {
+                let path = self.request.resource.key(&listed.meta.namespace, &listed.meta.name).path;
+                Ok(collection.get(&path).filter(|stored| stored.meta.uid == listed.meta.uid))
+            }
+            _ => Ok(collection.get(&self.request.place()?.path)),
+        }
+    }
+
+    async fn read(&self, stored: Arc<Stored>) -> Result<Live, Status> {
+        let request = self.request;
+        if let Change::EditOutline(_) = self.change {
+            let outline = Outline::editable(&stored.body.bytes);
+            let mut object = with_empty_schemas(&outline.definition);
+            object.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
+            return Ok(Live { stored, object, view: None, outline: Some(outline) });
+        }
+        let object = request.resource.read_converted(&stored, &request.version).await?;
+        let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
+        Ok(Live { stored, object, view, outline: None })
+    }
+
+    /// One round. `None`: the object changed meanwhile, and the change can be made again.
+    async fn attempt(&mut self, live: Option<Live>) -> Result<Option<Outcome>, Status> {
+        if let Change::Delete(options) = &self.change {
+            let live = live.ok_or_else(|| self.request.not_found())?;
+            return self.delete(options, live).await;
+        }
+        let Some(Changed { object, differs }) = self.changed(live.as_ref()).await? else {
+            return Ok(Some(Outcome::Success(Value::Null)));
+        };
+        let this = &*self;
+        let options =
+            admit::write_options(if live.is_some() { "UpdateOptions" } else { "CreateOptions" }, this.options);
+        let name = this.name_of(&object, live.is_some());
+        let operation = if live.is_some() { Operation::Update } else { Operation::Create };
+        let admit = Admit { options: &options, name: &name, ..this.admit(operation) };
+        let (mut object, generated) = match &live {
+            None => this.admitted_new(&admit, object).await?,
+            Some(live) => (this.admitted(&admit, object, live).await?, false),
+        };
+        let old = live.as_ref().map(|live| &live.object);
+        let reservation = hooks::reserve(this, &mut object, old).await?;
+        let admitted = Admitted { admit, object, generated, differs };
+        let written = this.validate_and_commit(admitted, live.as_ref()).await;
+        hooks::settle_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
+        written
+    }
+
+    /// How admission is asked about the write; the name and the options are still to be set.
+    pub fn admit(&self, operation: Operation) -> Admit<'_> {
+        let (context, request, dry_run) = (self.context, self.request, self.options.dry_run);
+        Admit { context, request, operation, name: request.name(), options: &Value::Null, dry_run }
+    }
+
+    /// The name that admission is asked about: a path may name another object than the body.
+    fn name_of(&self, object: &Value, exists: bool) -> Text {
+        match self.request.name() {
+            name if name.is_empty() && !exists => Text::from(object.str_at(&["metadata", "name"])),
+            name => name.clone(),
+        }
+    }
+
+    /// Admission and system fields of a new object. Returns whether its name was generated.
+    async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
+        let resource = &self.request.resource;
+        let generate_name = object.str_at(&["metadata", "generateName"]);
+        let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
+        if resource.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.group, &resource.plural, shown, why));
+        }
+        admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
+        let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
+        meta::fill_system_fields(&mut object);
+        let generated = meta::generate_name(&mut object);
+        hooks::authorize(self, &object, None).await?;
+        Ok((object, generated))
+    }
+
+    /// Admission and system fields of an object that is to replace another.
+    async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
+        let strategy = &self.request.strategy;
+        let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
+        meta::dedup_owners(self.request, &mut object, true);
+        hooks::authorize(self, &object, Some(&live.object)).await?;
+        let merged = if strategy.is_view() { Some(strategy.merge(&object, &live.object)?) } else { None };
+        self.check_version(&object, live.stored.revision)?;
+        let mut object = merged.unwrap_or(object);
+        if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
+            object.set_at(&["metadata", "resourceVersion"], Value::from(live.stored.revision.to_string()));
+        }
+        Ok(object)
+    }
+
+    /// Refuses a write for another resourceVersion, or for none where one is needed.
+    fn check_version(&self, object: &Value, revision: Revision) -> Result<(), Status> {
+        let (resource, name) = (&self.request.resource, self.request.name());
+        let given = object.str_at(&["metadata", "resourceVersion"]);
+        let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
+        match version.map_err(|why| Status::untyped(500, why))? {
+            0 if self.request.strategy.allow_unconditional_update() => Ok(()),
+            0 => {
+                let path = FieldPath::new("metadata.resourceVersion");
+                let error = FieldError::invalid(&path, &Value::Int(0), "must be specified for an update");
+                Err(Status::invalid(&resource.group, &resource.plural, name, &[error]))
+            }
+            version if version == revision => Ok(()),
+            _ => Err(resource.modified(name)),
+        }
+    }
+
+    /// Validates and commits an object for which everything is reserved that it needs. A generated name that is taken is
+    /// generated again.
+    async fn validate_and_commit(
+        &self,
+        admitted: Admitted<'_>,
+        live: Option<&Live>,
+    ) -> Result<Option<Outcome>, Status> {
+        let Admitted { admit, mut object, generated, differs } = admitted;
+        if let Some(live) = live {
+            self.validate(&admit, &mut object, Some(&live.object), differs).await?;
+            return self.replace(object, live).await;
+        }
+        let mut attempts_left = if generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
+        loop {
+            self.validate(&admit, &mut object, None, false).await?;
+            attempts_left -= 1;
+            let again = (attempts_left > 0).then(|| object.clone());
+            match (self.create(object, again.is_some()).await?, again) {
+                (None, Some(again)) => {
+                    object = again;
+                    object.remove_at(&["metadata", "name"]);
+                    meta::generate_name(&mut object);
+                }
+                (outcome, _) => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Prepares an object and refuses it unless it is valid and validating admission allows it.
+    async fn validate(
+        &self,
+        admit: &Admit<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        differs: bool,
+    ) -> Result<(), Status> {
+        let (request, strategy) = (self.request, &*self.request.strategy);
+        let submitted = TypeMeta::of(object);
+        let validity = deadline::long(|| prepare_and_validate(strategy, object, old)).await;
+        validity.warnings.into_iter().for_each(|warning| request.warn(warning));
+        if !validity.errors.is_empty() {
+            let name = object.str_at(&["metadata", "name"]);
+            return Err(strategy.storage_codec().invalid(&submitted, name, &validity.errors));
+        }
+        match old {
+            None => hooks::check_create(self, object).await?,
+            Some(old) if !differs => timestamps::restore(strategy.storage_codec(), object, old),
+            Some(_) => {}
+        }
+        self.validating_admission(admit, object, old).await?;
+        let warnings = match old {
+            None => {
+                quota::charge(admit, object).await?;
+                strategy.warnings_on_create(object)
+            }
+            Some(old) => strategy.warnings_on_update(object, old),
+        };
+        warnings.into_iter().for_each(|warning| request.warn(warning));
+        Ok(())
+    }
+
+    async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let strategy = &self.request.strategy;
+        if !strategy.is_view() {
+            return admit.validate(Some(object), old).await;
+        }
+        let old = old.map(|old| strategy.view(old)).transpose()?;
+        admit.validate(Some(&strategy.view(object)?), old.as_ref()).await
+    }
+}
+
+/// An object that mutating admission has seen.
+struct Admitted<'a> {
+    admit: Admit<'a>,
+    object: Value,
+    /// Whether its name was generated.
+    generated: bool,
+    /// See [`Changed::differs`].
+    differs: bool,
+}
+
+fn prepare_and_validate(strategy: &dyn Strategy, object: &mut Value, old: Option<&Value>) -> Validity {
+    match old {
+        None => {
+            strategy.prepare_for_create(object);
+            strategy.validate(object)
+        }
+        Some(old) => {
+            strategy.prepare_for_update(object, old);
+            strategy.validate_update(object, old)
+        }
+    }
+}
