@@ -15,6 +15,8 @@ use schema::definition::{
     third_party_versions,
 };
 
+use client::Method;
+
 use crate::client::Client;
 use crate::flags::Migrate;
 
@@ -96,7 +98,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     let mut token = String::new();
     loop {
         let page = format!("{path}?limit={PAGE}&continue={token}");
-        let list = client.call("GET", &page, METADATA, None).await?.ok()?;
+        let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
         for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
             found.insert((text("namespace"), text("name")), text("uid"));
@@ -143,7 +145,7 @@ async fn prepare(
         return Err(format!("names conflict in group {}: {}", what.group, naming.names_accepted.message));
     }
     let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });
-    client.call("POST", &path, JSON, Some(&definition)).await?.ok()?;
+    client.call(Method::POST, &path, JSON, Some(&definition)).await?.ok()?;
     say(&format!("CustomResourceDefinition {name} {}", if dry_run { "would be created" } else { "is created" }));
     Ok(!dry_run)
 }
@@ -167,7 +169,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
 /// Takes back the definition that was made; the objects are still the ThirdPartyResource's.
 async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", what.definition());
-    match client.call("DELETE", &path, JSON, None).await.and_then(crate::client::Response::ok) {
+    match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {
         Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
         Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),
     }
@@ -177,7 +179,7 @@ async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
 async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
-    let response = client.call("DELETE", &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
+    let response = client.call(Method::DELETE, &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
     response.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
 }
 

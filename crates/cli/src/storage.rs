@@ -9,6 +9,8 @@ use std::path::Path;
 
 use machinery::{Value, json};
 
+use client::Method;
+
 use crate::client::Client;
 use crate::flags::Storage;
 
@@ -166,7 +168,7 @@ impl Pass<'_> {
         let mut token = String::new();
         loop {
             let page = format!("{}/{}?limit={PAGE}&continue={token}", self.root, self.plural);
-            let response = client.call("GET", &page, MANY, None).await?;
+            let response = client.call(Method::GET, &page, MANY, None).await?;
             // the list has become too old; what follows is read as it is now
             let next = response.body.str_at(&["metadata", "continue"]).to_owned();
             if response.code == 410 && !next.is_empty() {
@@ -249,7 +251,7 @@ enum Rewritten {
 async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
     for _ in 0..TRIES {
         let response = client
-            .call("PATCH", &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
+            .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
             .await?;
         match response.code {
             200 if version(&response.body) == before => return Ok(Rewritten::Kept),
@@ -274,7 +276,7 @@ async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Resul
         }
         let patch =
             json!({"metadata": {"resourceVersion": (version(&now))}, "status": {"storedVersions": [(storage)]}});
-        let response = client.call("PATCH", &format!("{path}/status"), "application/json", Some(&patch)).await?;
+        let response = client.call(Method::PATCH, &format!("{path}/status"), "application/json", Some(&patch)).await?;
         if response.code != 409 {
             return response.ok().map(drop);
         }

@@ -1,4 +1,4 @@
-//! Time and randomness (layer 0): the only place that asks for either.
+//! Time and randomness (layer 0). No other module reads a clock or a random generator.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ pub fn now_seconds() -> i64 {
     now_micros().div_euclid(1_000_000)
 }
 
-/// The current time as objects carry it.
+/// The current time in the format of object metadata (RFC 3339, whole seconds).
 pub fn now_rfc3339() -> String {
     machinery::time::rfc3339(now_seconds())
 }
@@ -24,10 +24,10 @@ pub fn instant() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// Bytes that nobody can foresee.
+/// Bytes from the operating system's cryptographic random generator.
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // without randomness uids could repeat, so there is no way on
+    // without randomness, uids could repeat: the server cannot continue
     getrandom::fill(&mut bytes).expect("the operating system gives randomness");
     bytes
 }

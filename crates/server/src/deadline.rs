@@ -1,4 +1,4 @@
-//! The time that a request has, and long computations within it (layer 1).
+//! Deadlines of requests, and long computations within them (layer 1).
 //!
 //! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so that
 //! other requests go on beside it and the timeout of its own request holds.
@@ -13,24 +13,24 @@ tokio::task_local! {
     static DEADLINE: Instant;
 }
 
-/// Runs a request that has time until `deadline`. It ends by itself or is dropped then, see [`long`].
+/// Runs a request until it ends, or until it is dropped at `deadline`, see [`long`].
 pub async fn within<T>(deadline: Instant, request: impl Future<Output = T>) -> Result<T, tokio::time::error::Elapsed> {
     tokio::time::timeout_at(deadline, DEADLINE.scope(deadline, request)).await
 }
 
-/// Whether the running request has no time left.
+/// Whether the deadline of the running request has passed.
 fn is_over() -> bool {
     DEADLINE.try_with(|deadline| clock::instant() >= *deadline).unwrap_or(false)
 }
 
-/// What an interruptible computation calls about once in a millisecond.
+/// The interrupt of computations, which they call about once per millisecond.
 fn interrupt() -> bool {
     task::give_way();
     is_over()
 }
 
-/// Runs a computation that evaluates expressions or matches patterns. It is interrupted when the time of the request is
-/// over; then this never returns, and the timeout of the request responds.
+/// Runs a computation that evaluates expressions or matches patterns. At the deadline of the request it is interrupted;
+/// then the returned future never completes, and the timeout of the request responds.
 pub async fn long<T>(work: impl FnOnce() -> T) -> T {
     let done = cel::interruptible(interrupt, work);
     if is_over() {
@@ -72,7 +72,7 @@ mod tests {
                 let program = program();
                 let other = waiting.clone();
                 task::spawn("other", async move { other.store(false, Ordering::SeqCst) });
-                // the only worker is here: the other task runs before the end if it is given way
+                // this is the only worker: the other task runs before the end only if the computation yields
                 let rounds = || {
                     (0..10_000).take_while(|_| {
                         program.eval(&[], 1 << 16);

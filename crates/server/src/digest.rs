@@ -1,8 +1,8 @@
-//! Names for bytes (layer 0).
+//! Hashes that serve as names: fingerprints and ETags (layer 0).
 
 use sha2::Digest as _;
 
-/// A SHA-256 of what comes piece by piece.
+/// Incremental SHA-256.
 #[derive(Default)]
 pub struct Sha256(sha2::Sha256);
 
@@ -21,7 +21,7 @@ pub fn short(bytes: &[u8]) -> String {
     sha2::Sha256::digest(bytes).iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
-/// Upper-case hexadecimal SHA-512, as ETags have it.
+/// Upper-case hexadecimal SHA-512, the format of kube-apiserver's ETags.
 pub fn sha512_hex(bytes: &[u8]) -> String {
     sha2::Sha512::digest(bytes).iter().map(|b| format!("{b:02X}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The one place where tasks start (layer 0).
+//! Spawning of tasks, watching of files and yielding (layer 0). No other module spawns tasks.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -15,15 +15,15 @@ where
     tokio::spawn(future)
 }
 
-/// Wakes everything that follows files.
+/// Wakes every task that watches files.
 static RELOAD: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
-/// Has all files that are followed looked at now, and not only after their time.
+/// Checks all watched files now instead of at the next interval.
 pub fn look_at_files() {
     RELOAD.notify_waiters();
 }
 
-/// Waits until files are to be looked at again.
+/// Waits for the next interval, or for [`look_at_files`].
 async fn next_look(every: Duration) {
     tokio::select! {
         () = tokio::time::sleep(every) => {}
@@ -31,8 +31,8 @@ async fn next_look(every: Duration) {
     }
 }
 
-/// Looks at files every now and then, and calls `changed` when the content of any of them is another one than at the last
-/// look, until that returns false.
+/// Polls files and calls `changed` when the content of any of them differs from that of the last poll, until `changed`
+/// returns false.
 pub fn follow_files(paths: Vec<PathBuf>, every: Duration, mut changed: impl FnMut() -> bool + Send + 'static) {
     let contents = move || -> Vec<Option<Vec<u8>>> { paths.iter().map(|path| std::fs::read(path).ok()).collect() };
     let mut known = contents();
@@ -50,8 +50,8 @@ pub fn follow_files(paths: Vec<PathBuf>, every: Duration, mut changed: impl FnMu
     });
 }
 
-/// Looks at a file every now and then, and hands over what is in it when that has changed, until it is told to stop.
-/// A file that cannot be read is looked at again.
+/// Polls a file and passes its content to `changed` when it differs from that of the last poll, until `changed` returns
+/// false. A read error is passed on as well, and the file is polled again.
 pub fn follow_file(
     path: PathBuf,
     every: Duration,
@@ -76,20 +76,20 @@ pub fn follow_file(
     });
 }
 
-/// Where in a trace the work of a task stands.
+/// The span of a trace that a task works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub id: [u8; 16],
     pub span: [u8; 8],
-    /// Whether anybody wants to know of it.
+    /// Whether the trace is sampled.
     pub sampled: bool,
 }
 
-/// The header that says which trace a request belongs to (W3C Trace Context).
+/// Name of the header with the trace and the parent span of a request (W3C Trace Context).
 pub const TRACE_HEADER: &str = "traceparent";
 
 impl Trace {
-    /// The header for another server that is called on behalf of this one's request.
+    /// Value of that header for a call to another server on behalf of the current request.
     pub fn header(&self) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         format!("00-{}-{}-{:02x}", hex(&self.id), hex(&self.span), u8::from(self.sampled))
@@ -100,12 +100,12 @@ tokio::task_local! {
     static TRACE: Trace;
 }
 
-/// Where in a trace the running task stands, if anywhere.
+/// The span of the running task, if it is traced.
 pub fn trace() -> Option<Trace> {
     TRACE.try_with(|trace| *trace).ok()
 }
 
-/// Does work at a place in a trace.
+/// Runs a future within a span.
 pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> {
     TRACE.scope(at, work)
 }
@@ -123,7 +123,8 @@ pub fn give_way() {
     }
 }
 
-/// Runs what may take long and waits for nobody, so that other requests of this worker go on elsewhere.
+/// Runs a computation that may take more than a few milliseconds and does not block on other tasks. The other tasks of
+/// this worker continue on another thread.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());

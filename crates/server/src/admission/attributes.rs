@@ -2,7 +2,7 @@
 
 use machinery::{Map, Status, Text, Value, names};
 
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::request::User;
 use crate::resource::{Resource, Version};
 
@@ -46,7 +46,7 @@ pub struct Attributes<'a> {
     /// Takes warnings for whoever asks.
     pub warn: &'a (dyn Fn(String) + Sync),
     /// What is recorded of the request, if anything.
-    pub trail: Option<&'a Trail>,
+    pub audit_context: Option<&'a AuditContext>,
 }
 
 fn is_key(key: &str) -> bool {
@@ -62,15 +62,15 @@ pub fn in_order<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Stri
 impl Attributes<'_> {
     /// Records an annotation of the request, if its key has the form `<prefix>/<name>`.
     pub fn annotate(&self, key: &str, value: impl FnOnce() -> String) {
-        if let Some(trail) = self.trail.filter(|_| is_key(key)) {
-            trail.annotate(key, value());
+        if let Some(audit_context) = self.audit_context.filter(|_| is_key(key)) {
+            audit_context.annotate(key, value());
         }
     }
 
     /// As [`Attributes::annotate`], where bodies of requests are recorded.
     pub fn annotate_request(&self, key: &str, value: impl FnOnce() -> String) {
-        if let Some(trail) = self.trail.filter(|_| is_key(key)) {
-            trail.annotate_request(key, value);
+        if let Some(audit_context) = self.audit_context.filter(|_| is_key(key)) {
+            audit_context.annotate_request(key, value);
         }
     }
 

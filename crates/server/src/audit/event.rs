@@ -1,4 +1,4 @@
-//! Events of audit.k8s.io/v1: what is known of a request, stage by stage.
+//! Events of audit.k8s.io/v1.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::policy::Level;
 use crate::limits;
 use crate::request::{RequestInfo, User};
 
-/// Where a request stands.
+/// The stage of a request at which an event is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     RequestReceived,
@@ -35,11 +35,11 @@ impl Stage {
     }
 }
 
-/// What is asked, by whom and from where.
+/// The request, its user and its source addresses.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     pub id: &'a str,
-    /// Path and query as they were sent.
+    /// Path and query, as received.
     pub uri: &'a str,
     pub info: &'a RequestInfo,
     pub user: &'a User,
@@ -54,14 +54,14 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What is known of a request so far.
+/// The fields of a request's events, as far as they are known.
 #[derive(Debug)]
 pub struct Record {
-    /// The members that don't change, in their order.
+    /// The fields that are the same in all events of the request, in order.
     known: Map,
     object: Map,
     received: String,
-    /// Who is acted as, and by what verb of a mode, if not by `impersonate`.
+    /// The impersonated user, and the verb of the impersonation mode unless it is `impersonate`.
     pub impersonated: Option<(Value, &'static str)>,
     annotations: Map,
     pub request: Option<Value>,
@@ -69,12 +69,12 @@ pub struct Record {
     status: Option<Value>,
     pub message: String,
     pub code: u16,
-    /// When the request came, in microseconds.
+    /// Time of arrival, in microseconds since the Unix epoch.
     received_micros: i64,
     took: [Duration; Layer::ALL.len()],
 }
 
-/// What a request waits for on its way.
+/// A layer whose latency is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     Authentication,
@@ -160,14 +160,14 @@ impl Record {
         }
     }
 
-    /// Adds to the time that a layer took. Webhooks that validate are asked at once: only the slowest counts.
+    /// Adds to the latency of a layer. Validating webhooks are called in parallel: only the slowest one counts.
     pub fn took(&mut self, layer: Layer, time: Duration) {
         let all = &mut self.took[layer as usize];
         *all = if layer == Layer::ValidatingWebhooks { time.max(*all) } else { *all + time };
     }
 
-    /// Tells where a slow request was held up.
-    pub fn tell_latency(&mut self, now_micros: i64) {
+    /// Adds the latency annotations of a slow request.
+    pub fn annotate_latency(&mut self, now_micros: i64) {
         let total = now_micros.saturating_sub(self.received_micros).saturating_mul(1000);
         if total <= limits::AUDIT_SLOW_NANOS {
             return;
@@ -180,7 +180,7 @@ impl Record {
         }
     }
 
-    /// The object of a request says what the path does not.
+    /// Completes the object reference with fields of the object that the path does not have.
     pub fn refer(&mut self, object: &Value) {
         for member in ["name", "namespace", "uid", "resourceVersion"] {
             let text = object.str_at(&["metadata", member]);
@@ -190,7 +190,7 @@ impl Record {
         }
     }
 
-    /// The Status that is answered, with the code in it.
+    /// The `responseStatus`, with its code.
     pub fn status(&mut self, status: &Value) {
         let mut shown = status.clone();
         shown.remove_at(&["kind"]);
@@ -201,8 +201,8 @@ impl Record {
 
     pub fn panicked(&mut self) {
         self.code = 500;
-        let told = [("metadata", Value::object()), ("status", Value::from("Failure")), ("code", Value::Int(500))];
-        let mut status: Value = told.into();
+        let fields = [("metadata", Value::object()), ("status", Value::from("Failure")), ("code", Value::Int(500))];
+        let mut status: Value = fields.into();
         status.set_at(&["message"], Value::from("APIServer panic'd"));
         status.set_at(&["reason"], Value::from("InternalError"));
         self.status = Some(status);
@@ -250,16 +250,16 @@ mod tests {
     use machinery::{Status, json};
 
     #[test]
-    fn slow_requests_tell_what_held_them_up() {
+    fn slow_requests_are_annotated_with_latencies() {
         let (user, info) = (User::default(), RequestInfo::parse(&http::Method::GET, "/x", ""));
         let mut record = Record::new(&Subject::test(&user, &info), Level::Metadata, 1_000_000);
         record.took(Layer::MutatingWebhooks, Duration::from_millis(200));
         record.took(Layer::MutatingWebhooks, Duration::from_millis(250));
         record.took(Layer::ValidatingWebhooks, Duration::from_micros(1500));
         record.took(Layer::ValidatingWebhooks, Duration::from_micros(1000));
-        record.tell_latency(1_500_000);
+        record.annotate_latency(1_500_000);
         assert!(record.annotations.is_empty());
-        record.tell_latency(1_500_001);
+        record.annotate_latency(1_500_001);
         let wanted = json!({
             "apiserver.latency.k8s.io/mutating-webhook": "450ms",
             "apiserver.latency.k8s.io/total": "500.001ms",

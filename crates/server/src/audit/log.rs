@@ -1,4 +1,4 @@
-//! The log of events: a line of JSON each, in a file that is put aside when it is large.
+//! The audit log: one line of JSON per event, in a file that is rotated by size.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,25 +14,25 @@ use crate::{clock, limits, task};
 /// When an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Before its request goes on.
+    /// Before the request continues.
     Blocking,
-    /// Soon; lost if there are too many.
+    /// Asynchronously; events are dropped when the queue is full.
     Batch,
 }
 
-/// The file and its bounds; 0 for none.
+/// The file and its limits; 0 for no limit.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// `-` for the standard output.
+    /// `-` for stdout.
     pub path: PathBuf,
     pub mode: Mode,
-    /// Bytes that a file may have.
+    /// Maximum size of a file, in bytes.
     pub size_max: u64,
-    /// How long old files are kept.
+    /// Age at which rotated files are removed.
     pub age_max: Duration,
-    /// How many old files are kept.
+    /// Maximum number of rotated files.
     pub backups_max: usize,
-    /// Whether old files are compressed.
+    /// Whether rotated files are compressed.
     pub compress: bool,
 }
 
@@ -41,13 +41,13 @@ enum Entry {
     Flush(oneshot::Sender<()>),
 }
 
-/// Writes lines.
+/// Writer of the audit log.
 pub struct Log {
     file: Arc<Mutex<Rotating>>,
     queue: Option<Queue>,
 }
 
-/// Lines that wait, and their other end until it is taken.
+/// The queue of lines, and its receiver until the writer is started.
 struct Queue {
     sender: mpsc::Sender<Entry>,
     receiver: Mutex<Option<mpsc::Receiver<Entry>>>,
@@ -62,7 +62,7 @@ impl Log {
         Ok(Log { file, queue })
     }
 
-    /// Begins to write what is queued.
+    /// Starts to write queued lines.
     pub fn start(&self) {
         let Some(queue) = &self.queue else { return };
         let Some(mut receiver) = queue.receiver.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
@@ -103,20 +103,20 @@ fn write(file: &Mutex<Rotating>, line: &[u8]) {
     }
 }
 
-/// Counts an event that could not be kept.
+/// Counts a dropped event.
 pub fn lost(plugin: &'static str, why: &dyn std::fmt::Display) {
     METRICS.audit_error(plugin);
     tracing::error!(plugin, %why, "an audit event is lost");
 }
 
-/// A file that is put aside when it is large.
+/// A file that is rotated by size.
 struct Rotating {
     options: LogOptions,
-    /// Held while old files are tended.
+    /// Held while rotated files are compressed and removed.
     tending: Arc<Mutex<()>>,
     file: Option<File>,
     size: u64,
-    /// The last event was written in part.
+    /// The last event was written incompletely.
     torn: bool,
 }
 
@@ -140,11 +140,11 @@ impl Rotating {
             && self.file.is_some()
             && let Err(error) = self.rotate()
         {
-            // the file that is open takes the event, and the next event tries again
+            // the open file takes the event, and the next event retries the rotation
             tracing::warn!(%error, "the audit log cannot be rotated");
         }
         let Some(file) = &mut self.file else { return io::stdout().lock().write_all(line) };
-        // of an event that could not be written, a part may be there
+        // a failed write may have left a part of its event
         let written = if self.torn { file.write_all(b"\n") } else { Ok(()) };
         let written = written.and_then(|()| file.write_all(line));
         self.torn = written.is_err();
@@ -152,18 +152,18 @@ impl Rotating {
         written
     }
 
-    /// Puts the file aside under the time of now and begins a new one.
+    /// Renames the file to one with the current time in its name and opens a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let aside = self.aside(clock::now_micros());
         match fs::rename(&self.options.path, &aside) {
-            // an attempt before has come this far
+            // an earlier attempt has renamed it
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
         self.file = Some(append_to(&self.options.path)?);
         self.size = 0;
         let (options, tending) = (self.options.clone(), self.tending.clone());
-        // nobody waits for old files to be made small or to go
+        // requests do not wait for compression and removal
         std::thread::spawn(move || {
             let _one = tending.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = tend(&options) {
@@ -188,7 +188,7 @@ impl Rotating {
     }
 }
 
-/// What goes before and after the time in the names of old files.
+/// Prefix and suffix around the time in the names of rotated files.
 fn parts(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
@@ -200,7 +200,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Compresses old files, and removes those that are too many or too old.
+/// Compresses rotated files, and removes those above the limits of number and age.
 fn tend(options: &LogOptions) -> io::Result<()> {
     let (stem, extension) = parts(&options.path);
     let directory = options.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -214,7 +214,7 @@ fn tend(options: &LogOptions) -> io::Result<()> {
             old.push(path);
         }
     }
-    // by name is by time; the newest first
+    // sorted by name, which is by time, newest first
     old.sort_by(|a, b| b.cmp(a));
     for (i, path) in old.into_iter().enumerate() {
         let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
@@ -234,7 +234,7 @@ fn compressed(path: &Path) -> PathBuf {
 
 fn compress(path: &Path) -> io::Result<()> {
     let target = append_to(&compressed(path))?;
-    // what a crash has left of it is of no use
+    // an incomplete file that a crash has left
     target.set_len(0)?;
     let mut encoder = flate2::write::GzEncoder::new(target, flate2::Compression::default());
     io::copy(&mut File::open(path)?, &mut encoder)?;
@@ -267,7 +267,7 @@ mod tests {
             }
         };
         write(4);
-        // no file can be renamed or made there
+        // no file can be renamed or created there
         fs::rename(&directory, &away).unwrap();
         write(5);
         fs::rename(&away, &directory).unwrap();
@@ -296,7 +296,7 @@ mod tests {
         for _ in 0..9 {
             file.write(b"0123456789\n").unwrap();
         }
-        // whichever thread comes last finds everything done
+        // the last thread finds everything done
         let one = file.tending.lock().unwrap();
         tend(&options).unwrap();
         drop(one);

@@ -1,7 +1,7 @@
-//! What is recorded of requests (layer 2; audit.k8s.io/v1, api-machinery 19).
+//! The audit log and webhook (layer 2; audit.k8s.io/v1, Kubernetes documentation "Auditing").
 //!
-//! Invariant: a request has one [`Trail`], made when it is known who asks. What its level does not ask for is not even
-//! looked at. The last stage is recorded when the trail is dropped, so that no way out of a request is missed.
+//! Invariant: a request has one [`AuditContext`], created after authentication. Data that its level does not record is not
+//! evaluated. The last stage is recorded when the context is dropped, so that no exit from a request is missed.
 
 mod event;
 mod log;
@@ -25,13 +25,13 @@ use crate::metrics::{AuditLevel, METRICS};
 use crate::request::User;
 use crate::webhook::Remote;
 
-/// Where events go.
+/// A backend that receives events.
 enum Sink {
     Log(log::Log),
     Webhook(webhook::Webhook),
 }
 
-/// The policy, and where events go. Nothing is recorded without both.
+/// The policy and the backends. Nothing is recorded without both.
 #[derive(Default)]
 pub struct Audit {
     policy: Policy,
@@ -43,18 +43,18 @@ impl Audit {
         Audit { policy, sinks: vec![] }
     }
 
-    /// Also writes to a file. The error is one line.
+    /// Adds the log backend. The error is one line.
     pub fn log(&mut self, options: LogOptions) -> Result<(), String> {
         self.sinks.push(Sink::Log(log::Log::open(options)?));
         Ok(())
     }
 
-    /// Also sends to a webhook.
+    /// Adds the webhook backend.
     pub fn webhook(&mut self, remote: Remote, options: BatchOptions) {
         self.sinks.push(Sink::Webhook(webhook::Webhook::new(remote, options)));
     }
 
-    /// Starts whatever sends in the background.
+    /// Starts the background tasks of the backends.
     pub fn start(&self) {
         for sink in &self.sinks {
             match sink {
@@ -64,13 +64,13 @@ impl Audit {
         }
     }
 
-    /// Whether anything may be recorded.
+    /// Whether the policy and a backend are configured.
     pub fn is_on(&self) -> bool {
         !self.sinks.is_empty()
     }
 
-    /// Begins to record a request; `None` if the policy asks for nothing.
-    pub fn begin(self: &Arc<Audit>, subject: Subject<'_>, received_micros: i64) -> Option<Arc<Trail>> {
+    /// Creates the audit context of a request; `None` if the policy does not record it.
+    pub fn begin(self: &Arc<Audit>, subject: Subject<'_>, received_micros: i64) -> Option<Arc<AuditContext>> {
         let (level, rule) = self.policy.of(&subject);
         METRICS.audit_level.get_or_create(&AuditLevel { level: level.as_str() }).inc();
         if level == Level::None {
@@ -79,9 +79,9 @@ impl Audit {
         let omitted = self.policy.omitted(rule);
         let record = Mutex::new(Record::new(&subject, level, received_micros));
         let managed_fields = !self.policy.omits_managed_fields(rule);
-        let trail = Trail { audit: self.clone(), level, omitted, managed_fields, record };
-        trail.tell(Stage::RequestReceived);
-        Some(Arc::new(trail))
+        let context = AuditContext { audit: self.clone(), level, omitted, managed_fields, record };
+        context.record(Stage::RequestReceived);
+        Some(Arc::new(context))
     }
 
     fn write(&self, event: &Value) {
@@ -96,7 +96,7 @@ impl Audit {
         }
     }
 
-    /// Everything recorded so far is where it belongs, or could not get there.
+    /// Waits until the events recorded so far have been written or dropped.
     pub async fn flush(&self) {
         for sink in &self.sinks {
             match sink {
@@ -107,8 +107,8 @@ impl Audit {
     }
 }
 
-/// The record of one request while it is at work.
-pub struct Trail {
+/// The audit record of one request while it is being served.
+pub struct AuditContext {
     audit: Arc<Audit>,
     level: Level,
     omitted: policy::Stages,
@@ -116,18 +116,18 @@ pub struct Trail {
     record: Mutex<Record>,
 }
 
-impl std::fmt::Debug for Trail {
+impl std::fmt::Debug for AuditContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "trail at level {}", self.level.as_str())
+        write!(f, "audit_context at level {}", self.level.as_str())
     }
 }
 
-impl Trail {
+impl AuditContext {
     fn change(&self, change: impl FnOnce(&mut Record)) {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn tell(&self, stage: Stage) {
+    fn record(&self, stage: Stage) {
         if self.omitted.has(stage) {
             return;
         }
@@ -135,30 +135,30 @@ impl Trail {
         self.audit.write(&event);
     }
 
-    /// The user that is acted as, and the verb of the mode that allowed it, if one did.
+    /// Records the impersonated user, and the verb of the impersonation mode, if there is one.
     pub fn impersonated(&self, user: &User, constraint: &'static str) {
         self.change(|record| record.impersonated = Some((user.to_value("username"), constraint)));
     }
 
-    /// An annotation; the first of a key stays.
+    /// Adds an annotation; the first value of a key is kept.
     pub fn annotate(&self, key: impl Into<Text>, value: impl Into<Text>) {
         self.change(|record| record.annotate(key.into(), value.into()));
     }
 
-    /// An annotation that is wanted only where bodies of requests are.
+    /// Adds an annotation if the level records request bodies.
     pub fn annotate_request(&self, key: impl Into<Text>, value: impl FnOnce() -> String) {
         if self.level >= Level::Request {
             self.annotate(key, value());
         }
     }
 
-    /// The object of the request as it was decoded. It is named where the path names none.
+    /// Records the decoded object of the request. Its name is used if the path has none.
     pub fn object(&self, object: &Value) {
         self.change(|record| record.refer(object));
         self.request(|| Some(self.shown(object.clone())));
     }
 
-    /// What the request says of itself, and is no object: a patch as it was sent, options of a deletion.
+    /// Records a request body that is not an object: a patch, as received, or the options of a deletion.
     pub fn request(&self, body: impl FnOnce() -> Option<Value>) {
         if self.level >= Level::Request {
             let body = body();
@@ -166,12 +166,12 @@ impl Trail {
         }
     }
 
-    /// Whether the object that is answered is recorded.
+    /// Whether the level records response objects.
     pub fn keeps_response(&self) -> bool {
         self.level >= Level::RequestResponse
     }
 
-    /// The object that is answered.
+    /// Records the response object.
     pub fn response(&self, object: impl FnOnce() -> Value) {
         if self.keeps_response() {
             let object = self.shown(object());
@@ -179,33 +179,33 @@ impl Trail {
         }
     }
 
-    /// The Status that is answered, of a failure or not.
+    /// Records the response Status, of success or failure.
     pub fn status(&self, status: &Value) {
         self.change(|record| record.status(status));
         self.response(|| status.clone());
     }
 
-    /// Why a request was refused before it was known who asks.
+    /// Records why authentication failed.
     pub fn message(&self, message: &str) {
         self.change(|record| record.message = message.to_owned());
     }
 
-    /// The code that is answered.
+    /// Records the response code.
     pub fn code(&self, code: u16) {
         self.change(|record| record.code = code);
     }
 
-    /// How long a layer took.
+    /// Adds to the latency of a layer.
     pub fn took(&self, layer: Layer, time: Duration) {
         self.change(|record| record.took(layer, time));
     }
 
-    /// The answer has begun, and goes on for long.
+    /// Records that a long-running response has started.
     pub fn started(&self) {
-        self.tell(Stage::ResponseStarted);
+        self.record(Stage::ResponseStarted);
     }
 
-    /// An object without what is not to be recorded.
+    /// The object without the fields that are not recorded.
     fn shown(&self, mut object: Value) -> Value {
         if !self.managed_fields {
             object.remove_at(&["metadata", "managedFields"]);
@@ -221,19 +221,19 @@ impl Trail {
     }
 }
 
-impl Drop for Trail {
+impl Drop for AuditContext {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.change(|record| record.panicked());
-            self.tell(Stage::Panic);
+            self.record(Stage::Panic);
         } else {
-            self.change(|record| record.tell_latency(clock::now_micros()));
-            self.tell(Stage::ResponseComplete);
+            self.change(|record| record.annotate_latency(clock::now_micros()));
+            self.record(Stage::ResponseComplete);
         }
     }
 }
 
-/// The addresses of whoever asks: those that proxies name, then that of the connection.
+/// The source addresses of a request: those of proxy headers, then that of the connection.
 pub fn source_addresses(headers: &http::HeaderMap, remote: IpAddr) -> Vec<IpAddr> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let named = text("x-forwarded-for").split(',').chain([text("x-real-ip")]);

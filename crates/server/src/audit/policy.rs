@@ -1,11 +1,11 @@
-//! The audit policy: which requests are recorded, and how much of them.
+//! The audit policy: which requests are recorded, and in how much detail.
 
 use machinery::{Text, Value};
 
 use super::event::{Stage, Subject};
 use crate::request::{RequestInfo, User};
 
-/// How much of a request is recorded.
+/// Detail of the events of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     #[default]
@@ -48,7 +48,7 @@ impl Stages {
     }
 }
 
-/// Resources of a group, perhaps only some names.
+/// Resources of a group, optionally restricted to names.
 #[derive(Clone, Debug, Default)]
 struct Resources {
     group: Text,
@@ -57,7 +57,7 @@ struct Resources {
     names: Vec<Text>,
 }
 
-/// A rule; what is empty matches everything.
+/// A rule; empty fields match everything.
 #[derive(Debug, Default)]
 struct Rule {
     level: Level,
@@ -71,7 +71,7 @@ struct Rule {
     omits_managed_fields: Option<bool>,
 }
 
-/// The rules in their order: the first that matches decides.
+/// The rules, in order: the first match decides.
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -109,7 +109,7 @@ impl Policy {
         })
     }
 
-    /// The level of a request, and the place of the rule that says so.
+    /// The level of a request, and the index of the rule that decided.
     pub fn of(&self, subject: &Subject<'_>) -> (Level, Option<usize>) {
         let found = self.rules.iter().position(|rule| rule.matches(subject.user, subject.info));
         (found.and_then(|at| self.rules.get(at)).map_or(Level::None, |rule| rule.level), found)
@@ -270,8 +270,8 @@ mod tests {
             (json!([{"level": "None", "omitStages": ["End"]}]), "rules[0].omitStages: Unsupported value: \"End\""),
             (json!([{"level": "None", "namespaces": ["n"], "nonResourceURLs": ["/"]}]), "rules[0].nonResourceURLs: "),
         ] {
-            let told = policy(rules).unwrap_err();
-            assert!(told.starts_with(wanted), "{told}");
+            let error = policy(rules).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
         }
         assert!(Policy::parse(&json!({"apiVersion": "v1", "kind": "Policy"})).is_err());
     }

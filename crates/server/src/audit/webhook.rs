@@ -1,4 +1,4 @@
-//! Events that are sent away, in batches.
+//! The audit webhook: events are sent in batches.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::log::lost;
 use crate::task;
 use crate::webhook::Remote;
 
-/// How events are gathered.
+/// Options of batches.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions {
     pub size_max: usize,
     pub wait_max: Duration,
-    /// Events that may wait; more are lost.
+    /// Length of the queue; further events are dropped.
     pub buffer: usize,
 }
 

@@ -124,8 +124,8 @@ impl Edge {
         if reply.closes {
             set(answer.headers_mut(), "connection", "close");
         }
-        if let Some(trail) = &reply.trail {
-            trail.code(answer.status().as_u16());
+        if let Some(audit_context) = &reply.audit_context {
+            audit_context.code(answer.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
             span.answered(answer.status().as_u16());
@@ -207,7 +207,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         aggregated: negotiate::aggregated(&accept),
         pretty,
         warnings: vec![],
-        trail: None,
+        audit_context: None,
         place: None,
         span: None,
         sorted: None,

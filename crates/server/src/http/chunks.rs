@@ -1,6 +1,7 @@
 //! Bytes of a response that wait to be sent.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -50,6 +51,15 @@ impl Chunks {
         all.into()
     }
 
+    /// Writes bytes that were made for this response.
+    pub fn append(&mut self, bytes: Vec<u8>) {
+        if bytes.len() < limits::SHARED_BYTES_MIN {
+            return self.copy(&bytes);
+        }
+        self.close();
+        self.push(bytes.into());
+    }
+
     fn push(&mut self, mut bytes: Bytes) {
         self.length += bytes.len();
         while bytes.len() > limits::PIECE_BYTES_MAX {
@@ -71,12 +81,12 @@ impl Sink for Chunks {
         }
     }
 
-    fn share(&mut self, bytes: Bytes) {
-        if bytes.len() < limits::SHARED_BYTES_MIN {
-            return self.copy(&bytes);
+    fn share(&mut self, bytes: &Bytes, part: Range<usize>) {
+        if part.len() < limits::SHARED_BYTES_MIN {
+            return self.copy(&bytes[part]);
         }
         self.close();
-        self.push(bytes);
+        self.push(bytes.slice(part));
     }
 }
 
@@ -93,9 +103,9 @@ mod tests {
             chunks.copy(&[b's'; 100]);
             wanted.extend([b's'; 100]);
         }
-        chunks.share(large.clone());
+        chunks.share(&large, 0..large.len());
         wanted.extend_from_slice(&large);
-        chunks.share(Bytes::from_static(b"end"));
+        chunks.append(b"end".to_vec());
         wanted.extend(b"end");
         assert_eq!(chunks.len(), wanted.len());
         chunks.close();

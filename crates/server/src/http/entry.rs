@@ -12,7 +12,7 @@ use super::client::Client;
 use super::inflight::{Permit, Running};
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
-use crate::audit::{self, Layer, Trail};
+use crate::audit::{self, AuditContext, Layer};
 use crate::authentication::{self, Credentials, Remarks};
 use crate::authorization::{Authorized, Refusal, authorize, escape};
 use crate::flow::Seat;
@@ -58,20 +58,20 @@ impl Edge {
         let known = known.map_err(|_| out_of_time(reply))?;
         let authenticated = began.elapsed();
         if self.audit.is_on() {
-            reply.trail = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
+            reply.audit_context = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
         }
         reply.warnings = remarks.warnings;
-        if let Some(trail) = &reply.trail {
-            remarks.annotations.into_iter().for_each(|(key, text)| trail.annotate(key, text));
-            trail.took(Layer::Authentication, authenticated);
+        if let Some(audit_context) = &reply.audit_context {
+            remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
+            audit_context.took(Layer::Authentication, authenticated);
         }
         reply.closes = parts.version == http::Version::HTTP_2 && known.as_ref().map_or(true, User::is_anonymous);
         let user = match known {
             Ok(user) => user,
             Err(status) => {
                 let answer = reply.status(&status);
-                if let Some(trail) = &reply.trail {
-                    trail.message(&authentication::attempted(&client.certificate, &parts.headers));
+                if let Some(audit_context) = &reply.audit_context {
+                    audit_context.message(&authentication::attempted(&client.certificate, &parts.headers));
                 }
                 return Err(answer);
             }
@@ -82,8 +82,8 @@ impl Edge {
         let acting = self.impersonation.act(&self.context.authorizer, &user, &info, &parts.headers);
         let acting = tokio::time::timeout_at(until, trace::at(place, acting)).await.map_err(|_| out_of_time(reply))?;
         let acting = acting.map_err(|status| reply.status(&status))?;
-        if let (Some(trail), Some(acting)) = (&reply.trail, &acting) {
-            trail.impersonated(&acting.user, acting.constraint);
+        if let (Some(audit_context), Some(acting)) = (&reply.audit_context, &acting) {
+            audit_context.impersonated(&acting.user, acting.constraint);
         }
         let acting = acting.map_or(user, |acting| acting.user);
         let waits = clock::instant();
@@ -91,18 +91,18 @@ impl Edge {
         let asks = clock::instant();
         let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
         let judged = judged.map_err(|_| out_of_time(reply))?;
-        if let Some(trail) = &reply.trail {
-            trail.took(Layer::Queue, asks - waits);
-            trail.took(Layer::Authorization, asks.elapsed());
+        if let Some(audit_context) = &reply.audit_context {
+            audit_context.took(Layer::Queue, asks - waits);
+            audit_context.took(Layer::Authorization, asks.elapsed());
             let (decision, reason) = match &judged {
                 Ok(authorized) => ("allow", authorized.decision.reason()),
                 Err(Refusal::Forbidden { reason, .. }) => ("forbid", reason.clone()),
                 Err(Refusal::Failed(_)) => ("", "internal error".to_owned()),
             };
             if !decision.is_empty() {
-                trail.annotate("authorization.k8s.io/decision", decision);
+                audit_context.annotate("authorization.k8s.io/decision", decision);
             }
-            trail.annotate("authorization.k8s.io/reason", reason);
+            audit_context.annotate("authorization.k8s.io/reason", reason);
         }
         let authorized = judged.map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => reply.status(&status),
@@ -122,7 +122,7 @@ impl Edge {
         parts: &http::request::Parts,
         user: Option<&User>,
         (id, received): (&str, i64),
-    ) -> Option<Arc<Trail>> {
+    ) -> Option<Arc<AuditContext>> {
         let nobody = User::default();
         let subject = audit::Subject {
             id,

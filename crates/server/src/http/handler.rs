@@ -45,11 +45,11 @@ impl Edge {
         let deprecation = route.version.deprecation.clone();
         let manager = default_manager(headers);
         let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
-        let request = Arc::new(request.audited(reply.trail.clone()));
+        let request = Arc::new(request.audited(reply.audit_context.clone()));
         if let Some(text) = deprecation {
             measure::deprecated(&request);
-            if let Some(trail) = &reply.trail {
-                trail.annotate("k8s.io/deprecated", "true");
+            if let Some(audit_context) = &reply.audit_context {
+                audit_context.annotate("k8s.io/deprecated", "true");
             }
             request.warn(text);
         }

@@ -55,7 +55,7 @@ impl Encoding {
         if accepted.media == Media::Yaml {
             let (head, tail) = around(yaml::encode(list).as_bytes(), &format!("- {PLACEHOLDER}\n"))?;
             let item = move |shown: &Shown, out: &mut Chunks| {
-                out.share(yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes().into());
+                out.append(yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes());
             };
             return Some(Encoding { head, separator: b"", tail, item: Box::new(item) });
         }
@@ -65,12 +65,12 @@ impl Encoding {
             let item = move |shown: &Shown, out: &mut Chunks| {
                 let mut text = String::new();
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
-                out.share(text.into_bytes().into());
+                out.append(text.into_bytes());
             };
             return Some(Encoding { head, separator: b",\n    ", tail, item: Box::new(item) });
         }
         let (head, tail) = around(&line(list), &placeholder)?;
-        let item = move |shown: &Shown, out: &mut Chunks| out.share(tree(shown).to_json().into_bytes().into());
+        let item = move |shown: &Shown, out: &mut Chunks| out.append(tree(shown).to_json().into_bytes());
         Some(Encoding { head, separator: b",", tail, item: Box::new(item) })
     }
 
@@ -98,7 +98,7 @@ fn protobuf_item(version: &str, kind: &str) -> Item {
     let (version, kind) = (version.to_owned(), kind.to_owned());
     Box::new(move |shown, out| {
         let bytes = protobuf::encode_list_item(&version, &kind, shown.to_value());
-        out.share(bytes.unwrap_or_default().into());
+        out.append(bytes.unwrap_or_default());
     })
 }
 

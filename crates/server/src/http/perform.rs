@@ -99,14 +99,14 @@ impl Edge {
         let accepted =
             reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
         let running = Running::begin(&request);
-        let trail = request.trail.clone();
+        let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
-        if let Some(trail) = &trail {
-            trail.code(StatusCode::OK.as_u16());
-            trail.started();
+        if let Some(audit_context) = &audit_context {
+            audit_context.code(StatusCode::OK.as_u16());
+            audit_context.started();
         }
         let stream = Box::new(Stream::new(watch, accepted, running));
         let mut response = Response::new(Body::stream(stream));

@@ -13,7 +13,7 @@ use super::body::Body;
 use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::flow::Sorted;
 use crate::limits;
 use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -37,7 +37,7 @@ pub struct Reply {
     /// What is to be said of how the request's sender showed who he is.
     pub warnings: Vec<&'static str>,
     /// What is recorded of the request, if anything.
-    pub trail: Option<Arc<Trail>>,
+    pub audit_context: Option<Arc<AuditContext>>,
     /// Where in a trace the work for the request stands, and its span if that is sampled.
     pub place: Option<Trace>,
     pub span: Option<Span>,
@@ -68,8 +68,8 @@ impl Reply {
 
     /// A Status; shapes don't apply to it. One that can't be had as it is accepted is not recorded.
     pub fn status(&self, status: &Status) -> Response<Body> {
-        if let Some(trail) = self.trail.as_ref().filter(|_| !self.plain.is_empty()) {
-            trail.status(&status.to_value());
+        if let Some(audit_context) = self.audit_context.as_ref().filter(|_| !self.plain.is_empty()) {
+            audit_context.status(&status.to_value());
         }
         self.status_in(status, self.plain.first().copied())
     }
@@ -128,8 +128,8 @@ impl Reply {
     pub fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(value) => {
-                if let Some(trail) = &self.trail {
-                    trail.status(&value);
+                if let Some(audit_context) = &self.audit_context {
+                    audit_context.status(&value);
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
@@ -143,8 +143,8 @@ impl Reply {
 
     /// Records what is answered.
     pub(super) fn record(&self, object: impl FnOnce() -> Value) {
-        if let Some(trail) = &self.trail {
-            trail.response(object);
+        if let Some(audit_context) = &self.audit_context {
+            audit_context.response(object);
         }
     }
 
@@ -237,7 +237,7 @@ impl Reply {
         (media, accepted): (Media, Accepted),
         encoding: Option<Encoding>,
     ) -> Result<Response<Body>, Status> {
-        if self.trail.as_ref().is_some_and(|trail| trail.keeps_response()) {
+        if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
             let tree = list::tree_of(request, accepted)?;
             let trees = all_of(request, list.items.clone())?.iter().map(tree).collect();
             let value = frame_of(request, &list, &accepted, Value::Array(trees))?;

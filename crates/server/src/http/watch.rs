@@ -105,13 +105,13 @@ impl Stream {
             _ => protobuf::encode(&object),
         };
         if let Some(bytes) = bytes {
-            out.share(protobuf::watch_event(kind, &bytes).into());
+            out.append(protobuf::watch_event(kind, &bytes));
         }
     }
 
     fn write_cbor(&self, event: &WatchEvent, out: &mut Chunks) {
         let (kind, object) = self.kind_and_object(event);
-        out.share(cbor::watch_event(kind, &object).into());
+        out.append(cbor::watch_event(kind, &object));
     }
 
     /// An event for encodings that have no tables.
@@ -151,5 +151,5 @@ impl Stream {
 
 /// Appends compact JSON.
 fn json(value: &Value, out: &mut Chunks) {
-    out.share(value.to_json().into());
+    out.append(value.to_json().into_bytes());
 }

@@ -1,6 +1,7 @@
 //! One object as it is stored: its JSON without resourceVersion, the place where that belongs, and parsed metadata.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -86,8 +87,8 @@ impl Encoded {
 pub trait Sink {
     fn copy(&mut self, bytes: &[u8]);
 
-    /// Bytes that may be kept as they are, in place of a copy.
-    fn share(&mut self, bytes: Bytes);
+    /// Writes a part of `bytes`, which may be kept instead of being copied.
+    fn share(&mut self, bytes: &Bytes, part: Range<usize>);
 }
 
 impl Sink for Vec<u8> {
@@ -95,8 +96,8 @@ impl Sink for Vec<u8> {
         self.extend_from_slice(bytes);
     }
 
-    fn share(&mut self, bytes: Bytes) {
-        self.extend_from_slice(&bytes);
+    fn share(&mut self, bytes: &Bytes, part: Range<usize>) {
+        self.extend_from_slice(&bytes[part]);
     }
 }
 
@@ -136,17 +137,17 @@ impl Body {
     /// Appends a part of the object, with the resourceVersion if its place is in that part.
     fn write_part(&self, part: Range<usize>, revision: Revision, out: &mut impl Sink) {
         if revision == 0 || self.hole == 0 || !(part.start..part.end).contains(&self.hole) {
-            return out.share(self.bytes.slice(part));
+            return out.share(&self.bytes, part);
         }
         let (before, after) = self.bytes.split_at(self.hole);
-        out.share(self.bytes.slice(part.start..self.hole));
+        out.share(&self.bytes, part.start..self.hole);
         if before.last() != Some(&b'{') && before.last() != Some(&b',') {
             out.copy(b",");
         }
         out.copy(b"\"resourceVersion\":\"");
         out.copy(revision.to_string().as_bytes());
         out.copy(if after.first() == Some(&b'}') { b"\"" } else { b"\"," });
-        out.share(self.bytes.slice(self.hole..part.end));
+        out.share(&self.bytes, self.hole..part.end);
     }
 
     /// Appends the object without `apiVersion` and `kind`, as items of typed lists are. False if its bytes do not show where
@@ -261,12 +262,15 @@ pub struct Stored {
     pub meta: Meta,
     /// It would be written otherwise today.
     pub stale: bool,
+    /// The version program whose rendition is the stored bytes, as far as one is known; 0 for none. It spares lists the
+    /// lock of `renditions`.
+    unchanged_by: AtomicU64,
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }
 
 impl Stored {
     pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
-        Stored { revision, body, meta, stale: false, renditions: Mutex::new(vec![]) }
+        Stored { revision, body, meta, stale: false, unchanged_by: AtomicU64::new(0), renditions: Mutex::new(vec![]) }
     }
 
     /// From the bytes of the store. `None` if they are no object with metadata.
@@ -279,11 +283,15 @@ impl Stored {
     pub fn at(&self, revision: Revision) -> Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let (body, meta) = (self.body.clone(), self.meta.clone());
-        Stored { revision, body, meta, stale: self.stale, renditions: Mutex::new(renditions) }
+        let unchanged_by = AtomicU64::new(self.unchanged_by.load(Ordering::Relaxed));
+        Stored { revision, body, meta, stale: self.stale, unchanged_by, renditions: Mutex::new(renditions) }
     }
 
     /// The rendition for the version program `id`, made by `make` when it is first asked for.
     pub fn rendition<E>(&self, id: u64, make: impl FnOnce() -> Result<Rendition, E>) -> Result<Rendition, E> {
+        if self.unchanged_by.load(Ordering::Relaxed) == id {
+            return Ok(None);
+        }
         let lock = || self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((_, rendition)) = lock().iter().find(|(key, _)| *key == id) {
             return Ok(rendition.clone());
@@ -295,16 +303,26 @@ impl Stored {
 
     /// Whether the rendition for a version program is known.
     pub fn remembers(&self, id: u64) -> bool {
+        if self.unchanged_by.load(Ordering::Relaxed) == id {
+            return true;
+        }
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         renditions.iter().any(|(key, _)| *key == id)
     }
 
     pub fn remember(&self, id: u64, rendition: Rendition) {
+        let replaced = match rendition {
+            Some(_) => (id, rendition),
+            None => match self.unchanged_by.swap(id, Ordering::Relaxed) {
+                before if before == 0 || before == id => return,
+                before => (before, None),
+            },
+        };
         let mut renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if renditions.len() >= RENDITIONS_MAX {
             renditions.remove(0);
         }
-        renditions.push((id, rendition));
+        renditions.push(replaced);
     }
 }
 

@@ -1,6 +1,6 @@
-//! Features that are off by default, by kube-apiserver's names.
+//! Feature gates, by kube-apiserver's names. All are off by default.
 
-/// What is switched on.
+/// The enabled features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
     /// CBOR in requests and responses, and in etcd for custom resources (KEP-4222).
@@ -31,7 +31,7 @@ impl FeatureGates {
                 "CBORServingAndStorage" => gates.cbor = on,
                 "ConstrainedImpersonation" => gates.constrained_impersonation = on,
                 "MutatingAdmissionPolicy" => gates.mutating_policies = on,
-                // since 1.37 only the API has to be switched on
+                // since 1.37 only the API has to be enabled
                 "StorageVersionMigrator" if on => {}
                 "StorageVersionMigrator" => {
                     return Err(format!("cannot set feature gate {name} to false, feature is locked to true"));

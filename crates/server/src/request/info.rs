@@ -18,7 +18,7 @@ pub enum Verb {
     DeleteCollection,
     /// The deprecated proxy form of a path.
     Proxy,
-    /// A method that no resource knows, such as OPTIONS.
+    /// A method without a verb, such as OPTIONS.
     None,
 }
 
@@ -55,18 +55,18 @@ pub struct RequestInfo {
     pub resource: Text,
     pub name: Text,
     pub subresource: Text,
-    /// Segments behind the subresource.
+    /// Path segments after the subresource.
     pub rest: usize,
     /// The deprecated `/watch/` form.
     pub watch_path: bool,
-    /// The path has two slashes before the group, which no route knows.
+    /// The path has two slashes before the group, which matches no route.
     pub malformed: bool,
-    /// The path says that the resource is in a namespace, and not in which.
+    /// The namespace segment of the path is empty.
     pub nowhere: bool,
 }
 
 impl RequestInfo {
-    /// The method, and the path of a resource without the names in it: one text for all requests of a sort.
+    /// The method and the path with placeholders for names, the span name of traces: equal for all requests of a kind.
     pub fn pattern(&self) -> String {
         if !self.is_resource {
             return self.method.to_string();
@@ -167,7 +167,7 @@ impl RequestInfo {
     }
 
     /// The name that authorization looks at: that of the path, or for list and watch the one of a field selector
-    /// `metadata.name=…` (api-machinery 1.2). Selectors say nothing about the deprecated `/watch/` form.
+    /// `metadata.name=…` (api-machinery 1.2). Selectors are ignored for the deprecated `/watch/` form.
     pub fn authorized_name(&self) -> Text {
         if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();

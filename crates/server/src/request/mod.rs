@@ -1,4 +1,4 @@
-//! What is asked and by whom (layer 1): pure, parsed from method, path, query and identity.
+//! RequestInfo, options and users (layer 1): pure values, parsed from method, path, query and credentials.
 
 mod gates;
 mod info;

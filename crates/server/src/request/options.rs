@@ -10,7 +10,7 @@ use schema::shape;
 use super::query::Query;
 use crate::limits;
 
-/// What happens to unknown and duplicate fields.
+/// `fieldValidation`: how unknown and duplicate fields are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     Ignore,
@@ -25,9 +25,9 @@ pub struct WriteOptions {
     pub dry_run: bool,
     pub field_manager: Text,
     pub field_validation: FieldValidation,
-    /// Whether the request names it.
+    /// Whether the request specifies `fieldValidation`.
     pub field_validation_given: bool,
-    /// Apply only: take over fields of others.
+    /// Apply only: take over fields of other managers.
     pub force: bool,
 }
 
@@ -112,7 +112,7 @@ pub struct ListOptions {
     pub resource_version: Text,
     pub version_match: Option<VersionMatch>,
     pub timeout_seconds: Option<i64>,
-    /// 0 for none.
+    /// 0 for no limit.
     pub limit: i64,
     pub continue_token: Text,
     pub allow_bookmarks: bool,
@@ -256,13 +256,13 @@ impl DeleteOptions {
         options.validated(&dry_run)
     }
 
-    /// What a decoded body says of the options there are, whether they may be so or not.
+    /// The options of a decoded body, before validation.
     pub fn read(body: &Value) -> Result<Value, Status> {
         let read = shape::read(body, &shape::DELETE_OPTIONS);
         read.error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
     }
 
-    /// The options that [`Self::read`] has found.
+    /// The options that [`Self::read`] has set.
     pub fn of(given: &Value) -> Result<DeleteOptions, Status> {
         let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
         let options = DeleteOptions {

@@ -1,4 +1,4 @@
-//! Query strings, as Go's `url.ParseQuery` reads them: pairs that don't decode are skipped.
+//! Query strings, parsed like Go's `url.ParseQuery`: pairs that cannot be decoded are skipped.
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl Query {
         self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
-    /// As Go's `url.Values.Encode` writes it: sorted by key.
+    /// Encodes the parameters like Go's `url.Values.Encode`: sorted by key.
     pub fn encode(&self) -> String {
         let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -45,19 +45,19 @@ impl Query {
     }
 }
 
-/// A decoded path as Go's `url.URL` writes it.
+/// Encodes a decoded path like Go's `url.URL`.
 pub fn encode_path(path: &str) -> String {
     percent_encode(path, b"$&+,/:;=@")
 }
 
-/// Writes all bytes as `%41` but for letters, digits, `-_.~`, and those that are kept.
+/// Percent-encodes all bytes except letters, digits, `-_.~` and those in `kept`.
 fn percent_encode(text: &str, kept: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()
 }
 
-/// Decodes `%41`; `None` where an escape is broken. Bytes that are not UTF-8 become U+FFFD.
+/// Percent-decodes; returns `None` for an invalid escape. Bytes that are not UTF-8 become U+FFFD.
 pub fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());

@@ -1,4 +1,4 @@
-//! Who asks.
+//! Users.
 
 use machinery::{Map, Text, Value};
 
@@ -15,17 +15,17 @@ impl User {
     pub const MASTERS: &str = "system:masters";
     pub const AUTHENTICATED: &str = "system:authenticated";
 
-    /// Whether the client has shown no credentials.
+    /// Whether the request had no credentials.
     pub fn is_anonymous(&self) -> bool {
         self.name == "system:anonymous" || self.in_group("system:unauthenticated")
     }
 
-    /// Whoever shows no credentials.
+    /// The user of requests without credentials.
     pub fn anonymous() -> User {
         User { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], ..User::default() }
     }
 
-    /// The server itself, for its controllers.
+    /// The server itself, as the user of its controllers.
     pub fn system(name: &str) -> User {
         User { name: name.into(), groups: vec![Self::MASTERS.into()], ..User::default() }
     }
@@ -39,7 +39,7 @@ impl User {
         }
     }
 
-    /// Reads a `UserInfo`, or the spec of a review whose member `name` is the user's.
+    /// Reads a `UserInfo`, or the spec of a review; `name` is the field with the user name.
     pub fn from_value(value: &Value, name: &str) -> User {
         let texts = |list: Option<&Value>| -> Vec<Text> {
             let list = list.and_then(Value::as_array).unwrap_or_default();
@@ -54,7 +54,7 @@ impl User {
         }
     }
 
-    /// The `UserInfo` of reviews, whose member `name` is the user's; what is empty is left out.
+    /// The `UserInfo` of reviews, without empty fields; `name` is the field for the user name.
     pub fn to_value(&self, name: &str) -> Value {
         let texts = |values: &[Text]| -> Value { values.iter().map(Value::from).collect() };
         let mut out = Map::new();
@@ -76,7 +76,7 @@ impl User {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Adds the group of everyone who has shown who they are.
+    /// Adds the group `system:authenticated`.
     #[must_use]
     pub fn authenticated(mut self) -> User {
         if !self.in_group(Self::AUTHENTICATED) {

@@ -44,7 +44,7 @@ impl Admit<'_> {
             options: self.options,
             dry_run: self.dry_run,
             warn,
-            trail: request.trail.as_deref(),
+            audit_context: request.audit_context.as_deref(),
         }
     }
 

@@ -28,8 +28,8 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     let body = decoded.unwrap_or_default().value;
     check_type(&body)?;
     let given = DeleteOptions::read(&body)?;
-    if let Some(trail) = &request.trail {
-        trail.request(|| Some(recorded(&given)));
+    if let Some(audit_context) = &request.audit_context {
+        audit_context.request(|| Some(recorded(&given)));
     }
     DeleteOptions::of(&given)
 }

@@ -42,16 +42,17 @@ impl Scan {
         count: usize,
         mut visit: impl FnMut(&Arc<Stored>) -> Result<bool, E>,
     ) -> Result<usize, E> {
-        let (mut visited, mut last) = (0, None);
-        for (path, stored) in self.rest().take(count) {
+        // gathered first: loading the objects from memory then overlaps, which a walk over the tree would prevent
+        let batch: Vec<(&Text, &Arc<Stored>)> = self.rest().take(count).collect();
+        let mut visited = 0;
+        for (_, stored) in &batch {
             visited += 1;
-            last = Some(path);
             if !visit(stored)? {
                 break;
             }
         }
-        if let Some(last) = last.cloned() {
-            self.from = Bound::Excluded(last);
+        if let Some((last, _)) = batch[..visited].last() {
+            self.from = Bound::Excluded((*last).clone());
             self.at_start = false;
         }
         Ok(visited)

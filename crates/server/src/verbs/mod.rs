@@ -38,11 +38,11 @@ use store::Revision;
 use crate::admission::{Admission, World};
 use crate::aggregation::Aggregation;
 use crate::allocation::Allocation;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::authentication::Authentication;
 use crate::authorization::{Authorized, Authorizer};
 use crate::flow::Flow;
-use crate::objects::{Body, Key, Objects, Sink, Stored};
+use crate::objects::{Body, Key, Objects, Rendition, Sink, Stored};
 use crate::resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
@@ -133,7 +133,7 @@ pub struct Request {
     pub admitted: bool,
     pub warnings: Warnings,
     /// What is recorded of the request, if anything.
-    pub trail: Option<Arc<Trail>>,
+    pub audit_context: Option<Arc<AuditContext>>,
 }
 
 /// Refuses what no object can be found by: no namespace where there has to be one, or a name that is no segment of a path.
@@ -171,7 +171,7 @@ impl Request {
             default_manager,
             admitted: true,
             warnings: Default::default(),
-            trail: None,
+            audit_context: None,
         }
     }
 
@@ -182,8 +182,8 @@ impl Request {
     }
 
     /// The same, recorded in an audit context.
-    pub fn audited(self, trail: Option<Arc<Trail>>) -> Request {
-        Request { trail, ..self }
+    pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
+        Request { audit_context, ..self }
     }
 
     /// The same to a subresource.
@@ -244,20 +244,24 @@ impl Request {
     }
 }
 
-/// An object to be shown.
+/// An object of a response.
 #[derive(Clone, Debug)]
 pub enum Shown {
-    /// An object of the store in the version of the request.
-    Stored(Arc<Stored>, Arc<Body>),
-    /// A tree made for this answer.
+    /// A stored object in the version of the request, see [`Stored::rendition`].
+    Stored(Arc<Stored>, Rendition),
+    /// An object made for this response.
     Tree(Value),
+}
+
+/// The bytes of a stored object in the version of its rendition.
+fn body<'a>(stored: &'a Stored, rendition: &'a Rendition) -> &'a Body {
+    rendition.as_deref().unwrap_or(&stored.body)
 }
 
 impl Shown {
     pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
-        let body = resource.rendition(&stored, version)?;
-        let body = body.unwrap_or_else(|| Arc::new(stored.body.clone()));
-        Ok(Shown::Stored(stored, body))
+        let rendition = resource.rendition(&stored, version)?;
+        Ok(Shown::Stored(stored, rendition))
     }
 
     /// The same, converted if that has not been done yet.
@@ -268,14 +272,14 @@ impl Shown {
 
     pub fn to_value(&self) -> Value {
         match self {
-            Shown::Stored(stored, body) => body.to_value(stored.revision),
+            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(stored.revision),
             Shown::Tree(value) => value.clone(),
         }
     }
 
     pub fn into_value(self) -> Value {
         match self {
-            Shown::Stored(stored, body) => body.to_value(stored.revision),
+            Shown::Stored(stored, rendition) => body(&stored, &rendition).to_value(stored.revision),
             Shown::Tree(value) => value,
         }
     }
@@ -283,7 +287,7 @@ impl Shown {
     /// The object as of another revision.
     pub fn at_revision(&self, revision: Revision) -> Value {
         match self {
-            Shown::Stored(_, body) => body.to_value(revision),
+            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(revision),
             Shown::Tree(value) => value.clone(),
         }
     }
@@ -291,15 +295,15 @@ impl Shown {
     /// Appends compact JSON.
     pub fn write(&self, out: &mut impl Sink) {
         match self {
-            Shown::Stored(stored, body) => body.write(stored.revision, out),
+            Shown::Stored(stored, rendition) => body(stored, rendition).write(stored.revision, out),
             Shown::Tree(value) => out.copy(value.to_json().as_bytes()),
         }
     }
 
     /// Appends compact JSON without `apiVersion` and `kind`, as items of typed lists are.
     pub fn write_untyped(&self, out: &mut impl Sink) {
-        if let Shown::Stored(stored, body) = self
-            && body.write_untyped(stored.revision, out)
+        if let Shown::Stored(stored, rendition) = self
+            && body(stored, rendition).write_untyped(stored.revision, out)
         {
             return;
         }

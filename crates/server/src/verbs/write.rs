@@ -35,9 +35,9 @@ pub async fn patch(
     document: &Document,
 ) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
-    if let Some(trail) = &request.trail {
+    if let Some(audit_context) = &request.audit_context {
         // as it was sent: a body that does not decode is refused soon enough
-        trail.request(|| document.decode().ok().map(|decoded| decoded.value));
+        audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
     check_exists(context, request, kind).await?;
     let change = match Patch::decode(kind, &document.bytes, options.field_validation)? {
@@ -66,8 +66,8 @@ impl Request {
     fn decode(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
         let codec = self.strategy.codec();
         let object = codec.decode(document, validation, &|warning| self.warn(warning))?;
-        if let Some(trail) = &self.trail {
-            trail.object(&codec.audited(&object));
+        if let Some(audit_context) = &self.audit_context {
+            audit_context.object(&codec.audited(&object));
         }
         Ok(object)
     }

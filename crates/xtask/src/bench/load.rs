@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::client::{Call, Client, Connection};
+use client::{Call, Client, Connection};
 
 /// Times of requests, and of all of them together.
 #[derive(Clone, Debug, Default)]

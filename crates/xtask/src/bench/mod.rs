@@ -3,9 +3,7 @@
 //! `process` runs the server, `client` speaks to it, `load` drives many clients at once, `measures` says what is
 //! measured and `report` prints it. Start reading at [`run`].
 
-mod access;
 mod cel;
-mod client;
 mod etcd;
 mod fixtures;
 mod flags;
@@ -201,7 +199,7 @@ async fn measure_on_etcd(
 /// The same on another server, which is left as it was found.
 async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
     let path = flags.kubeconfig.as_deref().ok_or("--against needs --kubeconfig")?;
-    let mut access = access::read(path)?;
+    let mut access = client::Access::read(path)?;
     access.server = url.to_owned();
     let subject = Subject::new(access, None, flags.http2)?;
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();

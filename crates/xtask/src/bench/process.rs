@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::access::{self, Access};
+use client::Access;
 
 /// How long a server may take to be ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ impl Server {
     }
 
     pub fn access(&self) -> Result<Access, String> {
-        access::read(&self.kubeconfig)
+        Access::read(&self.kubeconfig)
     }
 
     pub fn id(&self) -> u32 {

@@ -4,11 +4,20 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::access::Access;
-use super::client::{Call, Client};
 use super::fixtures::{self, DEFINITIONS, Kind};
 use super::load::drive;
 use super::process;
+use client::Access;
+use client::{Call, Client};
+
+/// Bytes of a response that are kept: lists are read without being held.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// Options of the benchmark's connections.
+pub fn options(http2: bool) -> client::Options {
+    let protocol = if http2 { client::Protocol::Http2 } else { client::Protocol::Http1 };
+    client::Options { protocol, user_agent: "bench/1", body_bytes_max: KEPT_BYTES }
+}
 
 /// How long a server may take to serve a new definition.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +35,7 @@ pub struct Subject {
 
 impl Subject {
     pub fn new(access: Access, id: Option<u32>, http2: bool) -> Result<Subject, String> {
-        let client = Arc::new(Client::new(&access, http2)?);
+        let client = Client::new(&access, options(http2))?;
         let run = time::OffsetDateTime::now_utc().unix_timestamp();
         Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
     }

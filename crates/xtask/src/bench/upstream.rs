@@ -3,11 +3,12 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::access::Access;
-use super::client::{Call, Client};
+use client::Access;
+use client::{Call, Client};
+
+use super::subject::options;
 
 /// The module, and the line that names the version.
 const MODULE: &str = "tests/upstream";
@@ -74,7 +75,7 @@ impl Upstream {
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
         let server = format!("https://127.0.0.1:{port}");
-        let access = Access { server, token: Some(TOKEN.to_owned()), ..Access::default() };
+        let access = Access { server, token: TOKEN.to_owned(), ..Access::default() };
         let mut upstream = Upstream { child, access };
         let deadline = Instant::now() + PATIENCE;
         while !upstream.is_ready(&place).await {
@@ -91,8 +92,8 @@ impl Upstream {
     /// It creates a certificate when it starts, and then reports for a while that it is not ready.
     async fn is_ready(&mut self, place: &Path) -> bool {
         let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
-        self.access.authority = authority;
-        let Ok(client) = Client::new(&self.access, false).map(Arc::new) else { return false };
+        self.access.certificate_authority = authority;
+        let Ok(client) = Client::new(&self.access, options(false)) else { return false };
         let Ok(mut connection) = client.connect().await else { return false };
         connection.send(Call::get("/readyz")).await.is_ok_and(|response| response.status == 200)
     }

@@ -130,8 +130,8 @@ impl Hook {
         let result = self.ask(client, attributes, (version, shown), place).await;
         let took = began.elapsed();
         measure::called(self, attributes.operation, took, result.as_ref().err());
-        if let Some(trail) = attributes.trail {
-            trail.took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, took);
+        if let Some(audit_context) = attributes.audit_context {
+            audit_context.took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, took);
         }
         result
     }

@@ -78,8 +78,8 @@ pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status
     }
     let issued = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await;
     let (token, credential) = issued.map_err(Status::internal)?;
-    if let Some(trail) = &request.trail {
-        trail.annotate("authentication.kubernetes.io/issued-credential-id", credential);
+    if let Some(audit_context) = &request.audit_context {
+        audit_context.annotate("authentication.kubernetes.io/issued-credential-id", credential);
     }
     object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
     let until = machinery::time::rfc3339(now.saturating_add(seconds));

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::super::client::{Call, Client};
 use super::super::load;
+use client::{Call, Client};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";

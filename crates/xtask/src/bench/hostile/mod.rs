@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::client::{Call, Client};
 use super::load::Samples;
 use super::process::{Launch, Server, memory, memory_peak};
+use client::{Call, Client};
+
+use super::subject::options;
 use inputs::{Attack, Scenario};
 
 /// Time for which hostile clients are served, unless they have their responses before.
@@ -69,7 +71,7 @@ fn millis(time: Duration) -> String {
 
 async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     let server = launch.start("hostile")?;
-    let client = Arc::new(Client::new(&server.access()?, false)?);
+    let client = Client::new(&server.access()?, options(false))?;
     let mut connection = client.connect().await?;
     for call in (scenario.setup)() {
         let what = format!("{} {}", call.method, call.path);
@@ -144,7 +146,7 @@ async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) ->
     Samples::new(times, began.elapsed())
 }
 
-async fn attack_with(attack: Attack, access: super::access::Access) -> String {
+async fn attack_with(attack: Attack, access: client::Access) -> String {
     let result = match attack {
         Attack::Requests(make) => requests(make(), &access).await,
         Attack::Streams { connections, path, .. } => streams::never_read(&access, connections, path, ATTACK).await,
@@ -154,8 +156,8 @@ async fn attack_with(attack: Attack, access: super::access::Access) -> String {
 }
 
 /// Sends all requests at once, each on its own connection; returns how long they took and their status codes.
-async fn requests(calls: Vec<Call>, access: &super::access::Access) -> Result<String, String> {
-    let client = Arc::new(Client::new(access, false)?);
+async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String, String> {
+    let client = Client::new(access, options(false))?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for call in calls {

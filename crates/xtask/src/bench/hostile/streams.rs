@@ -1,6 +1,5 @@
 //! Clients that open connections and streams and then do nothing with them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,15 +7,17 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::super::access::Access;
-use super::super::client::{Call, Client};
+use client::Access;
+use client::{Call, Client};
+
+use super::super::subject::options;
 
 /// Streams of one connection, as many as kube-apiserver allows.
 pub const STREAMS: usize = 100;
 
 /// Opens connections with a hundred streams each, with windows that never close, and reads nothing of the responses.
 pub async fn never_read(access: &Access, connections: usize, path: &str, time: Duration) -> Result<String, String> {
-    let client = Arc::new(Client::new(access, true)?);
+    let client = Client::new(access, options(true))?;
     let mut held = vec![];
     for _ in 0..connections {
         let stream = TokioIo::new(client.stream().await?);
@@ -49,7 +50,7 @@ pub async fn never_read(access: &Access, connections: usize, path: &str, time: D
 
 /// Opens TLS connections and sends nothing.
 pub async fn silent(access: &Access, count: usize, time: Duration) -> Result<String, String> {
-    let client = Arc::new(Client::new(access, false)?);
+    let client = Client::new(access, options(false))?;
     let mut held = vec![];
     for _ in 0..count {
         match tokio::time::timeout(Duration::from_secs(2), client.stream()).await {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::client::Call;
 use super::super::fixtures;
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::Call;
 
 /// How long collecting may take before the measure gives up.
 const PATIENCE: Duration = Duration::from_secs(60);

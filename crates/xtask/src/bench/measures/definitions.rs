@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::client::{Call, Connection};
 use super::super::fixtures::{self, DEFINITIONS, Kind};
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row, memory_text, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::{Call, Connection};
 
 /// How long a server may take to accept the first object.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,14 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::access::Access;
-use super::super::client::{Call, Client};
 use super::super::fixtures::{self, Kind};
 use super::super::load::{Samples, drive};
 use super::super::process::Launch;
 use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
+use client::Access;
+use client::{Call, Client};
+
+use super::super::subject::options;
 
 /// Rounds of requests with and without.
 const ROUNDS: usize = 25;
@@ -104,10 +106,10 @@ pub async fn rights(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, 
     drive(&subject.client, sizes.clients, sizes.bindings, bind).await?;
     let targets = sizes.targets;
     let sort = |token: &str| -> Result<Sort, String> {
-        let shown = Access { certificate: vec![], key: vec![], token: Some(token.to_owned()), ..server.access()? };
+        let shown = Access { certificate: vec![], key: vec![], token: token.to_owned(), ..server.access()? };
         let kind = kind.clone();
         let make = Arc::new(move |i: usize| Call::get(kind.item(i % targets)));
-        Ok(Sort { client: Arc::new(Client::new(&shown, http2)?), make })
+        Ok(Sort { client: Client::new(&shown, options(http2))?, make })
     };
     let sorts = (sort("master-token")?, sort("reader-token")?);
     let what = format!("RBAC with {} bindings, added to a get", sizes.bindings);

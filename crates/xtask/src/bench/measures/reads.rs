@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::client::Call;
 use super::super::fixtures::{Kind, SHARDS};
 use super::super::load::drive;
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::Call;
 
 /// Bytes of a listed object as it is sent; with what the server adds it is 1.55 KB when it is shown.
 const SIZE: usize = 700;

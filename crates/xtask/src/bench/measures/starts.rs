@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use client::Call;
 use store::{Durability, Embedded, Expected, Options, Store as _, Write};
 
 use super::super::load::{Samples, drive};
@@ -9,7 +10,7 @@ use super::super::process::{Launch, memory};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
-use super::super::{client::Call, fixtures, fixtures::Kind};
+use super::super::{fixtures, fixtures::Kind};
 
 /// Bytes of an object as it is sent.
 const SIZE: usize = 1000;

@@ -8,13 +8,13 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::task::JoinSet;
 
-use super::super::client::{Call, Connection};
 use super::super::fixtures::{self, Kind};
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::{Call, Connection};
 
 /// How long the last event may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::client::Call;
 use super::super::fixtures::{self, APPLY_PATCH, Kind, MERGE_PATCH};
 use super::super::load::{Samples, drive};
 use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
+use client::Call;
 
 /// Bytes of an object as it is sent.
 pub const SIZE: usize = 1500;
