@@ -18,7 +18,7 @@ use crate::authorization::{Authorized, Refusal, authorize, escape};
 use crate::flow::Seat;
 use crate::metrics::{AttemptResult, METRICS};
 use crate::request::{RequestInfo, User, Verb};
-use crate::{clock, limits, trace};
+use crate::{clock, limits, trace, wording};
 
 /// A request that has been let in: it has its place until this is dropped.
 pub(super) struct Entry<'a> {
@@ -160,8 +160,10 @@ impl Edge {
         if text.is_empty() {
             return Ok(self.request_timeout);
         }
-        let given = machinery::time::parse_duration(text)
-            .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
+        let given = machinery::time::parse_duration(text).map_err(|error| {
+            let why = wording::duration_error(&error, text);
+            Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+        })?;
         Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
     }
 
