@@ -1,8 +1,8 @@
 //! What a served resource is (layer 2): one model for custom resources and for built-in kinds.
 //!
-//! Invariants: this room knows no requests. A [`Resource`] is immutable; a change of its definition makes a new one and
-//! retires the old, which ends its watches. Programs are compiled when they are first needed and live as
-//! long as a version with that schema.
+//! Invariants: this room knows the bodies of requests, but no users and no HTTP. A [`Resource`] is immutable; a change of
+//! its CRD makes a new one and retires the old, which ends its watches. Programs are compiled when they are first needed
+//! and live as long as a version with that schema.
 
 mod body;
 pub mod builtin;

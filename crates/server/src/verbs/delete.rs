@@ -91,7 +91,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
 
 impl Write<'_> {
     /// One attempt at a deletion. `None`: the object changed meanwhile.
-    pub async fn delete(&self, options: &DeleteOptions, live: Live) -> Result<Option<Outcome>, Status> {
+    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
         let (request, deletion) = (self.request, self.request.resource.deletion);
         let (current, old) = (live.stored.clone(), &live.object);
         check_preconditions(request, options, old)?;
@@ -106,7 +106,7 @@ impl Write<'_> {
         admit.check_protected(&current.meta.name)?;
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
-        let mut object = old.clone();
+        let mut object = std::mem::take(&mut live.object);
         deletion.mark(&mut object, propagation(options), &clock::now_rfc3339());
         hooks::before_deletion(self, &current, &mut object).await?;
         if deletion.is_held(&object) {
@@ -194,7 +194,7 @@ pub fn check_selection(request: &Request) -> Result<(), Status> {
     Selection::new(request, &ListOptions::parse(request.query(), false)?).map(drop)
 }
 
-/// Deletes every selected object and answers what was there.
+/// Deletes every selected object, and returns the objects that were there.
 pub async fn delete_collection(
     context: &Context,
     request: &Request,
@@ -217,7 +217,7 @@ pub async fn delete_collection(
     }
     let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
     let items: Vec<Shown> = stored.iter().map(show).collect::<Result<_, Status>>()?;
-    // where a deletion may be refused they come one after the other: what stands behind the refused one stays
+    // where a deletion may be refused, they are made one after the other: objects behind the refused one stay
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
@@ -236,7 +236,9 @@ async fn delete_listed(
 ) -> Result<(), Status> {
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let change = Change::Delete(options.clone());
-    Write { context, request, change, options: &write_options, listed: Some(stored) }.run().await.map(drop)
+    let mut write = Write { context, request, change, options: &write_options, listed: Some(stored) };
+    // in a box, since the deletions of a list wait together
+    Box::pin(write.run()).await.map(drop)
 }
 
 /// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
@@ -249,7 +251,7 @@ where
     stream::iter(deletions).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
-/// Deletes every instance of a custom resource, for the deletion of its definition. Those with finalizers stay marked.
+/// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers stay marked.
 pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     let (root, _) = resource.collection.latest();
