@@ -21,6 +21,7 @@ mod env;
 mod eval;
 mod lexer;
 mod library;
+mod limits;
 mod macros;
 mod node;
 mod parser;

@@ -10,19 +10,14 @@ mod recover;
 
 use crate::ast::{Ast, Entry, Expr, Field, Id, Issue, Kind, Literal, NOWHERE, Offset, Source};
 use crate::lexer::{self, Token, kind};
+pub use crate::limits::EXPRESSION_CODE_POINTS_MAX;
+pub use crate::limits::NODES_MAX;
+pub use crate::limits::PARSE_DEPTH_MAX as DEPTH_MAX;
+use crate::limits::RECOVERIES_MAX;
+use crate::limits::SKIPPED_TOKENS_MAX;
 use crate::macros;
 use literal::literal_value;
 use machinery::Text;
-
-/// How deep one rule may nest.
-pub const DEPTH_MAX: u32 = 250;
-/// Code points of an expression.
-pub const EXPRESSION_CODE_POINTS_MAX: usize = 100_000;
-/// Nodes of a tree: macros copy their target, so a short text could become an immense tree.
-pub const NODES_MAX: usize = 200_000;
-const ERRORS_MAX: usize = 100;
-const RECOVERIES_MAX: usize = 30;
-const SKIPPED_TOKENS_MAX: usize = 256;
 
 /// A set of token kinds. `EPSILON`: the rule may end here.
 type Set = u64;

@@ -7,6 +7,7 @@ pub mod cbor;
 mod decode;
 pub mod field;
 pub mod jsonpath;
+mod limits;
 pub mod names;
 pub mod patch;
 pub mod protobuf;

@@ -10,6 +10,7 @@ mod default;
 pub mod definition;
 mod embedded;
 pub mod format;
+mod limits;
 mod lists;
 pub mod metadata;
 mod path;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lexer::{escape_blanks, kind_name};
+use crate::limits::SYNTAX_ERRORS_MAX;
 
 fn set_text(set: Set) -> String {
     let names: Vec<&str> = (0..38).filter(|k| set & (1 << k) != 0).map(kind_name).collect();
@@ -40,12 +41,13 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn syntax_error(&mut self, token: Token, message: String) -> Parsed<()> {
-        if self.syntax_errors < ERRORS_MAX {
+        if self.syntax_errors < SYNTAX_ERRORS_MAX {
             self.syntax_errors += 1;
             self.issues.push(Issue::new(token.offset, format!("Syntax error: {message}")));
             return Ok(());
         }
-        self.issues.push(Issue::new(token.offset, format!("Syntax error: More than {ERRORS_MAX} syntax errors")));
+        self.issues
+            .push(Issue::new(token.offset, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors")));
         Err(Stop::Abort)
     }
 

@@ -10,21 +10,15 @@ mod path;
 mod run;
 
 use crate::decl::Decl;
+pub use crate::limits::CALL_COST_MAX;
+pub use crate::limits::DEFINITION_COST_MAX;
+pub use crate::limits::EXPRESSION_COST_MAX;
+pub use crate::limits::MESSAGE_BYTES_MAX;
+pub use crate::limits::OBJECT_COST_MAX;
 use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Text, Value};
 use std::sync::Arc;
-
-/// Cost of one evaluation.
-pub const CALL_COST_MAX: u64 = 1_000_000;
-/// Cost of all evaluations of one validation of an object.
-pub const OBJECT_COST_MAX: u64 = 10_000_000;
-/// Estimated cost of one expression, cardinality included.
-pub const EXPRESSION_COST_MAX: u64 = 10_000_000;
-/// Estimated cost of all expressions of one schema.
-pub const DEFINITION_COST_MAX: u64 = 100_000_000;
-/// Bytes of the result of a message expression.
-pub const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
 /// How a definition's rules are compiled.
 #[derive(Clone, Debug)]

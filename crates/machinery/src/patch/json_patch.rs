@@ -3,18 +3,14 @@
 //! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
+pub use crate::limits::COPY_BYTES_MAX;
+pub use crate::limits::OPERATIONS_MAX;
 use std::num::IntErrorKind;
 
 use super::Unknown;
 use super::error::{PatchError, PatchPart, StrictError};
 use crate::status::Status;
 use crate::value::{Map, Text, Value, decode, decode_strict, quote};
-
-/// Operations of one patch.
-pub const OPERATIONS_MAX: usize = 10_000;
-
-/// Bytes that the `copy` operations of one patch may make together.
-pub const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// One operation; what is missing or of the wrong type fails when it is applied.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,5 +1,6 @@
 //! Reading a tree as a typed object.
 
+use crate::limits::TYPE_ERRORS_MAX;
 use base64::Engine as _;
 use machinery::quantity::Quantity;
 use machinery::value::{PATHS_BYTES_MAX, Paths};
@@ -7,9 +8,6 @@ use machinery::{Map, Text, Value};
 
 use super::error::{Conversion, TypeError, TypeProblem, first_error};
 use super::{Field, Print, Shape, Struct};
-
-/// Type errors of an object that are kept to find the first one in the document. Ours.
-const TYPE_ERRORS_MAX: usize = 10_000;
 
 /// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
 /// (sorted) tree, and the type error that counts.
