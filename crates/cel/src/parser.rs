@@ -48,7 +48,7 @@ const OPT_FIELD: Set = IDENTS | set(&[QUESTION]);
 
 /// What stops a rule.
 enum Stop {
-    /// An error told or to be told: the rule ends and recovers.
+    /// An error that is reported or will be: the rule ends and recovers.
     Mismatch,
     NoViable(usize, usize),
     /// Nothing more will be parsed.
@@ -97,7 +97,7 @@ pub(crate) struct Parser<'a> {
     pub syntax: Syntax,
 }
 
-/// Parses an expression. All problems are told at once.
+/// Parses an expression. All problems are reported at once.
 pub fn parse(text: &str, syntax: Syntax) -> Result<Ast, (Source, Vec<Issue>)> {
     let source = Source::new(text);
     let length = text.chars().count();

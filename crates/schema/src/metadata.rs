@@ -10,8 +10,8 @@ use machinery::{FieldError, FieldPath, Map, Text, Value, names};
 use crate::Malformed;
 use crate::shape::{self, OBJECT_META};
 
-/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown members go, and their
-/// paths (`metadata.x`) are told; null becomes `{}`. Members of wrong types are refused or dropped.
+/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
+/// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
     if let Some(metadata) = object.get_mut("metadata") {
         shape::convert_whole_numbers(metadata, &OBJECT_META);

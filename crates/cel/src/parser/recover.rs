@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         Err(self.mismatch(1 << want))
     }
 
-    /// Ends a rule that `stop` broke: tells the error and skips to what an open rule can go on with.
+    /// Ends a rule that `stop` broke: reports the error and skips to a token that an open rule can go on with.
     pub(super) fn recover(&mut self, stop: Stop, rule: u64) -> Parsed<()> {
         match stop {
             Stop::Abort => return Err(Stop::Abort),

@@ -17,7 +17,7 @@ pub struct Explanation {
     pub estimates: Vec<Estimate>,
     /// The cost of all, held against [`DEFINITION_COST_MAX`].
     pub total: u64,
-    /// What kube-apiserver would answer.
+    /// The errors that kube-apiserver would respond with.
     pub errors: Vec<FieldError>,
 }
 

@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902) with the quirks of the library that the reference server uses.
+//! JSON Patch (RFC 6902) with the quirks of the library that kube-apiserver uses.
 //!
 //! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
@@ -106,7 +106,7 @@ fn operation(mut members: Map) -> Operation {
     Operation { op: text("op"), path: text("path"), from: text("from"), value: members.remove("value") }
 }
 
-/// Why an operation failed, in the words of the reference's library.
+/// Why an operation failed, as kube-apiserver words it.
 struct Failed {
     why: String,
     /// It was a test, which is no fault of the patch.
@@ -134,7 +134,7 @@ pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
     Ok(document)
 }
 
-/// The same where it is told why an operation failed, in the words of the reference's library.
+/// As [`apply`]; the error says why an operation failed, as kube-apiserver words it.
 pub fn apply_or_tell(document: Value, patch: &Patch) -> Result<Value, String> {
     let mut document = document;
     run(&mut document, patch).map_err(|failed| failed.why)?;

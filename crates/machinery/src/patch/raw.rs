@@ -1,5 +1,5 @@
 //! What a JSON patch puts into a document stands there as it was written, with its order and its duplicate keys, until
-//! the document is decoded again: that is what errors show, and where duplicates are told once more.
+//! the document is decoded again: that is what errors show, and where duplicates are reported once more.
 
 use super::json_patch::{self, Patch};
 use crate::limits::RAW_STEPS_MAX;

@@ -1,4 +1,4 @@
-//! Shipped kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
+//! Built-in kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
 //!
 //! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
 

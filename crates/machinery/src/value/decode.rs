@@ -53,7 +53,7 @@ struct Decoder<'a> {
     depth: usize,
     /// Some object has a key twice.
     duplicated: bool,
-    /// The first number that no float can hold: told when the syntax is right.
+    /// The first number that no float can hold: reported if the syntax is right.
     overflow: Option<JsonError>,
     /// What is asked for beside the value.
     trace: Option<Trace>,

@@ -1,6 +1,6 @@
 //! Looks into compact JSON that this server has encoded, without decoding all of it.
 //!
-//! Everything here answers `None` for what it doesn't expect, such as white space between tokens or deep nesting; then
+//! Everything here returns `None` for what it does not expect, such as white space between tokens or deep nesting; then
 //! the document is to be decoded whole.
 
 use crate::limits::SKIM_DEPTH_MAX;

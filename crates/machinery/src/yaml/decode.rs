@@ -44,7 +44,7 @@ mod tests {
     use super::super::error::{ParseProblem, ScanProblem, YamlProblem};
     use super::*;
 
-    /// Lines that end in a carriage return are lines to the parser, and none to whoever counts line feeds.
+    /// Lines that end in a carriage return are lines to the parser, although they have no line feed.
     #[test]
     fn what_follows_a_document_is_cut_off_once() {
         for text in ["a: 1\r... b", "a: 1\r\r... b\r... c", "\r\r\r... b", "... b"] {

@@ -101,7 +101,7 @@ enum Empty {
 }
 
 struct Reader {
-    /// `None` where the reference server decodes without looking for unknown members.
+    /// `None` where kube-apiserver decodes without looking for unknown members.
     unknown: Option<Paths>,
     errors: Vec<TypeError>,
     /// Bytes of their paths, and which sorts there are.
@@ -111,7 +111,7 @@ struct Reader {
     /// The names of the members around, for type errors.
     fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
-    /// The struct around what decodes itself: errors in there are told as its own.
+    /// The struct around what decodes itself: errors in there are reported as its own.
     outer: Option<&'static str>,
     path: String,
     empty: Empty,
@@ -467,7 +467,7 @@ impl Reader {
     }
 }
 
-/// Whether the reference server notices that the member at `path` (as strict decoding prints it) comes twice: only known
+/// Whether kube-apiserver notices that the member at `path` (as strict decoding prints it) comes twice: only known
 /// members are looked at, and not inside of what decodes itself.
 pub fn sees_duplicate(path: &str, shape: &'static Struct) -> bool {
     let (name, rest) = path.split_once(['.', '[']).map_or((path, None), |(name, rest)| (name, Some(rest)));
@@ -629,7 +629,7 @@ mod tests {
         }
     }
 
-    /// What decodes itself tells its errors as errors of what is around it.
+    /// A type that decodes itself reports its errors as those of the struct around it.
     #[test]
     fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
         let told = |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
