@@ -40,11 +40,11 @@ def api_versions(kubectl):
 def explain(kubectl):
     out = kubectl("explain", "boat")
     has(out, "GROUP: harbor.example.com", "KIND: Boat", "VERSION: v1", "A boat that lies in a harbour.",
-        "apiVersion <string> APIVersion defines the versioned schema", "metadata <ObjectMeta> Standard object's metadata.",
+        "apiVersion <string> Group and version of the schema", "metadata <ObjectMeta> Metadata that every object of the API has.",
         "spec <Object> What the owner wants.")
     has(kubectl("explain", "bo.spec.sails"), "FIELD: sails <integer>", "How many sails it carries.")
     has(kubectl("explain", "boats.spec.port"), "FIELD: port <string>", "ENUM: Palos Lisbon Genoa")
-    has(kubectl("explain", "boat.metadata.ownerReferences.uid"), "FIELD: uid <string>", "UID of the referent.")
+    has(kubectl("explain", "boat.metadata.ownerReferences.uid"), "FIELD: uid <string>", "UID of the owner.")
     out = kubectl("explain", "boat.spec.nothing", code=1)
     has(out.errors, 'error: field "nothing" does not exist')
 

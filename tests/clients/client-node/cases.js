@@ -1,4 +1,4 @@
-// Runs the cases of a client program and talks with tests/harness/clients.py, which started it.
+// Runs the cases of a client program and exchanges lines with tests/blackbox/test_clients.py, which started it.
 import assert from 'node:assert/strict'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-"""Runs the cases of a client program and talks with tests/harness/clients.py, which started it."""
+"""Runs the cases of a client program, and exchanges lines with tests/blackbox/test_clients.py, which started it."""
 import sys
 import time
 

@@ -1,4 +1,4 @@
-// Package cases runs the cases of a client program and talks with tests/harness/clients.py, which started it: a line
+// Package cases runs the cases of a client program and exchanges lines with tests/blackbox/test_clients.py, which started it: a line
 // "ok NAME" or "FAIL NAME: why" for each case, and "restart" or "kill" where the server shall end and start again.
 package cases
 

@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 
-/** Runs cases and talks with tests/harness/clients.py, which started the program. */
+/** Runs cases and exchanges lines with tests/blackbox/test_clients.py, which started the program. */
 final class Cases {
   interface Body {
     void run() throws Exception;

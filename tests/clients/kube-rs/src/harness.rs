@@ -1,4 +1,4 @@
-//! Runs cases and talks with tests/harness/clients.py, which started the program.
+//! Runs cases, and exchanges lines with tests/blackbox/test_clients.py, which started the program.
 
 use std::future::Future;
 use std::io::BufRead;
