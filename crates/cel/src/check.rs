@@ -13,7 +13,7 @@ use crate::types::Type;
 use machinery::Text;
 use unify::Solver;
 
-/// What a node's name stands for.
+/// What the name at a node refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Reference {
     #[default]
@@ -29,7 +29,7 @@ pub struct Checked {
     pub(crate) ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
-    /// Problems were not told: what can't be resolved fails when it is evaluated.
+    /// Problems were not reported: what cannot be resolved fails when it is evaluated.
     pub(crate) lenient: bool,
 }
 
@@ -129,7 +129,7 @@ fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }
 
-/// Resolves what can be resolved, and tells the rest as issues unless that is left to the evaluation.
+/// Resolves what can be resolved, and reports the rest as issues unless that is left to the evaluation.
 fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {

@@ -3,14 +3,12 @@
 //! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Types, sizes
 //! and escaped names are those that kube-apiserver derives from the schema.
 
+pub(crate) use crate::limits::REQUEST_BYTES_MAX;
 use crate::parser::RESERVED;
 use crate::types::Type;
 use machinery::{Text, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
-
-/// Bytes of a request: what unbounded sizes are bounded by.
-pub(crate) const REQUEST_BYTES_MAX: i64 = 3 << 20;
 
 /// A node of a schema as expressions see it.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ pub(crate) enum Slot<'a> {
     Lazy(&'a Node),
     /// A variable whose value another program makes when it is first asked for, and its name.
     Composed(&'a Program, &'a str),
-    /// A variable whose value somebody else makes when it is first asked for.
+    /// A variable whose value the caller computes when it is first needed.
     Supplied(&'a dyn Supply),
 }
 
@@ -568,7 +568,7 @@ impl<'a> Frame<'a> {
         accu.map(Val::Bool)
     }
 
-    /// One round; tells whether to go on.
+    /// One round. Returns whether to go on.
     fn iterate(&mut self, fold: &'a Fold) -> Result<bool> {
         if let Ok(Val::Bool(false)) = self.settled(&fold.condition)? {
             return Ok(false);

@@ -1,8 +1,9 @@
 //! The Common Expression Language with the Kubernetes libraries: parse, check, cost, evaluate.
 //!
-//! An [`Environment`] says which variables and functions there are. [`Environment::check`] gives a checked expression
-//! or all its problems with exact texts; [`Program::new`] makes it runnable; [`estimate`] tells what it may cost.
-//! [`rules`] is what definitions of custom resources need of all this.
+//! An [`Environment`] declares the variables and functions that expressions may use. [`Environment::check`] returns a
+//! checked expression or all its problems with the texts of kube-apiserver; [`Program::new`] makes it ready for
+//! evaluation; [`estimate`] bounds its cost. [`rules`] has the validation rules of custom resources, [`regex`] the regular
+//! expressions of Go.
 //!
 //! Layers, each of which knows only those before it: syntax (`ast`, `lexer`, `parser`, `macros`); types and values
 //! (`types`, `decl`, `regex`, `value`, `library`); environments (`env`); checking (`check`, `validate`) and estimates
@@ -21,6 +22,7 @@ mod env;
 mod eval;
 mod lexer;
 mod library;
+mod limits;
 mod macros;
 mod node;
 mod parser;

@@ -58,7 +58,7 @@ pub(crate) enum Node {
     Fold(Box<Fold>),
     Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),
-    /// `accumulator + [item]`; the last tells whether the list counts as made at run time.
+    /// `accumulator + [item]`; `made` says whether the list counts as made at run time.
     Append {
         accu: u32,
         item: Box<Node>,

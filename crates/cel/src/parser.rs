@@ -10,19 +10,14 @@ mod recover;
 
 use crate::ast::{Ast, Entry, Expr, Field, Id, Issue, Kind, Literal, NOWHERE, Offset, Source};
 use crate::lexer::{self, Token, kind};
+pub use crate::limits::EXPRESSION_CODE_POINTS_MAX;
+pub use crate::limits::NODES_MAX;
+pub use crate::limits::PARSE_DEPTH_MAX as DEPTH_MAX;
+use crate::limits::RECOVERIES_MAX;
+use crate::limits::SKIPPED_TOKENS_MAX;
 use crate::macros;
 use literal::literal_value;
 use machinery::Text;
-
-/// How deep one rule may nest.
-pub const DEPTH_MAX: u32 = 250;
-/// Code points of an expression.
-pub const EXPRESSION_CODE_POINTS_MAX: usize = 100_000;
-/// Nodes of a tree: macros copy their target, so a short text could become an immense tree.
-pub const NODES_MAX: usize = 200_000;
-const ERRORS_MAX: usize = 100;
-const RECOVERIES_MAX: usize = 30;
-const SKIPPED_TOKENS_MAX: usize = 256;
 
 /// A set of token kinds. `EPSILON`: the rule may end here.
 type Set = u64;
@@ -53,7 +48,7 @@ const OPT_FIELD: Set = IDENTS | set(&[QUESTION]);
 
 /// What stops a rule.
 enum Stop {
-    /// An error told or to be told: the rule ends and recovers.
+    /// An error that is reported or will be: the rule ends and recovers.
     Mismatch,
     NoViable(usize, usize),
     /// Nothing more will be parsed.
@@ -102,7 +97,7 @@ pub(crate) struct Parser<'a> {
     pub syntax: Syntax,
 }
 
-/// Parses an expression. All problems are told at once.
+/// Parses an expression. All problems are reported at once.
 pub fn parse(text: &str, syntax: Syntax) -> Result<Ast, (Source, Vec<Issue>)> {
     let source = Source::new(text);
     let length = text.chars().count();

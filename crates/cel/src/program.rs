@@ -414,7 +414,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The predicate of `all` and `exists`, and which answer of it decides.
+/// The predicate of `all` and `exists`, and which result of it decides.
 fn quantified(fold: &Comprehension) -> Option<(bool, &Expr)> {
     let Kind::Call { function, target: None, args } = &fold.step.kind else { return None };
     let decisive = match (function.as_str(), &fold.init.kind) {

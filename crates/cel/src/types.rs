@@ -116,7 +116,7 @@ impl Type {
         }
     }
 
-    /// The type in messages; names of schema objects are told from `scope` on.
+    /// The type in messages; names of schema objects begin at `scope`.
     pub fn format(&self, scope: &str) -> String {
         match self {
             Type::Error => "!error!".to_owned(),
@@ -149,7 +149,7 @@ impl Type {
         }
     }
 
-    /// The name a value of this type has at run time, as `type(x)` tells it.
+    /// The name a value of this type has at run time, as `type(x)` returns it.
     pub fn runtime_name(&self) -> Text {
         Text::new_static(match self {
             Type::Null => "null_type",

@@ -1,6 +1,6 @@
 //! Values at run time. They borrow from the objects they came from; nothing is copied that needn't be.
 //!
-//! A list or an object of JSON stays JSON, with the declaration that tells how its parts are to be read. Lifetime `'a`
+//! A list or an object of JSON stays JSON, with the declaration by which its parts are read. Lifetime `'a`
 //! is that of the inputs and of the program.
 
 mod configuration;

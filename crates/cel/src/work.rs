@@ -9,20 +9,17 @@
 //!
 //! The caller may also install an interrupt, see [`interruptible`].
 
+pub(crate) use crate::limits::EVALUATION_UNITS;
+use crate::limits::INTERRUPT_UNITS;
+pub(crate) use crate::limits::NESTING_MAX;
 use std::cell::Cell;
 
-/// Units that one evaluation may take: about a quarter of a second.
-pub(crate) const EVALUATION_UNITS: u64 = 1 << 28;
 /// Units of a step: a value compared or printed, an item of a list copied.
 const STEP_UNITS: u64 = 64;
 /// Units of a byte that is made: 64 MiB may be made, and held, by one evaluation.
 const BYTE_UNITS: u64 = 4;
 /// Bytes that are searched for a unit.
 const SEARCHED_PER_UNIT: u64 = 8;
-/// Units between two questions to the interrupt: about a millisecond.
-const INTERRUPT_UNITS: u64 = 1 << 20;
-/// How deep made values may nest: what the thread's stack can walk and drop.
-pub(crate) const NESTING_MAX: u32 = 1_000;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(EVALUATION_UNITS) };

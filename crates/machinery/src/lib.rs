@@ -1,12 +1,13 @@
 //! Kubernetes vocabulary: values, encodings, metadata, `Status`, selectors, patches, names.
 //!
-//! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape is answered with a
-//! value or an error, never with a panic.
+//! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape returns a value or an
+//! error, never a panic.
 
 pub mod cbor;
 mod decode;
 pub mod field;
 pub mod jsonpath;
+mod limits;
 pub mod names;
 pub mod patch;
 pub mod protobuf;

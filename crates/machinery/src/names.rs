@@ -1,4 +1,4 @@
-//! Rules for names, labels and qualified names, with the messages of the reference server.
+//! Rules for names, labels and qualified names, with the messages of kube-apiserver.
 //!
 //! Each rule returns its messages; an empty list means that the name is good.
 

@@ -8,7 +8,7 @@ use crate::value::{Map, Text, Value, quote};
 /// Why a request failed, as clients test it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No reason: an untyped error of the reference server.
+    /// No reason: an untyped error of kube-apiserver.
     Unknown,
     Unauthorized,
     Forbidden,
@@ -108,7 +108,7 @@ pub struct Details {
     pub retry_after_seconds: u32,
 }
 
-/// What a failed request is answered with. One word wide, so that results stay small.
+/// The response to a failed request. One word wide, so that results stay small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status(Box<Inner>);
 
@@ -121,7 +121,7 @@ pub struct Inner {
     pub details: Option<Details>,
     /// `metadata.continue` of the status, for expired lists.
     pub continue_token: String,
-    /// A reason that is none of ours, told in place of `reason`: webhooks may invent some.
+    /// A reason that Kubernetes does not define, which replaces `reason`: webhooks may return any.
     pub own_reason: Text,
 }
 
@@ -158,7 +158,7 @@ impl Status {
         Status(Box::new(Inner { code, reason, message, details: None, continue_token, own_reason }))
     }
 
-    /// A Status of somebody else's, as JSON: its code, reason, message and details.
+    /// Decodes a Status that another server has sent: its code, reason, message and details.
     pub fn from_value(value: &Value) -> Status {
         let code = value.get("code").and_then(Value::as_int).and_then(|code| u16::try_from(code).ok());
         let mut status = Status::untyped(code.unwrap_or_default(), value.str_at(&["message"]));
@@ -167,12 +167,12 @@ impl Status {
         status
     }
 
-    /// The reason as it is told.
+    /// The reason as it is sent.
     pub fn reason_text(&self) -> &str {
         if self.own_reason.is_empty() { self.reason.as_str() } else { &self.own_reason }
     }
 
-    /// Without a reason: how the reference server answers errors that have no type.
+    /// Without a reason: how kube-apiserver responds to errors that have no type.
     pub fn untyped(code: u16, message: impl Into<String>) -> Status {
         let mut status = Self::new(Reason::Unknown, message);
         status.code = code;

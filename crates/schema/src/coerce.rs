@@ -10,7 +10,7 @@ use crate::metadata;
 use crate::path::Path;
 use crate::program::{Node, Schema};
 
-/// What becomes of parts of wrong types.
+/// What happens to parts of wrong types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// They are refused: for requests.
@@ -45,7 +45,7 @@ pub(crate) fn coerce_node(value: &mut Value, node: &Node, malformed: Malformed) 
     coerce_at(value, node, malformed, &Path::Root)
 }
 
-/// Coerces a value that stands at `path` and `node`; tells what is wrong with it.
+/// Coerces a value that stands at `path` and `node`; returns what is wrong with it.
 pub(crate) fn coerce_at(value: &mut Value, node: &Node, malformed: Malformed, path: &Path<'_>) -> Option<FieldError> {
     if !node.below.embedded {
         return None;

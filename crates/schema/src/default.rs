@@ -3,13 +3,10 @@
 //! Pipeline: after pruning of a request body with the schema of the request's version; after reading from storage with
 //! the schema of the stored version; again after admission changed an object. Not after conversion.
 
+pub use crate::limits::DEFAULTED_BYTES_MAX;
 use machinery::Value;
 
 use crate::program::{Node, Schema};
-
-/// Bytes that defaults may add to an object, as JSON: twice what can be stored (kube-apiserver's 1.5 MiB), as not all of it
-/// need be. Upstream adds them all, and then fails to store the object.
-pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
 
 /// Defaults would add more than [`DEFAULTED_BYTES_MAX`]. The object has those that came first.
 #[derive(Debug, PartialEq, Eq)]

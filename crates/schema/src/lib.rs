@@ -1,7 +1,7 @@
 //! Structural schemas compiled to programs: prune, default, validate, apply; and the CustomResourceDefinition rules.
 //!
 //! Invariants: synchronous and deterministic, no I/O, no clock, no randomness, no logging. A [`Schema`] is compiled once
-//! for a version of a definition and then only run; cloning it is cheap. Values of any shape are answered with a value
+//! for a version of a definition and then only run; cloning it is cheap. Values of any shape return a value
 //! or with errors, never with a panic. Start reading at `program.rs`, then `prune.rs`, `default.rs`, `validate/`.
 
 pub mod apply;
@@ -10,6 +10,7 @@ mod default;
 pub mod definition;
 mod embedded;
 pub mod format;
+mod limits;
 mod lists;
 pub mod metadata;
 mod path;

@@ -1,6 +1,7 @@
 //! Lists that are sets or maps hold no item twice. Ratcheted as a whole: an update is only checked if the
 //! stored object has no such error anywhere.
 
+use crate::limits::ERROR_BYTES_MIN;
 use std::collections::HashMap;
 
 use machinery::value::PATHS_BYTES_MAX;
@@ -9,9 +10,6 @@ use machinery::{FieldError, Map, Value};
 use crate::path::Path;
 use crate::program::{ListKind, Node};
 use crate::validate::with_value;
-
-/// Bytes that an error has at least.
-const ERROR_BYTES_MIN: usize = 100;
 
 pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.below.lists {

@@ -2,18 +2,16 @@
 //!
 //! Used for embedded resources and for definitions here; the server uses it for the metadata of every object.
 
+pub use crate::limits::ANNOTATIONS_BYTES_MAX;
+use crate::limits::MANAGER_BYTES_MAX;
+use crate::limits::SUBRESOURCE_BYTES_MAX;
 use machinery::{FieldError, FieldPath, Map, Text, Value, names};
 
 use crate::Malformed;
 use crate::shape::{self, OBJECT_META};
 
-/// All annotations of an object together may hold this many bytes.
-pub const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-const MANAGER_BYTES_MAX: usize = 128;
-const SUBRESOURCE_BYTES_MAX: usize = 256;
-
-/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown members go, and their
-/// paths (`metadata.x`) are told; null becomes `{}`. Members of wrong types are refused or dropped.
+/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
+/// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
     if let Some(metadata) = object.get_mut("metadata") {
         shape::convert_whole_numbers(metadata, &OBJECT_META);

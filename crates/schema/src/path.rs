@@ -1,4 +1,4 @@
-//! Where a walk over a value stands: a chain on the stack, made into text only when something is told about it.
+//! Where a walk over a value stands: a chain on the stack, made into text only when something is reported about it.
 
 use machinery::FieldPath;
 

@@ -64,7 +64,7 @@ fn nullable(t: &Type) -> bool {
 }
 
 impl Solver {
-    /// Makes variables and tells the first.
+    /// Makes variables and returns the first.
     pub fn fresh(&mut self, count: usize) -> u32 {
         let first = self.bound.len() as u32;
         self.bound.resize(self.bound.len() + count, None);

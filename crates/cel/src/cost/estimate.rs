@@ -85,7 +85,7 @@ struct Coster<'c, 'd> {
     sizes: HashMap<Id, Range>,
     entries: HashMap<Id, Entries>,
     locals: HashMap<Text, Vec<Local<'d>>>,
-    /// What each node was found to cost, if somebody wants to know.
+    /// The costs of all nodes, if an explanation is wanted.
     trace: Option<parts::Trace>,
 }
 

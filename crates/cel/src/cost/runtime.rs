@@ -15,7 +15,7 @@ fn factor(size: u64, factor: f64) -> u64 {
 }
 
 impl Charge {
-    /// Some of cel-go's counters take for granted that no argument has failed: then the evaluation breaks. `failed` tells
+    /// Some of cel-go's counters take for granted that no argument has failed: then the evaluation breaks. `failed` says
     /// which of the first two have.
     pub fn breaks(self, failed: [bool; 2]) -> Option<Error> {
         let broken = match self {

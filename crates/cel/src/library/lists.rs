@@ -1,11 +1,9 @@
 //! Lists and sets.
 
+use crate::limits::LIST_ITEMS_MAX;
 use crate::value::{Error, List, Result, Val, compare, equal};
 use crate::work;
 use std::cmp::Ordering;
-
-/// What one call may make.
-const ITEMS_MAX: i64 = 1_000_000;
 
 fn list<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
     if let Some(Val::List(list)) = args.first() { Ok(list) } else { Err(Error::overload()) }
@@ -181,8 +179,8 @@ pub fn slice<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 pub fn range<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::Int(n)] = args else { return Err(Error::overload()) };
-    if *n > ITEMS_MAX {
-        return Err(Error::new(format!("lists.range({n}) exceeds the limit of {ITEMS_MAX} items")));
+    if *n > LIST_ITEMS_MAX {
+        return Err(Error::new(format!("lists.range({n}) exceeds the limit of {LIST_ITEMS_MAX} items")));
     }
     Ok(Val::list((0..*n).map(Val::Int).collect()))
 }

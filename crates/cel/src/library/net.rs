@@ -286,7 +286,7 @@ pub fn cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
 }
 
-/// Upstream tells the context twice.
+/// Kubernetes repeats the context.
 fn doubled(error: &Error) -> Error {
     Error::new(format!("network address parse error during conversion from string: {error}"))
 }
@@ -360,7 +360,7 @@ pub fn is_global_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let cidr = network(args.first())?;
     let address = match args.get(1) {
-        // An unreadable address is answered as a wrong argument.
+        // An unreadable address is reported as a wrong argument.
         Some(Val::String(text)) => parse_ip(text).map_err(|_| Error::overload())?.0,
         Some(value) => address(std::slice::from_ref(value))?,
         None => return Err(Error::overload()),

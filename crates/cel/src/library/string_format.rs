@@ -4,6 +4,7 @@ mod latest;
 
 use super::standard::{double_text, plain, type_name};
 use super::time;
+use crate::limits::PRECISION_MAX;
 use crate::value::{Error, Result, Val};
 use crate::work;
 use machinery::value::quote;
@@ -21,9 +22,6 @@ pub(crate) enum Part<'t> {
     Text(&'t str),
     Clause(Clause),
 }
-
-/// Digits after the point that can be asked for; more make no sense and much memory.
-const PRECISION_MAX: usize = 1000;
 
 /// Walks over a format string. `arg` is asked whether the argument of that number exists.
 pub(crate) fn parts<'t>(

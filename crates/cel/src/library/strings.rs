@@ -1,5 +1,6 @@
 //! Strings and regular expressions. Positions count code points.
 
+use crate::limits::TEXT_BYTES_MAX;
 use crate::regex::Regex;
 use crate::value::{Error, Result, Str, Val};
 use crate::work;
@@ -99,10 +100,6 @@ pub fn lower_ascii<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn upper_ascii<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if let [Val::String(text)] = args { Ok(Val::string(text.to_ascii_uppercase())) } else { Err(Error::overload()) }
 }
-
-/// What one call may make, so that strings do not grow without end. All calls of an evaluation share another bound, see
-/// [`work`].
-const TEXT_BYTES_MAX: usize = 16 << 20;
 
 pub fn replace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::String(text), Val::String(old), Val::String(new), rest @ ..] = args else {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lexer::{escape_blanks, kind_name};
+use crate::limits::SYNTAX_ERRORS_MAX;
 
 fn set_text(set: Set) -> String {
     let names: Vec<&str> = (0..38).filter(|k| set & (1 << k) != 0).map(kind_name).collect();
@@ -40,12 +41,13 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn syntax_error(&mut self, token: Token, message: String) -> Parsed<()> {
-        if self.syntax_errors < ERRORS_MAX {
+        if self.syntax_errors < SYNTAX_ERRORS_MAX {
             self.syntax_errors += 1;
             self.issues.push(Issue::new(token.offset, format!("Syntax error: {message}")));
             return Ok(());
         }
-        self.issues.push(Issue::new(token.offset, format!("Syntax error: More than {ERRORS_MAX} syntax errors")));
+        self.issues
+            .push(Issue::new(token.offset, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors")));
         Err(Stop::Abort)
     }
 
@@ -139,7 +141,7 @@ impl<'a> Parser<'a> {
         Err(self.mismatch(1 << want))
     }
 
-    /// Ends a rule that `stop` broke: tells the error and skips to what an open rule can go on with.
+    /// Ends a rule that `stop` broke: reports the error and skips to a token that an open rule can go on with.
     pub(super) fn recover(&mut self, stop: Stop, rule: u64) -> Parsed<()> {
         match stop {
             Stop::Abort => return Err(Stop::Abort),

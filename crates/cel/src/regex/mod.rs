@@ -8,12 +8,10 @@ mod class;
 mod parse;
 mod pike;
 
+use crate::limits::AUTOMATON_BYTES_MAX;
 use pike::{Places, Program};
 use regex_automata::meta;
 use std::sync::{Arc, OnceLock};
-
-/// The automaton of a pattern may take this many bytes; what would be larger is matched step by step.
-const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
 /// What it takes to compile a byte of an automaton, where making a byte of text takes 1.
 const COMPILED_FACTOR: usize = 2;

@@ -1,12 +1,10 @@
 //! The parser of Go's syntax: `regexp/syntax.Parse` with the flags of `regexp.Compile`, onto an explicit stack.
 
 use super::{RegexError, class};
+use crate::limits::REGEX_HEIGHT_MAX;
+use crate::limits::REGEX_REPEAT_MAX;
+use crate::limits::REGEX_SIZE_MAX;
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
-
-const HEIGHT_MAX: u32 = 1000;
-const REPEAT_MAX: u32 = 1000;
-/// Instructions, as Go counts them: 128 MB of 40 bytes each.
-const SIZE_MAX: u64 = (128 << 20) / 40;
 
 #[derive(Clone, Copy)]
 struct Flags {
@@ -91,10 +89,10 @@ impl<'p> Parser<'p> {
     }
 
     fn push_part(&mut self, part: Part) -> Result<()> {
-        if part.height > HEIGHT_MAX {
+        if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
-        if part.size > SIZE_MAX {
+        if part.size > REGEX_SIZE_MAX {
             return fail("expression too large", self.pattern);
         }
         if let Some(group) = self.groups.last_mut() {
@@ -202,10 +200,10 @@ impl<'p> Parser<'p> {
                 hir: Hir::capture(Capture { index, name: group.name, sub: Box::new(part.hir) }),
             },
         };
-        if part.height > HEIGHT_MAX {
+        if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
-        if part.size > SIZE_MAX {
+        if part.size > REGEX_SIZE_MAX {
             return fail("expression too large", self.pattern);
         }
         Ok(part)
@@ -283,7 +281,7 @@ impl<'p> Parser<'p> {
     }
 
     fn counted(&mut self, min: u32, max: Option<u32>, start: usize, last: Option<usize>) -> Result<()> {
-        if min > REPEAT_MAX || max.is_some_and(|max| max > REPEAT_MAX || min > max) {
+        if min > REGEX_REPEAT_MAX || max.is_some_and(|max| max > REGEX_REPEAT_MAX || min > max) {
             return fail("invalid repeat count", self.since(start));
         }
         self.repeat(min, max, true, start, last)
@@ -304,7 +302,7 @@ impl<'p> Parser<'p> {
         };
         let factor = max.unwrap_or(min);
         let repeats = if counted { part.repeats.saturating_mul(factor.max(1)) } else { part.repeats };
-        if counted && (min >= 2 || factor >= 2) && factor != 0 && repeats > REPEAT_MAX {
+        if counted && (min >= 2 || factor >= 2) && factor != 0 && repeats > REGEX_REPEAT_MAX {
             return fail("invalid repeat count", self.since(start));
         }
         let size = match (min, max) {

@@ -5,6 +5,7 @@
 //! characters, and nothing is ever tried twice. A program has millions of steps at most (`parse::SIZE_MAX`) of a few
 //! bytes each, since equal classes are kept once. A match is given up after [`VISITS_MAX`] steps.
 
+use crate::limits::VISITS_MAX;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -13,8 +14,6 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use crate::work;
 
-/// Steps that one match may visit, which takes about two seconds. Go has no such bound; its matches are as slow.
-const VISITS_MAX: usize = 1 << 26;
 /// Visits between two questions to the interrupt.
 const ASK_VISITS: usize = 1 << 17;
 

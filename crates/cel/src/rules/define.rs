@@ -1,4 +1,4 @@
-//! What happens to rules when a definition is written: checks, compilation, costs.
+//! Compiling the rules of a CustomResourceDefinition: checks, compilation, costs.
 
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Node, Options, Reason, Rule, Rules, path};
 use crate::check::Checked;
@@ -118,11 +118,11 @@ struct Compiler<'o> {
     errors: Vec<FieldError>,
     total: u64,
     expensive: Vec<(FieldPath, u64)>,
-    /// What every expression costs.
+    /// The costs of all expressions.
     observed: Vec<Observed>,
 }
 
-/// What an expression was found to cost.
+/// The estimated cost of an expression.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub path: FieldPath,
@@ -138,7 +138,7 @@ pub(super) fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (O
     (rules, errors)
 }
 
-/// Compiles and tells what each expression costs.
+/// Compiles the rules and returns the cost of each expression.
 pub(super) fn observe(
     schema: &Value,
     path: &FieldPath,
@@ -398,7 +398,7 @@ fn environment(decl: &Arc<Decl>, optional: bool, text: &str, options: &Options) 
     env
 }
 
-/// The path of a list or map, told by the objects in it.
+/// The path of a list or map, from the objects in it.
 fn scope(decl: &Decl) -> Option<Text> {
     match &decl.kind {
         DeclKind::Object(object) => Some(object.path.clone()),

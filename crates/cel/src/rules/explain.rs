@@ -7,6 +7,7 @@ use super::define::{self, Observed};
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options};
 use crate::cost::estimate::Part;
 use crate::decl::{self, Decl};
+use crate::limits::EXPLAINED_BOUNDS_MAX;
 use machinery::{FieldError, FieldPath, Text, Value};
 
 /// What the rules of a schema cost.
@@ -16,7 +17,7 @@ pub struct Explanation {
     pub estimates: Vec<Estimate>,
     /// The cost of all, held against [`DEFINITION_COST_MAX`].
     pub total: u64,
-    /// What kube-apiserver would answer.
+    /// The errors that kube-apiserver would respond with.
     pub errors: Vec<FieldError>,
 }
 
@@ -64,8 +65,6 @@ pub struct Bound {
 }
 
 const VALIDATIONS: &str = "x-kubernetes-validations";
-/// How many bounds are told for one expression.
-const BOUNDS_MAX: usize = 8;
 
 /// A place of the schema where a bound can be.
 #[derive(Clone)]
@@ -218,7 +217,7 @@ impl<'p> Trial<'p> {
             .filter(|(lowest, _)| *lowest < cost)
             .collect();
         effective.sort_by_key(|(lowest, _)| *lowest);
-        effective.truncate(BOUNDS_MAX);
+        effective.truncate(EXPLAINED_BOUNDS_MAX);
         let chosen: Vec<&Candidate> = effective.into_iter().map(|(_, candidate)| candidate).collect();
         let too_much = cost > limit;
         let bound = |candidate: &&Candidate| {

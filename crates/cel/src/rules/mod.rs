@@ -1,8 +1,9 @@
 //! Validation rules of custom resources: `x-kubernetes-validations`.
 //!
-//! [`Rules::compile`] does what happens when a definition is written: it checks the rules of one version's schema,
-//! compiles them and estimates their cost; `define` holds it. [`Rules::validate`] does what happens when an object is
-//! written; `run` holds it. Texts, paths and numbers are those of upstream.
+//! [`Rules::compile`] checks and compiles the rules of one version's schema and estimates their cost, as kube-apiserver
+//! does when a CustomResourceDefinition is written. [`Rules::validate`] evaluates them on an object. Texts, paths and
+//! numbers are those of Kubernetes; see
+//! <https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules>.
 
 mod define;
 mod explain;
@@ -10,21 +11,15 @@ mod path;
 mod run;
 
 use crate::decl::Decl;
+pub use crate::limits::CALL_COST_MAX;
+pub use crate::limits::DEFINITION_COST_MAX;
+pub use crate::limits::EXPRESSION_COST_MAX;
+pub use crate::limits::MESSAGE_BYTES_MAX;
+pub use crate::limits::OBJECT_COST_MAX;
 use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Text, Value};
 use std::sync::Arc;
-
-/// Cost of one evaluation.
-pub const CALL_COST_MAX: u64 = 1_000_000;
-/// Cost of all evaluations of one validation of an object.
-pub const OBJECT_COST_MAX: u64 = 10_000_000;
-/// Estimated cost of one expression, cardinality included.
-pub const EXPRESSION_COST_MAX: u64 = 10_000_000;
-/// Estimated cost of all expressions of one schema.
-pub const DEFINITION_COST_MAX: u64 = 100_000_000;
-/// Bytes of the result of a message expression.
-pub const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
 /// How a definition's rules are compiled.
 #[derive(Clone, Debug)]
@@ -107,11 +102,11 @@ enum Reason {
     Duplicate,
 }
 
-/// What a schema tells of a place in objects, so that values before and after an update are compared.
+/// A node of a schema, by which values before and after an update are compared.
 pub trait Place {
-    /// The place of a member; none if the schema doesn't tell of it.
+    /// The node of a field; none if the schema does not declare it.
     fn member(&self, name: &str) -> Option<&dyn Place>;
-    /// The place of the items of a list.
+    /// The node of the items of a list.
     fn items(&self) -> Option<&dyn Place>;
     /// Whether an update left the value here as it was.
     fn unchanged(&self, new: &Value, old: &Value) -> bool;
@@ -128,7 +123,7 @@ pub struct Validation<'a> {
     pub cost_max: Option<u64>,
 }
 
-/// What a validation told.
+/// The result of a validation.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Failed rules and rules that could not be evaluated, in the order of the schema.
@@ -146,8 +141,8 @@ impl Rules {
         define::compile(schema, path, options)
     }
 
-    /// Tells for each expression of a schema what it is estimated to cost, where that comes from, and which bounds of
-    /// the schema would lower it.
+    /// Returns for each expression of a schema its estimated cost, where that comes from, and which bounds of the schema
+    /// would lower it.
     pub fn explain(schema: &Value, path: &FieldPath) -> Explanation {
         explain::explain(schema, path)
     }

@@ -4,6 +4,7 @@
 //! used up nothing further runs.
 
 use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Place, Reason, Rule, Validation, Verdict};
+use crate::limits::OBJECT_WORK_UNITS;
 use crate::value::{Val, from_json};
 use crate::work;
 use crate::{Activation, Outcome, Program};
@@ -36,9 +37,6 @@ struct Walk {
     /// Units of work that are left, see [`crate::work`].
     work: u64,
 }
-
-/// Units of work that the rules of one object may take together: about a second.
-const OBJECT_WORK_UNITS: u64 = 4 * work::EVALUATION_UNITS;
 
 pub(super) fn validate(root: &Node, object: &Value, validation: &Validation<'_>) -> Verdict {
     let budget = i64::try_from(validation.cost_max.unwrap_or(OBJECT_COST_MAX)).unwrap_or(i64::MAX);

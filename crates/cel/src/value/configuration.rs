@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use machinery::{Map as JsonMap, Text, Value};
 
-use super::native::{VALUES_MAX, take, take_json, take_map};
+use super::native::{take, take_json, take_map};
 use super::{Key, List, Map, Val};
 use crate::library::time;
+use crate::limits::NATIVE_VALUES_MAX;
 
 /// What an expression makes of `Object`.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ pub struct Foreign {
 impl Configuration {
     /// The error is one line.
     pub fn new(object: &Val<'_>) -> Result<Configuration, String> {
-        let mut reading = Reading { left: VALUES_MAX, found: Configuration::default(), path: vec![] };
+        let mut reading = Reading { left: NATIVE_VALUES_MAX, found: Configuration::default(), path: vec![] };
         let Val::Map(Map::Made(_, fields)) = object else {
             let of = object.type_of().runtime_name();
             return Err(format!("unsupported return type from ApplyConfiguration expression: {of}"));

@@ -3,6 +3,7 @@
 use super::{Error, Key, List, Map, Result, Timestamp, Val};
 use crate::decl::{Decl, DeclKind};
 use crate::library::time;
+use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;
 use machinery::Value;
 
@@ -138,9 +139,6 @@ impl<'a> Val<'a> {
         }
     }
 }
-
-/// Values that JSON is made of, at most: lists share their items, so a small list can be immense JSON.
-const JSON_VALUES_MAX: u32 = 4_000_000;
 
 /// A value as JSON, where it has such a form: lists, maps with string keys and scalars, not too many of them.
 pub(super) fn json_value(value: &Val<'_>) -> Option<Value> {

@@ -1,5 +1,6 @@
 //! Values outside of expressions: what mutations and claims make of them (KEP-3962).
 
+pub(crate) use crate::limits::NATIVE_VALUES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Map as JsonMap, Value};
@@ -7,16 +8,12 @@ use machinery::{Map as JsonMap, Value};
 use super::{Key, List, Map, Val};
 use crate::library::time;
 
-/// Values that JSON is made of, at most; 16 bytes of text count as one more. Lists share their items, so a small list can
-/// be immense JSON.
-pub(super) const VALUES_MAX: u32 = 4_000_000;
-
 /// Integers beyond this are no exact doubles: `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// A value as a `google.protobuf.Value` has it in JSON. The error is one line.
 pub fn to_json(value: &Val<'_>) -> Result<Value, String> {
-    protobuf(value, &mut VALUES_MAX.clone())
+    protobuf(value, &mut NATIVE_VALUES_MAX.clone())
 }
 
 /// What is wrong with the types of the messages in one that an expression made: each is named after the fields that lead

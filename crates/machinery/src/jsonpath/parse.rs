@@ -1,10 +1,8 @@
 //! From text to nodes.
 
 use super::{Filter, Node, Slice};
+use crate::limits::JSONPATH_DEPTH_MAX;
 use crate::value::{Text, Value};
-
-/// Filters may stand within filters this deep.
-const DEPTH_MAX: usize = 64;
 
 /// The nodes of every action of `{text}`: usually one, more if the text closes it and opens others.
 pub(super) fn template(text: &str) -> Result<Vec<Vec<Node>>, String> {
@@ -17,7 +15,7 @@ fn action(text: &str, depth: usize) -> Result<Vec<Node>, String> {
 }
 
 fn actions(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, String> {
-    if depth > DEPTH_MAX {
+    if depth > JSONPATH_DEPTH_MAX {
         return Err("too deep".to_owned());
     }
     let input = format!("{{{text}}}");

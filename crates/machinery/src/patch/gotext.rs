@@ -19,7 +19,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// `%s` of a value: what is no text is told with its type.
+/// `%s` of a value: anything but text is printed with its type.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(s) => s.to_string(),

@@ -1,20 +1,16 @@
-//! JSON Patch (RFC 6902) with the quirks of the library that the reference server uses.
+//! JSON Patch (RFC 6902) with the quirks of the library that kube-apiserver uses.
 //!
 //! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
+pub use crate::limits::COPY_BYTES_MAX;
+pub use crate::limits::OPERATIONS_MAX;
 use std::num::IntErrorKind;
 
 use super::Unknown;
 use super::error::{PatchError, PatchPart, StrictError};
 use crate::status::Status;
 use crate::value::{Map, Text, Value, decode, decode_strict, quote};
-
-/// Operations of one patch.
-pub const OPERATIONS_MAX: usize = 10_000;
-
-/// Bytes that the `copy` operations of one patch may make together.
-pub const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// One operation; what is missing or of the wrong type fails when it is applied.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,7 +106,7 @@ fn operation(mut members: Map) -> Operation {
     Operation { op: text("op"), path: text("path"), from: text("from"), value: members.remove("value") }
 }
 
-/// Why an operation failed, in the words of the reference's library.
+/// Why an operation failed, as kube-apiserver words it.
 struct Failed {
     why: String,
     /// It was a test, which is no fault of the patch.
@@ -138,7 +134,7 @@ pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
     Ok(document)
 }
 
-/// The same where it is told why an operation failed, in the words of the reference's library.
+/// As [`apply`]; the error says why an operation failed, as kube-apiserver words it.
 pub fn apply_or_tell(document: Value, patch: &Patch) -> Result<Value, String> {
     let mut document = document;
     run(&mut document, patch).map_err(|failed| failed.why)?;

@@ -1,4 +1,4 @@
-//! JSON Merge Patch (RFC 7386) as the library of the reference server has it: nulls are dropped from everything that a
+//! JSON Merge Patch (RFC 7386) as the library of kube-apiserver has it: nulls are dropped from everything that a
 //! patch adds, within arrays as well, but not from an array that takes the place of an object.
 
 use super::{PatchError, PatchPart, StrictError, Unknown, decode_object};

@@ -1,7 +1,8 @@
 //! What a JSON patch puts into a document stands there as it was written, with its order and its duplicate keys, until
-//! the document is decoded again: that is what errors show, and where duplicates are told once more.
+//! the document is decoded again: that is what errors show, and where duplicates are reported once more.
 
 use super::json_patch::{self, Patch};
+use crate::limits::RAW_STEPS_MAX;
 use crate::value::skim::{Omitted, outline};
 use crate::value::{Text, Value};
 
@@ -22,15 +23,16 @@ pub enum Kind {
     BuiltIn,
 }
 
-/// Steps of a path that are followed; no built-in type nests deeper.
-const STEPS_MAX: usize = 64;
-
 /// The paths of the operations, as an object in which they lead to null.
 fn touched(patch: &Patch) -> Value {
     let mut out = Value::object();
     for path in patch.operations.iter().filter_map(|operation| operation.path.as_deref()) {
-        let steps: Vec<String> =
-            path.split('/').skip(1).take(STEPS_MAX).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+        let steps: Vec<String> = path
+            .split('/')
+            .skip(1)
+            .take(RAW_STEPS_MAX)
+            .map(|step| step.replace("~1", "/").replace("~0", "~"))
+            .collect();
         let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
         if !steps.is_empty() && out.at(&steps).is_none() {
             out.set_at(&steps, Value::Null);

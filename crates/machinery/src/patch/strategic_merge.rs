@@ -5,6 +5,7 @@
 
 use super::gotext::{plain, text, type_of};
 use super::{PatchError, StrictError, Unknown, decode_object};
+use crate::limits::MERGED_LIST_ITEMS_MAX;
 use crate::status::Status;
 use crate::value::{Map, Text, Value};
 
@@ -14,10 +15,6 @@ const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
-
-/// Items of a list and of its patch that are merged: each is compared with all others. Upstream compares them as well, and
-/// has no bound.
-const LIST_ITEMS_MAX: usize = 4_000;
 
 /// How the members of an object merge.
 #[derive(Clone, Debug, Default)]
@@ -276,9 +273,9 @@ fn without_directives(value: Value) -> Option<Value> {
 /// Whether the items of the lists, which must all be of one type, are objects.
 fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
     let count: usize = lists.iter().map(|list| list.len()).sum();
-    if count > LIST_ITEMS_MAX {
+    if count > MERGED_LIST_ITEMS_MAX {
         return Err(Failure::Other(format!(
-            "the allowed maximum of items of lists that are merged is {LIST_ITEMS_MAX}, got {count}"
+            "the allowed maximum of items of lists that are merged is {MERGED_LIST_ITEMS_MAX}, got {count}"
         )));
     }
     let mut items = lists.iter().flat_map(|list| list.iter());
@@ -462,7 +459,7 @@ mod tests {
     fn long_lists_are_not_merged() {
         let names = |count: usize| (0..count).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
         let patched = |count: usize| run(r#"{"names":["a"]}"#, &format!(r#"{{"names":[{}]}}"#, names(count)));
-        assert!(patched(LIST_ITEMS_MAX - 1).starts_with(r#"{"names":["#));
-        assert!(patched(LIST_ITEMS_MAX).contains("got 4001"), "{}", patched(LIST_ITEMS_MAX));
+        assert!(patched(MERGED_LIST_ITEMS_MAX - 1).starts_with(r#"{"names":["#));
+        assert!(patched(MERGED_LIST_ITEMS_MAX).contains("got 4001"), "{}", patched(MERGED_LIST_ITEMS_MAX));
     }
 }

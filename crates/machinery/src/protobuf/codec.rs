@@ -1,7 +1,8 @@
-//! Shipped kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
+//! Built-in kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
 //!
 //! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
 
+use crate::limits::PROTOBUF_DEPTH_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -10,9 +11,6 @@ use super::table::{Count, Kind, Member, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
-
-/// Messages may nest this deep.
-const DEPTH_MAX: usize = 512;
 
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
 pub(super) fn message_name(api_version: &str, kind: &str) -> String {
@@ -47,7 +45,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
 }
 
 fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
-    if depth > DEPTH_MAX {
+    if depth > PROTOBUF_DEPTH_MAX {
         return None;
     }
     let mut out = Map::new();

@@ -1,6 +1,6 @@
 //! The protobuf envelope and the messages with which every endpoint can respond.
 //!
-//! As in the reference server's generated code, scalars that are no pointers are written even when they are zero.
+//! As in kube-apiserver's generated code, scalars that are no pointers are written even when they are zero.
 
 mod codec;
 mod error;

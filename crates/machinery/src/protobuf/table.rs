@@ -1,4 +1,4 @@
-//! The messages of shipped kinds: field numbers, JSON names and types, which are facts of the Kubernetes API.
+//! The messages of built-in kinds: field numbers, JSON names and types, which are facts of the Kubernetes API.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

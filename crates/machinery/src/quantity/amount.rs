@@ -1,5 +1,6 @@
 //! Amounts: a number and a power of ten, small ones in 64 bits.
 
+use crate::limits::QUANTITY_DIGITS_APART_MAX;
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
@@ -22,8 +23,6 @@ fn power_of_ten(power: i32) -> f64 {
 }
 
 const MILLI: i32 = -3;
-/// The digits that two amounts may lie apart and still be put together exactly: more than anybody writes.
-const APART_MAX: u32 = 1024;
 
 /// A number times a power of ten, if 64 bits hold it.
 pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
@@ -124,7 +123,7 @@ impl Amount {
     /// Whether thousandths, rounded away from zero, are whole units.
     pub(super) fn is_whole(&self) -> bool {
         let (value, power) = self.parts();
-        let finer = MILLI.saturating_sub(power).clamp(0, APART_MAX as i32);
+        let finer = MILLI.saturating_sub(power).clamp(0, QUANTITY_DIGITS_APART_MAX as i32);
         let thousandths = divided_up(&value, &ten(finer.unsigned_abs()));
         power >= 0 || thousandths % ten((power.max(MILLI)).unsigned_abs()) == BigInt::ZERO
     }
@@ -147,7 +146,7 @@ fn aligned(a: &Amount, b: &Amount) -> Option<(BigInt, BigInt, i32)> {
     if p == q {
         return Some((x, y, p));
     }
-    if apart > APART_MAX {
+    if apart > QUANTITY_DIGITS_APART_MAX {
         return None;
     }
     Some(if p > q { (x * ten(apart), y, q) } else { (x, y * ten(apart), p) })

@@ -177,7 +177,7 @@ impl Amount {
         (value * BigInt::from(10).pow(filled.unsigned_abs()), power_of_first.saturating_sub(filled))
     }
 
-    /// The number before the greatest power of 1024, and its suffix; none if it is better told in decimals.
+    /// The number before the greatest power of 1024, and its suffix; none if it is written in decimals.
     fn binary(&self) -> Option<(BigInt, &'static str)> {
         let unit = Amount::Small { value: 1024, power: 0 };
         if self.compare(&unit).is_lt() && self.compare(&unit.negated()).is_gt() {

@@ -6,9 +6,7 @@
 use super::error::{JsonContext, JsonError, JsonProblem};
 use super::keys::{KeyOrder, Trace};
 use super::{Map, Text, Value};
-
-/// Containers may nest this deep; the limit of Go's decoder.
-pub const DEPTH_MAX: usize = 10_000;
+pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 
 /// A value and the paths of the keys that came more than once, such as `spec.list[0].a`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +53,7 @@ struct Decoder<'a> {
     depth: usize,
     /// Some object has a key twice.
     duplicated: bool,
-    /// The first number that no float can hold: told when the syntax is right.
+    /// The first number that no float can hold: reported if the syntax is right.
     overflow: Option<JsonError>,
     /// What is asked for beside the value.
     trace: Option<Trace>,

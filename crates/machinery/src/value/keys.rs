@@ -1,13 +1,9 @@
 //! Where keys stand in a document, and which come again: what a second, slower walk over it finds.
 
+pub use crate::limits::PATHS_BYTES_MAX;
+pub use crate::limits::STRICT_ERRORS_MAX;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher};
-
-/// The reference server reports at most this many strict decoding errors of a body.
-pub const STRICT_ERRORS_MAX: usize = 100;
-/// Bytes of all paths that are reported of one body. A body of 3 MiB has more only where long paths are common to many
-/// keys; the paths beyond are left out. Ours: upstream has no bound.
-pub const PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Paths that are reported, such as `spec.list[0].a`, within [`PATHS_BYTES_MAX`].
 #[derive(Debug, Default)]

@@ -1,14 +1,12 @@
 //! Looks into compact JSON that this server has encoded, without decoding all of it.
 //!
-//! Everything here answers `None` for what it doesn't expect, such as white space between tokens or deep nesting; then
+//! Everything here returns `None` for what it does not expect, such as white space between tokens or deep nesting; then
 //! the document is to be decoded whole.
 
+use crate::limits::SKIM_DEPTH_MAX;
 use std::ops::Range;
 
 use super::{Map, Text, Value, decode};
-
-/// Values nest this deep at most where they are walked through.
-const DEPTH_MAX: usize = 64;
 
 /// One member of an object: where its key (behind the quote) and its value stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +150,7 @@ pub struct Omitted<'a> {
 /// The document without some values, and where the placed ones stand.
 pub fn outline(bytes: &[u8], omitted: Omitted<'_>) -> Option<(Value, Vec<Range<usize>>)> {
     let mut walk = Walk { bytes, omitted, places: vec![] };
-    let (value, end) = walk.value(0, DEPTH_MAX)?;
+    let (value, end) = walk.value(0, SKIM_DEPTH_MAX)?;
     (end == bytes.len()).then_some((value, walk.places))
 }
 

@@ -5,10 +5,8 @@
 use super::compose::compose;
 use super::error::YamlError;
 use super::expand::expand;
+use crate::limits::PLAIN_JSON_KEY_BYTES_MAX;
 use crate::value::Decoded;
-
-/// A key that ends within this many bytes of its beginning is a key without a `?` as well.
-const KEY_BYTES_MAX: usize = 1_000;
 
 /// Decodes the first document of `text`; the value is null if there is none. Keys that come again are reported as
 /// `line 5: key "a" already set in map`, and the last one wins. Documents that `sigs.k8s.io/yaml` 1.6.0 refuses are errors here as well, and no others.
@@ -33,7 +31,7 @@ pub fn is_plain_json(text: &[u8]) -> bool {
         outside = parts.next();
         let is_key = outside.is_some_and(|text| text.trim_ascii_start().starts_with(b":"));
         let has_colon = outside.is_some_and(|text| text.starts_with(b":"));
-        if is_key && (!has_colon || inside.len() > KEY_BYTES_MAX) {
+        if is_key && (!has_colon || inside.len() > PLAIN_JSON_KEY_BYTES_MAX) {
             return false;
         }
     }
@@ -46,7 +44,7 @@ mod tests {
     use super::super::error::{ParseProblem, ScanProblem, YamlProblem};
     use super::*;
 
-    /// Lines that end in a carriage return are lines to the parser, and none to whoever counts line feeds.
+    /// Lines that end in a carriage return are lines to the parser, although they have no line feed.
     #[test]
     fn what_follows_a_document_is_cut_off_once() {
         for text in ["a: 1\r... b", "a: 1\r\r... b\r... c", "\r\r\r... b", "... b"] {

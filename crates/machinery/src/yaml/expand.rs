@@ -1,5 +1,12 @@
 //! From nodes to a value: aliases and merges expanded, scalars typed, keys compared.
 
+pub use crate::limits::ALIASED_BYTES_MAX;
+use crate::limits::ALIASED_NODES_FEW;
+use crate::limits::ALIASED_NODES_MANY;
+use crate::limits::ALIASED_NODES_MIN;
+use crate::limits::ALIASED_OF_NODES_MIN;
+use crate::limits::ALIASED_SHARE_FEW;
+use crate::limits::ALIASED_SHARE_MANY;
 use std::collections::HashSet;
 use std::slice::Iter;
 
@@ -10,20 +17,6 @@ use crate::value::{Decoded, Map, Text, Value, quote, shortest};
 
 /// Values may nest this deep, as in JSON.
 const DEPTH_MAX: usize = crate::value::DEPTH_MAX;
-
-/// Bytes of what aliases may add to a document, counted as [`Expander::count`] does. Eight times the body of a request:
-/// what is larger could not be stored. go-yaml bounds the number of nodes only.
-pub const ALIASED_BYTES_MAX: usize = 8 * 3 * 1024 * 1024;
-
-/// Up to this many nodes, [`ALIASED_SHARE_FEW`] of them may come from aliases; from [`MANY_NODES`] on,
-/// [`ALIASED_SHARE_MANY`]; in between the share falls evenly. Values of go-yaml v2.
-const FEW_NODES: usize = 400_000;
-const MANY_NODES: usize = 4_000_000;
-const ALIASED_SHARE_FEW: f64 = 0.99;
-const ALIASED_SHARE_MANY: f64 = 0.10;
-/// Documents with fewer nodes, or fewer of them from aliases, may have any share. Values of go-yaml v2.
-const NODES_MIN: usize = 1_000;
-const ALIASED_MIN: usize = 100;
 
 /// Mappings of up to this many members are searched one by one.
 const FEW_MEMBERS: usize = 16;
@@ -177,11 +170,11 @@ impl<'a> Expander<'a> {
         if let Content::Scalar { text, .. } = &node.content {
             self.aliased_bytes += text.len();
         }
-        let span = (MANY_NODES - FEW_NODES) as f64;
-        let beyond = self.counted.clamp(FEW_NODES, MANY_NODES) - FEW_NODES;
+        let span = (ALIASED_NODES_MANY - ALIASED_NODES_FEW) as f64;
+        let beyond = self.counted.clamp(ALIASED_NODES_FEW, ALIASED_NODES_MANY) - ALIASED_NODES_FEW;
         let allowed = ALIASED_SHARE_FEW - (ALIASED_SHARE_FEW - ALIASED_SHARE_MANY) * (beyond as f64 / span);
         let share = self.aliased as f64 / self.counted as f64;
-        let has_too_many = self.aliased > ALIASED_MIN && self.counted > NODES_MIN && share > allowed;
+        let has_too_many = self.aliased > ALIASED_NODES_MIN && self.counted > ALIASED_OF_NODES_MIN && share > allowed;
         if has_too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
             return Err(YamlError::at(node.line, YamlProblem::ExcessiveAliasing));
         }

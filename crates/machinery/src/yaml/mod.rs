@@ -1,4 +1,4 @@
-//! YAML in and out, as the library of the reference server has it (`sigs.k8s.io/yaml` over go-yaml v2).
+//! YAML in and out, as the library of kube-apiserver has it (`sigs.k8s.io/yaml` over go-yaml v2).
 
 mod compose;
 mod decode;

@@ -3,9 +3,7 @@
 use super::error::{ScanProblem, YamlError};
 use super::scanner::Scanner;
 use super::token::Kind;
-
-/// Digits of each part of the version in `%YAML`.
-const VERSION_DIGITS_MAX: usize = 2;
+use crate::limits::VERSION_DIGITS_MAX;
 
 /// Anchors and aliases.
 impl Scanner<'_> {

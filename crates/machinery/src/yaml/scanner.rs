@@ -1,15 +1,12 @@
 //! From characters to tokens. Indentation becomes tokens here, as in libyaml, whose limits and errors these are.
 
+use crate::limits::SIMPLE_KEY_CHARACTERS_MAX;
+pub use crate::limits::YAML_DEPTH_MAX as DEPTH_MAX;
 use std::collections::{HashMap, VecDeque};
 
 use super::error::{ScanProblem, YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
 use super::token::{Kind, Token};
-
-/// Collections may nest this deep, in brackets or by indentation.
-pub const DEPTH_MAX: usize = 10_000;
-/// A key without `?` ends within this many characters, and on the line where it starts.
-const SIMPLE_KEY_CHARACTERS_MAX: usize = 1024;
 
 /// A token that turns out to be a key if a `:` follows it.
 #[derive(Clone, Copy, Default)]

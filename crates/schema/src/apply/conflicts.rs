@@ -1,4 +1,4 @@
-//! The answer to an apply that would take what others own.
+//! The response to an apply that would take fields which others own.
 
 use super::fieldpath::FieldSet;
 use super::ownership::Conflict;

@@ -3,13 +3,11 @@
 use super::error::ManagedFieldsError;
 use super::fieldpath::FieldSet;
 use super::fields_v1;
+pub use crate::limits::UPDATE_ENTRIES_MAX;
 use machinery::time::{parse_rfc3339, rfc3339};
 use machinery::value::quote;
 use machinery::{Map, Text, Value, json};
 use std::cmp::Ordering;
-
-/// More entries of updates than this are merged into `ancient-changes`.
-pub const UPDATE_ENTRIES_MAX: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {

@@ -1,4 +1,4 @@
-//! The types of shipped kinds, compiled from their shapes. A shape may hold itself, as a schema does.
+//! The types of built-in kinds, compiled from their shapes. A shape may hold itself, as a schema does.
 
 use super::types::{Atom, Compiler, DEDUCED, Field, ListKind, ListType, Object, Scalar, TypeId, TypeSchema, plain_map};
 use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};

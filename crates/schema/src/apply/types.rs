@@ -3,6 +3,7 @@
 //! A node may be a scalar, a list or a map, or all three where the schema names no type. Maps are granular or atomic;
 //! lists are atomic, sets, or maps by keys.
 
+use crate::limits::TYPE_DEPTH_MAX;
 use machinery::{Map, Text, Value};
 
 /// What a scalar may hold.
@@ -190,9 +191,6 @@ impl Atom {
     }
 }
 
-/// Deeper nodes of a schema are taken as untyped.
-const DEPTH_MAX: usize = 500;
-
 #[derive(Clone, Copy)]
 pub(super) enum Object {
     Root,
@@ -246,7 +244,7 @@ impl Compiler {
     }
 
     fn node(&mut self, schema: &Value, mut context: Context) -> TypeId {
-        if context.depth > DEPTH_MAX {
+        if context.depth > TYPE_DEPTH_MAX {
             return UNTYPED;
         }
         context.depth += 1;

@@ -19,7 +19,7 @@ pub struct Decoded {
 }
 
 /// Reads a body as a definition in the form of `version`, with that version's defaults. An error's text is what follows
-/// `… cannot be handled as a CustomResourceDefinition: ` in the 400 answer; which of several is told hangs on their order
+/// `… cannot be handled as a CustomResourceDefinition: ` in the response 400; which of several is reported depends on their order
 /// in the document ([`shape::first_error`]).
 ///
 /// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`] drops

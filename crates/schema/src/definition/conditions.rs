@@ -123,7 +123,7 @@ impl Taken {
     }
 }
 
-/// Whether somebody has a name.
+/// Whether another CustomResourceDefinition has a name.
 type Used<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Decides the names of `definition`; `taken` are those that all definitions of its group have, itself included. `None`

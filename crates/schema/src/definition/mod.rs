@@ -28,6 +28,7 @@ mod versions;
 mod view;
 mod warnings;
 
+pub use crate::limits::SELECTABLE_FIELDS_MAX;
 pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
 pub use body::{ApiVersion, Decoded, decode, default, to_stored};
 pub use conditions::{
@@ -63,5 +64,3 @@ pub fn remove_cleanup_finalizer(definition: &mut machinery::Value) {
 
 /// The annotation by which protected groups are approved.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
-/// A version may declare this many selectable fields.
-pub const SELECTABLE_FIELDS_MAX: usize = 8;

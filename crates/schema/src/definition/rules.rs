@@ -33,7 +33,7 @@ pub(super) fn validate(
         drop_broken(schema.to_mut(), path, broken);
     }
     let (_, mut errors) = Rules::compile(&schema, path, &options);
-    // Malformed fields come first; they are told among the schema errors.
+    // Malformed fields come first; they are reported among the schema errors.
     let fields = Rules::check_fields(&schema, path).len();
     errors.split_off(fields.min(errors.len()))
 }

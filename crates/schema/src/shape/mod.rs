@@ -82,7 +82,7 @@ pub enum Merge {
     Plain,
     /// A list of different scalars.
     Set,
-    /// A list of structs told apart by a member.
+    /// A list of structs that a field tells apart.
     Keyed(&'static str),
     /// The same, in strategic merge patches as well.
     Patched(&'static str),

@@ -1,5 +1,6 @@
 //! Reading a tree as a typed object.
 
+use crate::limits::TYPE_ERRORS_MAX;
 use base64::Engine as _;
 use machinery::quantity::Quantity;
 use machinery::value::{PATHS_BYTES_MAX, Paths};
@@ -7,9 +8,6 @@ use machinery::{Map, Text, Value};
 
 use super::error::{Conversion, TypeError, TypeProblem, first_error};
 use super::{Field, Print, Shape, Struct};
-
-/// Type errors of an object that are kept to find the first one in the document. Ours.
-const TYPE_ERRORS_MAX: usize = 10_000;
 
 /// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
 /// (sorted) tree, and the type error that counts.
@@ -103,7 +101,7 @@ enum Empty {
 }
 
 struct Reader {
-    /// `None` where the reference server decodes without looking for unknown members.
+    /// `None` where kube-apiserver decodes without looking for unknown members.
     unknown: Option<Paths>,
     errors: Vec<TypeError>,
     /// Bytes of their paths, and which sorts there are.
@@ -113,7 +111,7 @@ struct Reader {
     /// The names of the members around, for type errors.
     fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
-    /// The struct around what decodes itself: errors in there are told as its own.
+    /// The struct around what decodes itself: errors in there are reported as its own.
     outer: Option<&'static str>,
     path: String,
     empty: Empty,
@@ -469,7 +467,7 @@ impl Reader {
     }
 }
 
-/// Whether the reference server notices that the member at `path` (as strict decoding prints it) comes twice: only known
+/// Whether kube-apiserver notices that the member at `path` (as strict decoding prints it) comes twice: only known
 /// members are looked at, and not inside of what decodes itself.
 pub fn sees_duplicate(path: &str, shape: &'static Struct) -> bool {
     let (name, rest) = path.split_once(['.', '[']).map_or((path, None), |(name, rest)| (name, Some(rest)));
@@ -631,7 +629,7 @@ mod tests {
         }
     }
 
-    /// What decodes itself tells its errors as errors of what is around it.
+    /// A type that decodes itself reports its errors as those of the struct around it.
     #[test]
     fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
         let told = |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();

@@ -42,7 +42,7 @@ impl Schema {
         self.validate_after(Prior::Nothing, new, old).errors
     }
 
-    /// As [`Schema::validate`], in addition to what was found before: both make up one answer.
+    /// As [`Schema::validate`], in addition to what was found before: both make up one response.
     pub fn validate_after(&self, prior: Prior, new: &Value, old: Option<&Value>) -> Outcome {
         let program = &*self.program;
         let mut errors = match prior {
@@ -129,7 +129,7 @@ pub(crate) fn schema_errors(node: &Node, new: &Value, old: Option<&Value>, prefi
     report.into_errors(prefix)
 }
 
-/// The errors of the type of an object: upstream tells them before all others, see [`Prior::TypeMeta`].
+/// The errors of the type of an object: Kubernetes reports them before all others, see [`Prior::TypeMeta`].
 pub fn type_meta_errors(object: &Value, api_version: &str, kind: &str) -> Vec<FieldError> {
     let mut errors = vec![];
     for (key, want) in [("kind", kind), ("apiVersion", api_version)] {

@@ -1,10 +1,8 @@
 //! Where an estimate comes from: the nodes of the expression, what each costs by itself and how often.
 
 use crate::ast::{Ast, Expr, Id, Kind};
+use crate::limits::EXPLAINED_PARTS_MAX;
 use std::collections::{BTreeMap, HashMap};
-
-/// How many pieces are told.
-const PARTS_MAX: usize = 32;
 
 /// What one piece of an expression adds to its estimated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +60,7 @@ impl Trace {
         }
         let mut parts: Vec<(u32, Part)> = parts.into_iter().map(|((offset, _), part)| (offset, part)).collect();
         parts.sort_by_key(|(_, part)| std::cmp::Reverse(part.cost()));
-        parts.truncate(PARTS_MAX);
+        parts.truncate(EXPLAINED_PARTS_MAX);
         let chars: Vec<char> = ast.source.text().chars().collect();
         let shown = parts.into_iter().map(|(offset, part)| {
             let (line, column) = ast.source.place(offset).unwrap_or((1, 1));

@@ -58,7 +58,7 @@ fn ordered(
     arrange(patched, rest, order, &object_order, key, maps).map(Some)
 }
 
-/// The order of the object as the reference server sees it after the merge: deleting and adding worked in the memory of
+/// The order of the object as kube-apiserver sees it after the merge: deleting and adding worked in the memory of
 /// the list, so that added items stand where deleted ones left room.
 fn overwritten(original: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
     let mut memory = original.to_vec();

@@ -1,6 +1,6 @@
 //! Walks over values by their [`TypeSchema`]: check, compare, merge, collect paths, remove paths.
 //!
-//! Each walk answers values that don't fit their type with an error or by leaving them out, never with a panic.
+//! For values that do not fit their type each walk returns an error or leaves them out; none panics.
 
 mod collect;
 mod compare;

@@ -1,0 +1,87 @@
+//! Every bound of the crate, with the value of Kubernetes 1.35 where it has one, and the reason.
+
+/// Values that the result of an expression may be made of as JSON; 16 bytes of text count as one more. Ours: lists share
+/// their items, so a short expression can make immense JSON.
+pub(crate) const NATIVE_VALUES_MAX: u32 = 4_000_000;
+
+/// Values that a value may be made of as JSON in comparisons. Ours, as [`NATIVE_VALUES_MAX`].
+pub(crate) const JSON_VALUES_MAX: u32 = 4_000_000;
+
+/// Units of work that one evaluation may take: about a quarter of a second. Ours: costs do not count all work.
+pub(crate) const EVALUATION_UNITS: u64 = 1 << 28;
+
+/// Units of work that the rules of one object may take together: about a second. Ours.
+pub(crate) const OBJECT_WORK_UNITS: u64 = 4 * EVALUATION_UNITS;
+
+/// Units of work between two calls of the interrupt: about a millisecond. Ours.
+pub(crate) const INTERRUPT_UNITS: u64 = 1 << 20;
+
+/// Made values may nest this deep. Ours: what the stack of a thread can walk and drop.
+pub(crate) const NESTING_MAX: u32 = 1_000;
+
+/// Items of a list that one call may make. Ours, for memory.
+pub(crate) const LIST_ITEMS_MAX: i64 = 1_000_000;
+
+/// Bytes of a string that one call may make. Ours, for memory; all calls of an evaluation share [`EVALUATION_UNITS`].
+pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Digits behind the point that `format` can be asked for. Ours, for memory.
+pub(crate) const PRECISION_MAX: usize = 1000;
+
+/// Bounds that are suggested for one expression. Ours: more are not read.
+pub(crate) const EXPLAINED_BOUNDS_MAX: usize = 8;
+
+/// Pieces of an expression whose costs are explained. Ours: more are not read.
+pub(crate) const EXPLAINED_PARTS_MAX: usize = 32;
+
+/// Cost of one evaluation of a rule, in cost units; the value of Kubernetes (`PerCallLimit`).
+pub const CALL_COST_MAX: u64 = 1_000_000;
+
+/// Cost of all evaluations of one validation of an object, in cost units; the value of Kubernetes
+/// (`RuntimeCELCostBudget`).
+pub const OBJECT_COST_MAX: u64 = 10_000_000;
+
+/// Estimated cost of one expression times the values that it may be evaluated for, in cost units; the value of Kubernetes.
+pub const EXPRESSION_COST_MAX: u64 = 10_000_000;
+
+/// Estimated cost of all expressions of one schema, in cost units; the value of Kubernetes.
+pub const DEFINITION_COST_MAX: u64 = 100_000_000;
+
+/// Bytes of the result of a message expression; the value of Kubernetes.
+pub const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+
+/// Bytes of a request, which bound sizes that the schema does not; the value of Kubernetes.
+pub(crate) const REQUEST_BYTES_MAX: i64 = 3 << 20;
+
+/// Expressions may nest this deep; the value of cel-go.
+pub const PARSE_DEPTH_MAX: u32 = 250;
+
+/// Code points of an expression; the value of cel-go.
+pub const EXPRESSION_CODE_POINTS_MAX: usize = 100_000;
+
+/// Nodes of a tree. Ours: macros copy their target, so a short text could become an immense tree.
+pub const NODES_MAX: usize = 200_000;
+
+/// Syntax errors that are reported of one expression; the value of cel-go.
+pub(crate) const SYNTAX_ERRORS_MAX: usize = 100;
+
+/// Times that the parser goes on behind a syntax error; the value of cel-go.
+pub(crate) const RECOVERIES_MAX: usize = 30;
+
+/// Tokens that the parser skips to go on behind a syntax error; the value of cel-go.
+pub(crate) const SKIPPED_TOKENS_MAX: usize = 256;
+
+/// Steps of one match, which take about two seconds. Ours: Go has no such bound, and its matches are as slow.
+pub(crate) const VISITS_MAX: usize = 1 << 26;
+
+/// Bytes of the automaton of a pattern; larger ones are matched step by step. Ours, for memory.
+pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;
+
+/// Patterns may nest this deep; the value of Go.
+pub(crate) const REGEX_HEIGHT_MAX: u32 = 1000;
+
+/// Repetitions that a pattern may ask for; the value of Go.
+pub(crate) const REGEX_REPEAT_MAX: u32 = 1000;
+
+/// Instructions of a pattern; the value of Go: 128 MB of 40 bytes each.
+pub(crate) const REGEX_SIZE_MAX: u64 = (128 << 20) / 40;

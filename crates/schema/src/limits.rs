@@ -1,0 +1,29 @@
+//! Every bound of the crate, with the value of Kubernetes 1.35 where it has one, and the reason.
+
+/// Bytes that an error about a list has at least, which bounds how many are reported. Ours.
+pub(crate) const ERROR_BYTES_MIN: usize = 100;
+
+/// Type errors of an object that are kept to find the first one in the document. Ours, for memory.
+pub(crate) const TYPE_ERRORS_MAX: usize = 10_000;
+
+/// Bytes of all annotations of an object together; the value of Kubernetes.
+pub const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of the name of a field manager; the value of Kubernetes.
+pub(crate) const MANAGER_BYTES_MAX: usize = 128;
+
+/// Bytes of the name of a subresource in managedFields; the value of Kubernetes.
+pub(crate) const SUBRESOURCE_BYTES_MAX: usize = 256;
+
+/// Selectable fields of a version; the value of Kubernetes.
+pub const SELECTABLE_FIELDS_MAX: usize = 8;
+
+/// Entries of updates in managedFields; more are merged into `ancient-changes`. The value of Kubernetes.
+pub const UPDATE_ENTRIES_MAX: usize = 10;
+
+/// Deeper nodes of a schema are taken as untyped by server-side apply. Ours, for the stack.
+pub(crate) const TYPE_DEPTH_MAX: usize = 500;
+
+/// Bytes that defaults may add to an object, as JSON: twice what can be stored (1.5 MiB in kube-apiserver), since not all of
+/// it need be. Ours: Kubernetes adds them all, and then fails to store the object.
+pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
