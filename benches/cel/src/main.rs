@@ -138,7 +138,7 @@ fn measure_single<'m>(
     let other = theirs::Program::compile(rule).expect("a rule");
     let mut context = theirs::Context::default();
     context.add_variable_from_value("self", theirs(object));
-    let good = program.eval(&[from_json(object, decl).ok()], u64::MAX).result;
+    let good = program.eval(&[("self", from_json(object, decl).expect("a value"))], u64::MAX).result;
     assert!(matches!(good, Ok(Val::Bool(true))), "{rule}: {good:?}");
     assert_eq!(other.execute(&context).expect("a result"), theirs::Value::Bool(true), "{rule}");
     Measure {
@@ -146,7 +146,7 @@ fn measure_single<'m>(
         target,
         rounds,
         ours: Box::new(move || {
-            black_box(program.eval(&[from_json(object, decl).ok()], 1_000_000).cost);
+            black_box(program.eval(&[("self", from_json(object, decl).expect("a value"))], 1_000_000).cost);
         }),
         theirs: Some(Box::new(move || {
             black_box(other.execute(&context).is_ok());

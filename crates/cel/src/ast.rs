@@ -135,23 +135,27 @@ pub const NOWHERE: Offset = u32::MAX;
 
 /// A problem at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Issue {
+    /// Code points in front of the place; [`Source::place`] has its line and column.
     pub offset: Offset,
+    /// The problem, in the words of cel-go.
     pub message: String,
 }
 
 impl Issue {
-    pub fn new(offset: Offset, message: impl Into<String>) -> Issue {
+    pub(crate) fn new(offset: Offset, message: impl Into<String>) -> Issue {
         Issue { offset, message: message.into() }
     }
 }
 
 impl Source {
-    pub fn new(text: &str) -> Source {
+    pub(crate) fn new(text: &str) -> Source {
         let starts = text.chars().zip(1..).filter(|(c, _)| *c == '\n').map(|(_, next)| next);
         Source { text: text.to_owned(), lines: std::iter::once(0).chain(starts).collect() }
     }
 
+    /// The text of the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -172,7 +176,7 @@ impl Source {
     }
 
     /// The issues in the order of their places, as cel-go displays them. At most a hundred are shown.
-    pub fn display(&self, issues: &[Issue]) -> String {
+    pub(crate) fn display(&self, issues: &[Issue]) -> String {
         let mut sorted: Vec<&Issue> = issues.iter().collect();
         sorted.sort_by_key(|issue| issue.offset.wrapping_add(1));
         let shown: Vec<String> = sorted.iter().take(100).map(|issue| self.display_one(issue)).collect();

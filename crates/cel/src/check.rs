@@ -26,7 +26,7 @@ pub(crate) enum Reference {
 /// A checked expression.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    pub ast: Ast,
+    pub(crate) ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
     /// Problems were not told: what can't be resolved fails when it is evaluated.
@@ -35,7 +35,7 @@ pub struct Checked {
 
 impl Checked {
     /// The type of a node.
-    pub fn type_of(&self, id: Id) -> &Type {
+    pub(crate) fn type_of(&self, id: Id) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Error)
     }
 
@@ -66,10 +66,13 @@ impl Checked {
     }
 }
 
-/// Why an expression is no program: its problems and its text.
+/// Why an expression cannot be compiled. Displayed as cel-go displays it, with the source and a mark at each place.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CompileError {
+    /// The text of the expression.
     pub source: Source,
+    /// The problems, in the order in which they were found.
     pub issues: Vec<Issue>,
 }
 
@@ -82,14 +85,22 @@ impl std::fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 impl Environment {
-    /// Parses an expression and resolves its names. Only syntax errors are told; everything else, such as a variable
-    /// that isn't declared, fails where the evaluation comes upon it.
+    /// Parses an expression and resolves its names, without checking types. What cannot be resolved, such as a variable
+    /// that is not declared, fails where the evaluation reaches it.
+    ///
+    /// # Errors
+    ///
+    /// The text is not an expression.
     pub fn unchecked(&self, text: &str) -> Result<Checked, CompileError> {
         let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
         Ok(resolve(self, ast, true).0)
     }
 
-    /// Parses and checks an expression. The error has all problems with the texts of kube-apiserver.
+    /// Parses an expression and checks its types.
+    ///
+    /// # Errors
+    ///
+    /// All problems that were found, with the texts of kube-apiserver.
     pub fn check(&self, text: &str) -> Result<Checked, CompileError> {
         let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
         check(self, ast).map_err(|(source, issues)| CompileError { source, issues })

@@ -1,7 +1,7 @@
 //! Declarations made from schemas: the type of each node, how its JSON becomes a value, and the sizes that bound costs.
 //!
-//! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Numbers and rules are
-//! those of upstream's `SchemaDeclType` (crd.md 12.2, 12.7).
+//! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Types, sizes
+//! and escaped names are those that kube-apiserver derives from the schema.
 
 use crate::parser::RESERVED;
 use crate::types::Type;
@@ -12,38 +12,56 @@ use std::sync::{Arc, OnceLock};
 /// Bytes of a request: what unbounded sizes are bounded by.
 pub(crate) const REQUEST_BYTES_MAX: i64 = 3 << 20;
 
-/// A schema node as expressions see it.
+/// A node of a schema as expressions see it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Decl {
+    /// What the node holds.
     pub kind: DeclKind,
+    /// Whether the schema says `nullable: true`.
     pub nullable: bool,
     /// The `type` of the schema, as messages print it.
     pub schema_type: Text,
     /// The type in the checker; none if the node isn't exposed.
     pub exposed: Option<Type>,
-    /// Bound of the size, 0 for what has no size.
+    /// The largest size in code points, bytes or items; 0 for a type that has no size.
     pub elements_max: u64,
-    /// The least bytes of JSON.
+    /// The least number of bytes that a value has in JSON.
     pub bytes_min: i64,
 }
 
 /// What a node holds.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum DeclKind {
+    /// An integer or a string (`x-kubernetes-int-or-string`).
     IntOrString,
+    /// `boolean`.
     Bool,
+    /// `integer`.
     Int,
+    /// `number`.
     Double,
+    /// `string` without a format that CEL knows.
     String,
+    /// `string` with the format `byte`: base64.
     Bytes,
+    /// `string` with the format `date`.
     Date,
+    /// `string` with the format `date-time`.
     DateTime,
+    /// `string` with the format `duration`.
     Duration,
+    /// `array`.
     List {
+        /// The items; none if their type is not exposed.
         item: Option<Arc<Decl>>,
+        /// How lists compare and add up.
         kind: ListKind,
     },
+    /// `object` with `additionalProperties`.
     Map(Arc<Decl>),
+    /// `object` with `properties`.
     Object(Arc<ObjectType>),
     /// Data of unknown shape.
     Preserved,
@@ -56,13 +74,17 @@ pub enum DeclKind {
 /// How lists compare and add up.
 #[derive(Debug, PartialEq)]
 pub enum ListKind {
+    /// Item by item.
     Atomic,
+    /// As sets.
     Set,
+    /// By the values of these keys.
     Map(Vec<Text>),
 }
 
 /// The fields of an object node.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ObjectType {
     /// Where the node is, from the schema's root: `.spec.list.@idx`.
     pub path: Text,
@@ -74,10 +96,13 @@ pub struct ObjectType {
 
 /// A field of an object.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DeclField {
+    /// The name in objects.
     pub name: Text,
     /// The name in expressions; none if it has none.
     pub escaped: Option<Text>,
+    /// The declaration of the value.
     pub decl: Arc<Decl>,
 }
 
@@ -111,6 +136,20 @@ impl ObjectType {
         self.fields.get(at)
     }
 
+    /// A type of its own, which is not a node of a schema: fields by name and type. Of several fields with one name the
+    /// last one counts.
+    pub fn of_types(name: &'static str, fields: Vec<(Text, Type)>) -> ObjectType {
+        let field = |(name, exposed): (Text, Type)| DeclField {
+            escaped: Some(name.clone()),
+            name,
+            decl: Arc::new(Decl::simple(DeclKind::Preserved, exposed, 0, 0)),
+        };
+        let mut fields: Vec<DeclField> = fields.into_iter().rev().map(field).collect();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        fields.dedup_by(|a, b| a.name == b.name);
+        ObjectType { path: Text::new_static(name), fields, has_properties: true }
+    }
+
     pub(crate) fn name(&self, scope: &str) -> String {
         if self.path.starts_with("kubernetes.") {
             // a type of its own, not a node of a schema
@@ -121,13 +160,27 @@ impl ObjectType {
     }
 }
 
-/// A declaration for untyped JSON.
-pub fn json() -> &'static Arc<Decl> {
-    static JSON: OnceLock<Arc<Decl>> = OnceLock::new();
-    JSON.get_or_init(|| Arc::new(Decl::simple(DeclKind::Json, Type::Dyn, 0, 0)))
-}
-
 impl Decl {
+    /// The declaration of JSON whose type is not known.
+    pub fn json() -> &'static Arc<Decl> {
+        static JSON: OnceLock<Arc<Decl>> = OnceLock::new();
+        JSON.get_or_init(|| Arc::new(Decl::simple(DeclKind::Json, Type::Dyn, 0, 0)))
+    }
+
+    /// The declaration of a node of a structural schema (OpenAPI v3 in the form of Kubernetes).
+    ///
+    /// `root` says that the node is a custom resource or an embedded resource: `apiVersion`, `kind` and `metadata` are
+    /// declared even where the schema leaves them out.
+    ///
+    /// ```
+    /// let schema = machinery::json!({"type": "string", "maxLength": 5});
+    /// let decl = cel::Decl::from_schema(&schema, false);
+    /// assert_eq!(decl.exposed, Some(cel::Type::String));
+    /// ```
+    pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
+        Arc::new(build(schema, root, &Text::default()))
+    }
+
     fn simple(kind: DeclKind, exposed: Type, elements_max: i64, bytes_min: i64) -> Decl {
         Decl {
             kind,
@@ -194,11 +247,6 @@ pub(crate) fn additional(schema: &Value) -> Option<&Value> {
 
 pub(crate) fn is_embedded(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-embedded-resource")
-}
-
-/// The declaration of a schema node. `root`: a custom resource or embedded resource begins here.
-pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
-    Arc::new(build(schema, root, &Text::default()))
 }
 
 fn build(schema: &Value, root: bool, path: &str) -> Decl {

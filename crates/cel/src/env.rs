@@ -8,27 +8,32 @@ use crate::types::Type;
 use machinery::Text;
 use std::sync::Arc;
 
-/// A variable.
+/// A variable that expressions may use.
 #[derive(Clone, Debug)]
 pub struct Variable {
+    /// The name, which may have dots.
     pub name: Text,
+    /// The type that the checker gives it.
     pub r#type: Type,
-    /// Where sizes are known from, for the estimate of costs.
+    /// The schema that bounds the sizes which costs are estimated from.
     pub decl: Option<Arc<Decl>>,
 }
 
-/// What expressions may use. Cheap to clone.
+/// The variables, functions and syntax that expressions may use.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Environment {
+    /// The libraries whose functions and macros may be used.
     pub libraries: Libraries,
+    /// The variables, in the order of [`crate::Activation`].
     pub variables: Vec<Variable>,
     /// Whether elements of list and map literals must be of one type.
     pub homogeneous_literals: bool,
     /// Whether literals given to `matches`, `duration`, `timestamp` and `format` are checked.
     pub checked_literals: bool,
-    /// Names of schema objects are told from this path on.
+    /// The path of the schema node that a rule belongs to; error messages name types from there on.
     pub scope: Text,
-    /// Where names are looked for first: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
+    /// The namespace that names are resolved in: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
     pub container: Text,
 }
 
@@ -52,7 +57,9 @@ const SINCE: &[(u32, Library)] = &[
 ];
 
 impl Environment {
-    /// What Kubernetes 1.`minor` offers, without variables.
+    /// The libraries and rules of Kubernetes 1.`minor`, without variables.
+    ///
+    /// See <https://kubernetes.io/docs/reference/using-api/cel/> for the libraries of each release.
     pub fn kubernetes(minor: u32) -> Environment {
         let known = SINCE.iter().filter(|(since, _)| *since <= minor);
         Environment {
@@ -65,7 +72,7 @@ impl Environment {
         }
     }
 
-    /// The language with all extensions.
+    /// The language of <https://github.com/google/cel-spec> with all libraries in their latest versions, without variables.
     pub fn standard() -> Environment {
         Environment {
             libraries: Libraries::LATEST,
@@ -75,21 +82,21 @@ impl Environment {
         }
     }
 
-    /// The same with what mutations are written with.
+    /// Adds the types of mutations: `Object`, `JSONPatch` and `jsonpatch.escapeKey` (KEP-3962).
     #[must_use]
     pub fn with_mutations(mut self) -> Environment {
         self.libraries = self.libraries.with(Library::JsonPatch);
         self
     }
 
-    /// The same with one more variable.
+    /// Adds a variable.
     #[must_use]
     pub fn variable(mut self, name: &str, r#type: Type) -> Environment {
         self.variables.push(Variable { name: Text::new(name), r#type, decl: None });
         self
     }
 
-    /// The same with one more variable which a schema describes.
+    /// Adds a variable whose type and sizes come from a schema.
     #[must_use]
     pub fn declared(mut self, name: &str, decl: &Arc<Decl>) -> Environment {
         let r#type = decl.exposed.clone().unwrap_or(Type::Dyn);

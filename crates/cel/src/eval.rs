@@ -135,10 +135,10 @@ impl<'a> Frame<'a> {
 
     /// Evaluates the program of a variable: it sees the variables before its own, and pays from the same budget.
     fn composed(&mut self, program: &'a Program, name: &str) -> Result<Val<'a>> {
-        let rest = self.slots.split_off(program.variables.min(self.slots.len()));
+        let rest = self.slots.split_off(program.names.len().min(self.slots.len()));
         self.slots.resize_with(program.slots, || Slot::Empty);
         let result = self.eval(&program.root);
-        self.slots.truncate(program.variables);
+        self.slots.truncate(program.names.len());
         self.slots.extend(rest);
         let result = result
             .and_then(|value| if value.nests_deeper(work::NESTING_MAX) { Err(Error::cancelled()) } else { Ok(value) });
@@ -742,7 +742,7 @@ fn overload(call: &Call, args: &[Val<'_>]) -> Option<&'static Overload> {
 
 fn no_overload(call: &Call, args: &[Val<'_>]) -> Error {
     let types: Vec<String> = args.iter().map(|arg| arg.type_of().runtime_name().to_string()).collect();
-    Error::new(format!("no such overload: {}({})", call.function, types.join(", ")))
+    Error::overload_of(format!("no such overload: {}({})", call.function, types.join(", ")))
 }
 
 /// The error of a function that was known before its arguments were: they may be of other types than was inferred.

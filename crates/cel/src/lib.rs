@@ -11,36 +11,44 @@
 //! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; what an expression may take is
 //! bounded by its cost.
 
-pub mod ast;
-pub mod check;
-pub mod cost;
-pub mod decl;
+#![deny(missing_docs)]
+
+mod ast;
+mod check;
+mod cost;
+mod decl;
 mod env;
 mod eval;
 mod lexer;
 mod library;
 mod macros;
 mod node;
-pub mod parser;
+mod parser;
 mod program;
 pub mod regex;
 pub mod rules;
-pub mod types;
+mod types;
 mod validate;
-pub mod value;
+mod value;
 mod work;
 
+pub use ast::{Issue, Source};
 pub use check::{Checked, CompileError};
 pub use cost::estimate::{Part, Range, estimate, explain};
+pub use decl::{Decl, DeclField, DeclKind, ListKind, ObjectType};
 pub use env::{Environment, Variable};
 pub use library::authorization::{Authorization, Authorizer, Check, Decision};
 pub use library::{Libraries, Library};
-pub use macros::Known;
 pub use node::Program;
+pub use parser::is_identifier;
 pub use program::{Activation, Outcome, Supply};
+pub use types::{Param, Type};
+pub use value::{
+    Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
+};
 pub use work::interruptible;
 
-/// The example of the README.
+/// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -203,7 +203,8 @@ pub(crate) struct Bind {
 pub struct Program {
     pub(crate) root: Node,
     pub(crate) slots: usize,
-    pub(crate) variables: usize,
+    /// The names of the environment's variables, in the order of their slots.
+    pub(crate) names: Box<[Text]>,
 }
 
 impl Const {

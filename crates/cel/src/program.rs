@@ -20,32 +20,54 @@ use crate::value::{Error, Val};
 use machinery::Text;
 use std::sync::Arc;
 
-/// The outcome of an evaluation.
+/// What an evaluation returns.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Outcome<'a> {
+    /// The value of the expression, of the type that [`Checked::output_type`] says, or why there is none.
     pub result: Result<Val<'a>, Error>,
+    /// What the evaluation was charged, in the units of Kubernetes (about one step each), whether or not it succeeded.
     pub cost: u64,
 }
 
 impl Program {
-    /// Lowers a checked expression. The error is what upstream tells behind `program instantiation failed: `.
+    /// Makes a checked expression ready for evaluation. `env` is the environment that it was checked in.
+    ///
+    /// # Errors
+    ///
+    /// A constant part of the expression fails: a pattern is not a regular expression, or a text is no timestamp.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
-        let scope = env.variables.iter().map(|v| v.name.clone()).collect();
-        let mut lowering = Lowering { checked, scope, slots: env.variables.len(), variables: env.variables.len() };
+        let names: Box<[Text]> = env.variables.iter().map(|v| v.name.clone()).collect();
+        let mut lowering = Lowering { checked, scope: names.to_vec(), slots: names.len(), variables: names.len() };
         let root = lowering.expr(&checked.ast.root)?;
-        Ok(Program { root, slots: lowering.slots, variables: env.variables.len() })
+        Ok(Program { root, slots: lowering.slots, names })
     }
 
-    /// Evaluates with values for the variables in the order of the environment; `None` for absent ones. The result is a
-    /// value of the type that was checked, or an error with cel-go's text; beyond `cost_max` it is
-    /// `operation cancelled: actual cost limit exceeded`.
-    pub fn eval<'a>(&'a self, variables: &[Option<Val<'a>>], cost_max: u64) -> Outcome<'a> {
+    /// Evaluates the expression with values for variables by name. A variable without a value is an error where the
+    /// expression needs it; a value for a name that the environment does not declare is ignored.
+    ///
+    /// The evaluation ends with an error as soon as it has cost more than `cost_max`; kube-apiserver allows
+    /// [`crate::rules::CALL_COST_MAX`].
+    ///
+    /// ```
+    /// use cel::{Environment, Program, Type, Val};
+    ///
+    /// let env = Environment::standard().variable("name", Type::String);
+    /// let checked = env.check("name.startsWith('web-')").unwrap();
+    /// let program = Program::new(&env, &checked).unwrap();
+    /// let outcome = program.eval(&[("name", Val::string("web-7"))], 1_000);
+    /// assert!(matches!(outcome.result, Ok(Val::Bool(true))));
+    /// ```
+    pub fn eval<'a>(&'a self, variables: &[(&str, Val<'a>)], cost_max: u64) -> Outcome<'a> {
         let mut slots = Vec::with_capacity(self.slots);
-        slots.extend(variables.iter().take(self.variables).map(|value| value.clone().map_or(Slot::Empty, Slot::Value)));
+        slots.extend(self.names.iter().map(|name| {
+            let given = variables.iter().find(|(given, _)| name == given);
+            given.map_or(Slot::Empty, |(_, value)| Slot::Value(value.clone()))
+        }));
         self.eval_in(&mut Activation(slots), cost_max)
     }
 
-    /// Evaluates with variables that keep what they were found to be, for the next program.
+    /// Evaluates the expression with an activation, which keeps the values that were computed for the next program.
     pub fn eval_in<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64) -> Outcome<'a> {
         self.eval_within(activation, cost_max, u64::MAX)
     }
@@ -55,14 +77,14 @@ impl Program {
         crate::work::begin(units);
         let mut slots = std::mem::take(&mut activation.0);
         // most programs see all variables there are
-        let rest = (slots.len() > self.variables).then(|| slots.split_off(self.variables));
+        let rest = (slots.len() > self.names.len()).then(|| slots.split_off(self.names.len()));
         if slots.len() < self.slots {
             slots.resize_with(self.slots, || Slot::Empty);
         }
         let mut frame = Frame::new(slots, cost_max);
         let result = frame.eval(&self.root);
         let cost = frame.cost;
-        frame.slots.truncate(self.variables);
+        frame.slots.truncate(self.names.len());
         if let Some(rest) = rest {
             frame.slots.extend(rest);
         }
@@ -71,13 +93,17 @@ impl Program {
     }
 }
 
-/// Makes the value of a variable; it is asked once per activation, and only if an expression needs it.
+/// Computes the value of a variable when an expression first needs it, at most once per activation.
 pub trait Supply: std::fmt::Debug {
+    /// The value.
     fn value(&self) -> Val<'_>;
 }
 
-/// The values of an environment's variables, in its order.
-#[derive(Debug)]
+/// The values of an environment's variables for several programs, in the order in which the environment declares them.
+///
+/// [`Program::eval`] takes values by name; an activation saves looking names up for each of many programs over the same
+/// variables, and computes values only when they are needed.
+#[derive(Debug, Default)]
 pub struct Activation<'a>(Vec<Slot<'a>>);
 
 impl<'a> Activation<'a> {
@@ -86,12 +112,29 @@ impl<'a> Activation<'a> {
         Activation(values.into_iter().map(|value| value.map_or(Slot::Empty, Slot::Value)).collect())
     }
 
-    /// No values yet, and room for so many.
+    /// Values by name for the variables of an environment; those without a value are absent.
+    ///
+    /// # Errors
+    ///
+    /// The first name that the environment does not declare.
+    pub fn named<'n>(
+        env: &Environment,
+        values: impl IntoIterator<Item = (&'n str, Val<'a>)>,
+    ) -> Result<Activation<'a>, &'n str> {
+        let mut activation = Activation::new(env.variables.iter().map(|_| None));
+        for (name, value) in values {
+            let at = env.variables.iter().position(|variable| variable.name == name).ok_or(name)?;
+            activation.0[at] = Slot::Value(value);
+        }
+        Ok(activation)
+    }
+
+    /// No values, and room for the slots of variables and loops.
     pub fn with_capacity(slots: usize) -> Activation<'a> {
         Activation(Vec::with_capacity(slots))
     }
 
-    /// Gives the next variable a value that is made when it is first asked for.
+    /// Gives the next variable a value that is computed when an expression first needs it.
     pub fn supply(&mut self, supply: &'a dyn Supply) {
         self.0.push(Slot::Supplied(supply));
     }
@@ -106,7 +149,8 @@ impl<'a> Activation<'a> {
         self.0.push(Slot::Empty);
     }
 
-    /// Gives the next variable a value that is made when it is first asked for, by a program that sees the ones before.
+    /// Gives the next variable the value of a program over the variables before it, which is evaluated when an expression
+    /// first needs it. Errors call the variable `name`.
     pub fn compose(&mut self, program: &'a Program, name: &'a str) {
         self.0.push(Slot::Composed(program, name));
     }

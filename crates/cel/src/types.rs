@@ -4,24 +4,39 @@ use crate::decl::ObjectType;
 use machinery::Text;
 use std::sync::Arc;
 
-/// A type.
+/// A type of the language.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Type {
+    /// The type of an expression that has errors.
     Error,
+    /// Any type, checked when the expression is evaluated.
     Dyn,
+    /// `google.protobuf.Any`.
     Any,
+    /// `null_type`.
     Null,
+    /// `bool`.
     Bool,
+    /// `int`: 64 bits with a sign.
     Int,
+    /// `uint`: 64 bits without a sign.
     Uint,
+    /// `double`.
     Double,
+    /// `string`.
     String,
+    /// `bytes`.
     Bytes,
+    /// `google.protobuf.Duration`.
     Duration,
+    /// `google.protobuf.Timestamp`.
     Timestamp,
     /// A primitive or null.
     Wrapper(Arc<Type>),
+    /// A list of items of a type.
     List(Arc<Type>),
+    /// A map from keys of a type to values of a type.
     Map(Arc<(Type, Type)>),
     /// The type of types.
     Type(Option<Arc<Type>>),
@@ -33,13 +48,16 @@ pub enum Type {
     Object(Arc<ObjectType>),
     /// Messages that expressions make: `Object`, `Object.spec` and so on, whose fields are not known, and `JSONPatch`.
     Made(Text),
+    /// A type parameter.
     Param(Param),
 }
 
 /// A type parameter: of a declaration, or a variable of the checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Param {
+    /// A letter in the declaration of a function.
     Named(u8),
+    /// A variable that the checker solves for.
     Fresh(u32),
 }
 
@@ -62,18 +80,22 @@ impl PartialEq for Type {
 }
 
 impl Type {
+    /// The type of lists of `item`.
     pub fn list(item: Type) -> Type {
         Type::List(Arc::new(item))
     }
 
+    /// The type of maps from `key` to `value`.
     pub fn map(key: Type, value: Type) -> Type {
         Type::Map(Arc::new((key, value)))
     }
 
+    /// The type of optional values of `value`.
     pub fn optional(value: Type) -> Type {
         Type::Opaque(OPTIONAL, Arc::new([value]))
     }
 
+    /// The type of the type `inner`.
     pub fn type_of(inner: Type) -> Type {
         Type::Type(Some(Arc::new(inner)))
     }

@@ -1,4 +1,4 @@
-//! Checks of literal arguments: durations, timestamps, patterns and format strings (crd.md 12.6).
+//! Checks of literal arguments: durations, timestamps, patterns and format strings.
 
 use crate::ast::{Expr, Issue, Kind, Literal};
 use crate::check::Checked;

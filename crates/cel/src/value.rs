@@ -22,7 +22,7 @@ pub(crate) use convert::untyped;
 pub(crate) use equal::{compare, equal, item_key, members, scalar_text};
 pub use native::{misnamed, to_json};
 
-/// Why an evaluation failed. One word, as it is part of every result.
+/// Why an evaluation failed. Displayed as cel-go displays it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(std::sync::Arc<Failure>);
 
@@ -37,6 +37,8 @@ struct Failure {
 enum Reach {
     /// `&&`, `||` and folds may absorb it.
     Here,
+    /// The same; no overload of the function takes the arguments.
+    Overload,
     /// It ends the evaluation.
     Evaluation,
     /// The budget is used up.
@@ -52,7 +54,18 @@ impl Error {
     /// The error of a function that doesn't take such values.
     #[cold]
     pub(crate) fn overload() -> Error {
-        Error::new(Text::new_static("no such overload"))
+        Error::overload_of("no such overload")
+    }
+
+    /// The same, which names the function.
+    #[cold]
+    pub(crate) fn overload_of(text: impl Into<Text>) -> Error {
+        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Overload }))
+    }
+
+    /// Whether no overload of a function takes the arguments that it was called with.
+    pub fn is_overload(&self) -> bool {
+        self.0.reach == Reach::Overload
     }
 
     #[cold]
@@ -69,11 +82,11 @@ impl Error {
 
     /// Whether the evaluation has ended: not to be absorbed by `&&` and `||`.
     pub(crate) fn is_fatal(&self) -> bool {
-        self.0.reach != Reach::Here
+        !matches!(self.0.reach, Reach::Here | Reach::Overload)
     }
 
-    /// Whether the budget is used up.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Whether the evaluation ended because its cost limit was reached or its interrupt asked for it.
+    pub fn is_cancelled(&self) -> bool {
         self.0.reach == Reach::Budget
     }
 
@@ -91,12 +104,16 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The result of an operation on values.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A string, borrowed or shared.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Str<'a> {
+    /// Text of an object or a program.
     Borrowed(&'a str),
+    /// Text that a function made.
     Shared(Rc<str>),
 }
 
@@ -111,10 +128,12 @@ impl std::ops::Deref for Str<'_> {
     }
 }
 
-/// A moment: seconds since 1970 and nanoseconds below a second.
+/// A point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
+    /// Seconds since 1970-01-01T00:00:00Z.
     pub seconds: i64,
+    /// Nanoseconds since the beginning of the second.
     pub nanoseconds: u32,
     /// Seconds east of Greenwich, for printing only.
     pub offset: i32,
@@ -148,22 +167,37 @@ impl Ord for Timestamp {
 
 /// A value.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Val<'a> {
+    /// `null`.
     Null,
+    /// A `bool`.
     Bool(bool),
+    /// An `int`.
     Int(i64),
+    /// A `uint`.
     Uint(u64),
+    /// A `double`.
     Double(f64),
+    /// A `string`.
     String(Str<'a>),
+    /// A `bytes`.
     Bytes(std::sync::Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
+    /// A timestamp.
     Timestamp(Timestamp),
+    /// A list.
     List(List<'a>),
+    /// A map, an object or a message.
     Map(Map<'a>),
+    /// A type.
     Type(std::sync::Arc<Type>),
+    /// An optional value.
     Optional(Option<Rc<Val<'a>>>),
+    /// A value of a library.
     Opaque(Rc<Opaque>),
+    /// A step from an authorizer to its decision.
     Authorization(Rc<Authorization<'a>>),
     /// Data without a type, which can only be compared.
     Preserved(&'a Value),
@@ -171,14 +205,21 @@ pub enum Val<'a> {
 
 /// Values of the libraries.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Opaque {
+    /// A quantity that was parsed.
     Quantity(Quantity),
     /// What adding or subtracting quantities makes.
     Sum(Quantity),
+    /// A URL.
     Url(Url),
+    /// An IP address.
     Ip(Ip),
+    /// A range of IP addresses.
     Cidr(Cidr),
+    /// A semantic version.
     Semver(Version),
+    /// A named format.
     Format(&'static Format),
 }
 
@@ -197,25 +238,37 @@ impl Opaque {
 
 /// A list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum List<'a> {
+    /// An array of JSON.
     Json {
+        /// The items.
         items: &'a [Value],
+        /// The declaration of the items.
         item: &'a Decl,
+        /// How the list compares and adds up.
         kind: &'a ListKind,
     },
     /// Made of other lists, one of which had a declaration.
     Typed {
+        /// The items.
         items: Rc<Vec<Val<'a>>>,
+        /// How the list compares and adds up.
         kind: &'a ListKind,
     },
+    /// Made by an expression.
     Owned(Rc<Vec<Val<'a>>>),
 }
 
 /// A map.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Map<'a> {
+    /// An object whose fields are declared.
     Object(&'a machinery::Map, &'a ObjectType),
+    /// An object whose values have one declaration.
     Json(&'a machinery::Map, &'a Decl),
+    /// Made by an expression.
     Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
     /// A message of this type that an expression made; its keys are the fields that are there.
     Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
@@ -223,13 +276,17 @@ pub enum Map<'a> {
 
 /// A key of a map made by an expression.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Key<'a> {
+    /// A `bool`.
     Bool(bool),
+    /// An `int`.
     Int(i64),
     /// Only for numbers beyond `i64`: smaller ones are `Int`, as keys are equal across types.
     Uint(u64),
     /// A small unsigned key, which keeps its type.
     SmallUint(i64),
+    /// A `string`.
     String(Str<'a>),
 }
 
@@ -416,6 +473,7 @@ impl<'a> Val<'a> {
 }
 
 impl<'a> List<'a> {
+    /// The number of items.
     pub fn len(&self) -> usize {
         match self {
             List::Json { items, .. } => items.len(),
@@ -423,10 +481,12 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The item at an index; an error if it does not fit its declaration.
     pub fn get(&self, index: usize) -> Option<Result<Val<'a>>> {
         match self {
             List::Json { items, item, .. } => items.get(index).map(|value| from_json(value, item)),
@@ -434,6 +494,7 @@ impl<'a> List<'a> {
         }
     }
 
+    /// All items.
     pub fn iter(&self) -> impl Iterator<Item = Result<Val<'a>>> + '_ {
         (0..self.len()).filter_map(|i| self.get(i))
     }
@@ -456,6 +517,7 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
+    /// The number of entries.
     pub fn len(&self) -> usize {
         match self {
             Map::Object(map, _) | Map::Json(map, _) => map.len(),
@@ -463,6 +525,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

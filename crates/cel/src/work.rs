@@ -39,7 +39,7 @@ thread_local! {
 /// let checked = cel::Environment::standard().check("1 + 1 == 2").unwrap();
 /// let program = cel::Program::new(&cel::Environment::standard(), &checked).unwrap();
 /// let outcome = cel::interruptible(|| false, || program.eval(&[], u64::MAX));
-/// assert!(outcome.result.unwrap().equals(&cel::value::Val::Bool(true)));
+/// assert!(outcome.result.unwrap().equals(&cel::Val::Bool(true)));
 /// ```
 pub fn interruptible<T>(interrupt: fn() -> bool, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<fn() -> bool>);

@@ -5,7 +5,7 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
         Ok(number) if number > 0 => Err(format!("it has no unit: {number}s, {number}m or {number}h?")),
         _ if text.starts_with('-') => Err("it is negative".to_owned()),
-        _ => machinery::time::parse_duration(text),
+        _ => machinery::time::parse_duration(text).map_err(|error| error.to_string()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Field paths and field errors, as `k8s.io/apimachinery/pkg/util/validation/field` has them (api-machinery 2.3).
+//! Field paths and field errors, as `k8s.io/apimachinery/pkg/util/validation/field` has them.
 
 use crate::value::shortest::float;
 use crate::value::{Value, quote};

@@ -21,3 +21,8 @@ pub use decode::DecodeError;
 pub use field::{FieldError, FieldPath};
 pub use status::Status;
 pub use value::{Map, Text, Value};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! Rules for names, labels and qualified names, with the messages of the reference server (api-machinery 4.2).
+//! Rules for names, labels and qualified names, with the messages of the reference server.
 //!
 //! Each rule returns its messages; an empty list means that the name is good.
 

@@ -1,4 +1,4 @@
-//! `Status`: the one error at the edge (api-machinery 2).
+//! `Status`: the one error at the edge.
 
 use std::collections::HashSet;
 

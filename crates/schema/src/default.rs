@@ -1,4 +1,4 @@
-//! Fills in defaults (crd.md 10.2, step B).
+//! Fills in defaults.
 //!
 //! Pipeline: after pruning of a request body with the schema of the request's version; after reading from storage with
 //! the schema of the stored version; again after admission changed an object. Not after conversion.

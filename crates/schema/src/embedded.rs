@@ -1,4 +1,4 @@
-//! The rules for embedded resources (crd.md 10.4): a type, and metadata as every object has it. Never ratcheted.
+//! The rules for embedded resources: a type, and metadata as every object has it. Never ratcheted.
 
 use machinery::{FieldError, Map, Value, names};
 

@@ -1,4 +1,4 @@
-//! Lists that are sets or maps hold no item twice (crd.md 10.5). Ratcheted as a whole: an update is only checked if the
+//! Lists that are sets or maps hold no item twice. Ratcheted as a whole: an update is only checked if the
 //! stored object has no such error anywhere.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Removes what the schema doesn't declare (crd.md 10.1) and nulls that mean nothing (10.2, step A).
+//! Removes what the schema doesn't declare and nulls that mean nothing.
 //!
 //! Pipeline: right after a request body or a stored object has been decoded and its own metadata coerced, before
 //! [`Schema::coerce_embedded`] and [`Schema::default`].

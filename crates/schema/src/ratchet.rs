@@ -1,4 +1,4 @@
-//! Correlation of a value with its old value (crd.md 13): an error at an unchanged node is tolerated.
+//! Correlation of a value with its old value: an error at an unchanged node is tolerated.
 //!
 //! Invariant: a place is correlated only through declared members and items of keyed lists; all else is compared whole,
 //! and an undeclared member makes its object unequal.

@@ -438,7 +438,7 @@ async fn prepare(
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = builtin::resource(built_in, older, &objects);
+        let resource = resource::from_row(built_in, older, &objects);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

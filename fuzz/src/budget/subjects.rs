@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use cel::value::from_json;
-use cel::{Environment, Program};
+use cel::{Environment, Program, from_json};
 use machinery::jsonpath::JsonPath;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::patch::{Unknown, json_patch, merge_patch, strategic_merge};
@@ -147,12 +146,12 @@ fn rules(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
     let object = json!({"list": [1, 2, 3]});
-    let decl = cel::decl::from_schema(&schema, false);
+    let decl = cel::Decl::from_schema(&schema, false);
     let env = Environment::kubernetes(34).declared("self", &decl);
     let Ok(checked) = env.check(text) else { return };
     cel::estimate(&env, &checked);
     let Ok(program) = Program::new(&env, &checked) else { return };
-    let _ = program.eval(&[from_json(&object, &decl).ok()], cel::rules::OBJECT_COST_MAX);
+    let _ = program.eval(&[("self", from_json(&object, &decl).expect("a value"))], cel::rules::OBJECT_COST_MAX);
 }
 
 fn selectors(input: &[u8]) {

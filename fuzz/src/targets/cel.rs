@@ -1,7 +1,6 @@
 //! CEL: parsing, checking, estimating and evaluating end, and what costs more than it may gives no value.
 
-use cel::value::from_json;
-use cel::{Environment, Program};
+use cel::{Environment, Program, from_json};
 use machinery::json;
 
 use super::Target;
@@ -29,13 +28,13 @@ fn check(input: &[u8]) {
         "list": {"type": "array", "items": (item)}
     }});
     let object = json!({"map": {"a": 1}, "list": [{"name": "a", "port": 1}]});
-    let decl = cel::decl::from_schema(&schema, false);
+    let decl = cel::Decl::from_schema(&schema, false);
     for env in [Environment::kubernetes(34), Environment::standard()] {
         let env = env.declared("self", &decl);
         for checked in [env.check(text), env.unchecked(text)].into_iter().flatten() {
             cel::estimate(&env, &checked);
             let Ok(program) = Program::new(&env, &checked) else { continue };
-            let outcome = program.eval(&[from_json(&object, &decl).ok()], COST_MAX);
+            let outcome = program.eval(&[("self", from_json(&object, &decl).expect("a value"))], COST_MAX);
             assert!(outcome.cost <= COST_MAX || outcome.result.is_err(), "{text}");
         }
     }

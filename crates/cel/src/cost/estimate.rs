@@ -1,4 +1,4 @@
-//! The estimate of an expression's cost, made when it is defined (crd.md 12.7).
+//! The estimate of an expression's cost, made when it is defined.
 //!
 //! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included: every type knows the
 //! largest size it can have, and each function says how its cost and the size of its result follow from sizes.
@@ -19,10 +19,12 @@ use std::collections::HashMap;
 
 pub use parts::Part;
 
-/// Least and most.
+/// The least and the most that an evaluation may cost, in the units of Kubernetes, or a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
+    /// The least.
     pub min: u64,
+    /// The most; `u64::MAX` if there is no bound.
     pub max: u64,
 }
 
@@ -95,7 +97,10 @@ struct Argument<'c, 'd> {
     size: Option<Range>,
 }
 
-/// The estimated cost of an expression.
+/// The estimated cost of one evaluation of an expression.
+///
+/// Kubernetes rejects a CustomResourceDefinition with a rule whose maximum, times the number of values that the rule may be
+/// evaluated for, is beyond [`crate::rules::EXPRESSION_COST_MAX`].
 pub fn estimate(env: &Environment, checked: &Checked) -> Range {
     Coster::new(env, checked).cost(&checked.ast.root)
 }

@@ -1,4 +1,4 @@
-//! Who may what: the `authorizer` of admission expressions (KEP-3488, crd.md 12.3; since release 1.27).
+//! The `authorizer` of admission expressions (KEP-3488; since Kubernetes 1.27).
 //!
 //! An expression walks from the authorizer to a check and from there to a decision:
 //! `authorizer.group('g').resource('r').namespace('n').check('get').allowed()`.
@@ -8,32 +8,41 @@ use crate::value::{Error, Result, Val};
 use machinery::Text;
 use std::rc::Rc;
 
-/// Decides what expressions ask.
+/// Decides the checks of expressions.
 pub trait Authorizer: std::fmt::Debug {
+    /// Decides whether the check is allowed.
     fn decide(&self, check: &Check) -> Decision;
 }
 
-/// What is asked: a verb on a path, or on a resource.
+/// A check: a verb on a path or on a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// Namespace and name of the ServiceAccount that is asked about; otherwise whoever makes the request.
+    /// Namespace and name of the ServiceAccount that is asked about; otherwise the user of the request is checked.
     pub service_account: Option<(Text, Text)>,
-    /// Empty for resources.
+    /// The path of a URL that is not a resource; empty for resources.
     pub path: Text,
+    /// The API group of the resource.
     pub group: Text,
+    /// The plural name of the resource.
     pub resource: Text,
+    /// The subresource, or empty.
     pub subresource: Text,
+    /// The namespace, or empty.
     pub namespace: Text,
+    /// The name of the object, or empty.
     pub name: Text,
+    /// The verb, such as `get`.
     pub verb: Text,
 }
 
-/// What is answered.
+/// The decision about a check.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
+    /// Whether the check is allowed.
     pub allowed: bool,
+    /// Why.
     pub reason: String,
-    /// What went wrong; empty if nothing did.
+    /// The error that prevented a decision; empty if there was none.
     pub error: String,
 }
 
@@ -224,7 +233,7 @@ mod tests {
         for (text, want) in cases {
             let checked = env.check(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let program = Program::new(&env, &checked).unwrap();
-            let outcome = program.eval(&[Some(Authorization::of(&Doorman))], u64::MAX);
+            let outcome = program.eval(&[("authorizer", Authorization::of(&Doorman))], u64::MAX);
             let found = outcome.result.map(|value| matches!(value, Val::Bool(true)));
             assert_eq!(found.as_ref().map_err(Error::text), want.as_ref().map_err(|text| *text), "{text}");
         }

@@ -16,7 +16,7 @@ fn check_ordered(item: &Val<'_>, is_first: bool, name: &str) -> Result<()> {
     match item {
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_) | Val::Bytes(_) => Ok(()),
         Val::Duration(_) | Val::Timestamp(_) => Ok(()),
-        _ if is_first => Err(Error::new(format!("no such overload: {name}(list)"))),
+        _ if is_first => Err(Error::overload_of(format!("no such overload: {name}(list)"))),
         _ => Err(Error::overload()),
     }
 }

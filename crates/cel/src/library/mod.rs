@@ -28,31 +28,52 @@ use std::sync::OnceLock;
 /// The implementation of a function.
 pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
 
-/// A group of functions that an environment has or hasn't.
+/// A library of functions and macros, which an environment has or has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[repr(u8)]
 pub enum Library {
+    /// The functions and operators of the language itself.
     Standard,
+    /// cel-go's strings: `charAt`, `indexOf`, `split`, `join`, …
     Strings,
+    /// `format` as Kubernetes keeps it.
     StringsFormat,
+    /// `reverse` of strings.
     StringsReverse,
     /// `format` as the language specifies it by now; Kubernetes keeps an older one.
     StringsLatest,
+    /// `authorizer` (KEP-3488).
     Authorization,
+    /// `find` and `findAll` of Kubernetes.
     Regex,
+    /// cel-go's `regex.extract`, `regex.replace`, ….
     RegexExtension,
+    /// `url` and `isURL`.
     Urls,
+    /// `sum`, `min`, `isSorted`, `indexOf`, … of lists.
     KubernetesLists,
+    /// Optional values: `?.`, `[?_]`, `optional.of`, ….
     Optionals,
+    /// `quantity` and `isQuantity`.
     Quantity,
+    /// cel-go's `sets.contains`, `sets.equivalent`, `sets.intersects`.
     Sets,
+    /// `ip`, `cidr`, `isIP`, ….
     Net,
+    /// Named formats: `format.dns1123Label().validate(…)`.
     Format,
+    /// Macros with two variables: `all(k, v, …)`.
     TwoVariables,
+    /// `semver` and `isSemver`.
     Semver,
+    /// cel-go's lists: `sort`, `distinct`, `flatten`, `lists.range`, ….
     Lists,
+    /// cel-go's `base64.encode` and `base64.decode`.
     Encoders,
+    /// cel-go's `math.greatest`, `math.bitAnd`, ….
     Math,
+    /// `cel.bind`.
     Bindings,
     /// Mutations: messages of type `Object` and `JSONPatch`, `jsonpatch.escapeKey` (KEP-3962).
     JsonPatch,
@@ -63,6 +84,7 @@ pub enum Library {
 pub struct Libraries(u32);
 
 impl Libraries {
+    /// The set of these libraries.
     pub const fn of(libraries: &[Library]) -> Libraries {
         let mut bits = 0;
         let mut i = 0;
@@ -73,11 +95,13 @@ impl Libraries {
         Libraries(bits)
     }
 
+    /// The set with one more library.
     #[must_use]
     pub fn with(self, library: Library) -> Libraries {
         Libraries(self.0 | 1 << library as u8)
     }
 
+    /// Whether the library is in the set.
     pub fn has(self, library: Library) -> bool {
         self.0 & (1 << library as u8) != 0
     }

@@ -189,7 +189,7 @@ pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
             }
             Ok(Val::Int(value.cost_size() as i64))
         }
-        _ => Err(Error::new("no such overload: size")),
+        _ => Err(Error::overload_of("no such overload: size")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Timestamps and durations: texts, arithmetic, calendars and time zones.
 
+use machinery::time::{civil_from_days, days_from_civil, parse_nanoseconds};
+
 use crate::value::{Error, Result, Timestamp, Val};
 
 /// Year 1 and the last second of year 9999.
@@ -32,58 +34,9 @@ fn take_digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
-
-/// Nanoseconds of `1h2.5m`, as Go's `time.ParseDuration` reads it.
+/// Nanoseconds of `1h2.5m`, in the syntax of Go.
 pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    let mut total: i128 = 0;
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let (whole, after) = take_digits(rest);
-        let (fraction, after) = after.strip_prefix('.').map_or(("", after), take_digits);
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
-        let unit = UNITS.iter().find(|(name, _)| *name == &after[..end])?.1;
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()?.into() };
-        let mut scale = unit;
-        let part = whole.checked_mul(unit)?;
-        let mut value: f64 = 0.0;
-        let mut by = 1.0;
-        for digit in fraction.bytes().take(18) {
-            value = value * 10.0 + f64::from(digit - b'0');
-            by *= 10.0;
-        }
-        scale = (value * (scale as f64 / by)) as i128;
-        total = total.checked_add(part.checked_add(scale)?)?;
-        rest = &after[end..];
-        parts += 1;
-        if total > 1 << 63 {
-            return None;
-        }
-    }
-    if parts == 0 {
-        return None;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
+    parse_nanoseconds(text).ok()
 }
 
 /// A duration as the format `duration` of schemas reads it: Go's form, or numbers with units such as `3 days`.
@@ -134,15 +87,6 @@ fn number(text: &str, digits: usize) -> Option<(i64, &str)> {
 
 const DAY: i64 = 86_400;
 
-/// Days from 1970 to a date of the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
 /// A moment on the calendar.
 struct Civil {
     year: i64,
@@ -157,22 +101,14 @@ struct Civil {
 fn civil(t: Timestamp, offset_seconds: i64) -> Civil {
     let seconds = t.seconds.saturating_add(offset_seconds);
     let day_number = seconds.div_euclid(DAY);
-    let shifted = day_number + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil_from_days(day_number);
     Civil {
         year,
         month,
         day,
         second_of_day: seconds.rem_euclid(DAY),
         weekday: (day_number + 4).rem_euclid(7),
-        day_of_year: day_number - days(year, 1, 1),
+        day_of_year: day_number - days_from_civil(year, 1, 1).unwrap_or(day_number),
     }
 }
 
@@ -181,15 +117,7 @@ fn date(text: &str) -> Option<(i64, &str)> {
     let (year, rest) = number(text, 4)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
     let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=length).contains(&day).then(|| (days(year, month, day), rest))
+    days_from_civil(year, month, day).map(|days| (days, rest))
 }
 
 /// Seconds of the start of a day.

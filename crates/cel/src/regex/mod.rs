@@ -1,4 +1,4 @@
-//! Regular expressions with Go's syntax, semantics and error texts (crd.md 11.5).
+//! Regular expressions with Go's syntax, semantics and error texts.
 //!
 //! The pattern is parsed by our own front end (`parse`) into the intermediate form of `regex-syntax`, so that what is
 //! accepted, what it means and how errors read is Go's; matching is `regex-automata`'s, in linear time.
@@ -21,6 +21,7 @@ const COMPILED_FACTOR: usize = 2;
 /// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegexError {
+    /// The message, as Go words it.
     pub text: String,
 }
 

@@ -205,14 +205,14 @@ impl Compiler<'_> {
         let own_rules = rules(schema);
         let decl = place.decl.clone().or_else(|| {
             let root = place.root || decl::is_embedded(schema);
-            (!own_rules.is_empty()).then(|| decl::from_schema(schema, root))
+            (!own_rules.is_empty()).then(|| Decl::from_schema(schema, root))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.str_at(&["x-kubernetes-map-type"]);
         let correlatable_map = matches!(map_type, "" | "granular" | "atomic");
         let list_type = schema.str_at(&["x-kubernetes-list-type"]);
         let mut node = Node {
-            decl: decl.clone().unwrap_or_else(|| decl::json().clone()),
+            decl: decl.clone().unwrap_or_else(|| Decl::json().clone()),
             schema_type: Text::new(schema.str_at(&["type"])),
             broken: None,
             rules: vec![],

@@ -1,4 +1,4 @@
-//! Where the estimated costs of a definition come from, and which bounds to add (crd.md 12.7).
+//! Where the estimated costs of a definition come from, and which bounds to add.
 //!
 //! What a bound would do is not derived from the expression: it is put into a copy of the schema, and the estimate is
 //! made again. So the numbers are those that kube-apiserver will find.
@@ -6,7 +6,7 @@
 use super::define::{self, Observed};
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options};
 use crate::cost::estimate::Part;
-use crate::decl;
+use crate::decl::{self, Decl};
 use machinery::{FieldError, FieldPath, Text, Value};
 
 /// What the rules of a schema cost.
@@ -27,6 +27,7 @@ pub struct Estimate {
     pub path: FieldPath,
     /// The node that the rule belongs to, as objects have it: `spec.list[*]`, empty for the root.
     pub node: String,
+    /// The expression.
     pub text: String,
     /// The cost of one evaluation.
     pub each: u64,
@@ -159,7 +160,7 @@ impl Walk {
             _ => return,
         };
         let now = schema.get(keyword).and_then(Value::as_float).map(|n| n.max(0.0) as u64);
-        let counted = decl::from_schema(schema, false).elements_max;
+        let counted = Decl::from_schema(schema, false).elements_max;
         let bound = Bound { node: node.to_owned(), keyword, now, counted, enough: None };
         self.candidates.push(Candidate { keys: keys.to_vec(), bound });
     }

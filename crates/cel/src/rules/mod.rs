@@ -1,4 +1,4 @@
-//! Validation rules of custom resources: `x-kubernetes-validations` (crd.md 4.8, 12, 13).
+//! Validation rules of custom resources: `x-kubernetes-validations`.
 //!
 //! [`Rules::compile`] does what happens when a definition is written: it checks the rules of one version's schema,
 //! compiles them and estimates their cost; `define` holds it. [`Rules::validate`] does what happens when an object is
@@ -107,7 +107,7 @@ enum Reason {
     Duplicate,
 }
 
-/// What a schema tells of a place in objects, so that values before and after an update are compared (crd.md 13).
+/// What a schema tells of a place in objects, so that values before and after an update are compared.
 pub trait Place {
     /// The place of a member; none if the schema doesn't tell of it.
     fn member(&self, name: &str) -> Option<&dyn Place>;
@@ -131,6 +131,7 @@ pub struct Validation<'a> {
 /// What a validation told.
 #[derive(Debug, Default)]
 pub struct Verdict {
+    /// Failed rules and rules that could not be evaluated, in the order of the schema.
     pub errors: Vec<FieldError>,
     /// Failures in unchanged parts, as `Warning` headers show them.
     pub warnings: Vec<String>,

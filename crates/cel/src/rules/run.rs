@@ -274,7 +274,7 @@ impl Walk {
             Ok(_) => {
                 return self.failed(node, rule, path, value, variables, correlation);
             }
-            Err(error) if error.text().starts_with("no such overload") => format!(
+            Err(error) if error.is_overload() => format!(
                 "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {}",
                 rule.name
             ),

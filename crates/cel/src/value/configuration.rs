@@ -1,4 +1,4 @@
-//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962; api-machinery 26.2).
+//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962).
 //!
 //! Upstream takes the members of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
 //! schema takes it.
@@ -14,6 +14,7 @@ use crate::library::time;
 /// What an expression makes of `Object`.
 #[derive(Debug, Default)]
 pub struct Configuration {
+    /// The object.
     pub value: Value,
     /// Where it has lists that the expression left empty.
     pub empty: Vec<Vec<Text>>,

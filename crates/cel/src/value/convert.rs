@@ -1,7 +1,7 @@
 //! JSON to values by their declaration, and back.
 
 use super::{Error, Key, List, Map, Result, Timestamp, Val};
-use crate::decl::{Decl, DeclKind, json};
+use crate::decl::{Decl, DeclKind};
 use crate::library::time;
 use base64::Engine;
 use machinery::Value;
@@ -23,7 +23,7 @@ fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
 }
 
 /// A JSON value as its declaration reads it; what is inside is read when it is looked at. The error is upstream's
-/// `invalid data, expected …`, or says what is wrong with a date, a duration or base64 (crd.md 12.3).
+/// `invalid data, expected …`, or says what is wrong with a date, a duration or base64.
 pub fn from_json<'a>(value: &'a Value, decl: &'a Decl) -> Result<Val<'a>> {
     if let DeclKind::Json = decl.kind {
         return Ok(untyped(value));
@@ -119,9 +119,9 @@ pub(crate) fn untyped(value: &Value) -> Val<'_> {
         Value::String(s) => Val::borrowed(s),
         Value::Array(items) => {
             let kind = &crate::decl::ListKind::Atomic;
-            Val::List(List::Json { items, item: json(), kind })
+            Val::List(List::Json { items, item: Decl::json(), kind })
         }
-        Value::Object(map) => Val::Map(Map::Json(map, json())),
+        Value::Object(map) => Val::Map(Map::Json(map, Decl::json())),
     }
 }
 
@@ -130,9 +130,9 @@ impl<'a> Val<'a> {
     pub(crate) fn bare(self) -> Val<'a> {
         match self {
             Val::List(List::Json { items, .. }) => {
-                Val::List(List::Json { items, item: json(), kind: &crate::decl::ListKind::Atomic })
+                Val::List(List::Json { items, item: Decl::json(), kind: &crate::decl::ListKind::Atomic })
             }
-            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Val::Map(Map::Json(map, json())),
+            Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Val::Map(Map::Json(map, Decl::json())),
             Val::Preserved(value) => untyped(value),
             value => value,
         }

@@ -1,4 +1,4 @@
-//! Values outside of expressions: what mutations and claims make of them (KEP-3962; api-machinery 26.2).
+//! Values outside of expressions: what mutations and claims make of them (KEP-3962).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -7,8 +7,7 @@
 mod textproto;
 mod translate;
 
-use cel::value::Val;
-use cel::{Environment, Program};
+use cel::{Environment, Program, Val};
 use machinery::value::decode;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +26,7 @@ fn data() -> PathBuf {
 }
 
 /// The environment of a test and the values of its variables.
-fn environment(test: &Message) -> Result<(Environment, Vec<Option<Val<'static>>>), String> {
+fn environment(test: &Message) -> Result<(Environment, Vec<(String, Val<'static>)>), String> {
     let mut env = Environment::standard();
     env.container = test.text("container").into();
     let mut values = vec![];
@@ -37,10 +36,10 @@ fn environment(test: &Message) -> Result<(Environment, Vec<Option<Val<'static>>>
         env = env.variable(&name, t.ok_or_else(|| format!("no type for {name}"))?);
         let bound = test.all("bindings").find(|binding| binding.text("key") == name);
         let value = bound.and_then(|binding| binding.message("value")?.message("value"));
-        values.push(match value {
-            Some(value) => Some(translate::value(value).ok_or_else(|| format!("no value for {name}"))?),
-            None => None,
-        });
+        if let Some(value) = value {
+            let value = translate::value(value).ok_or_else(|| format!("no value for {name}"))?;
+            values.push((name, value));
+        }
     }
     Ok((env, values))
 }
@@ -48,6 +47,7 @@ fn environment(test: &Message) -> Result<(Environment, Vec<Option<Val<'static>>>
 /// Runs a test. The error says what differs.
 fn run(test: &Message) -> Result<(), String> {
     let (env, values) = environment(test)?;
+    let values: Vec<(&str, Val<'_>)> = values.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let text = test.text("expr");
     let failing = test.get("eval_error").or(test.get("any_eval_errors")).is_some();
     let checked = if test.flag("disable_check") { env.unchecked(&text) } else { env.check(&text) };

@@ -1,8 +1,7 @@
 //! What the data says, in the terms of this crate: types, values, and whether a result is the one it asks for.
 
 use crate::textproto::{Message, Value};
-use cel::types::Type;
-use cel::value::{Timestamp, Val};
+use cel::{Timestamp, Type, Val};
 use std::sync::Arc;
 
 /// `cel.expr.Type`; none for types that this crate doesn't have.
@@ -109,7 +108,7 @@ pub fn same(want: &Val<'_>, got: &Val<'_>) -> bool {
         }
         (Val::Map(want), Val::Map(got)) => {
             let (want, got) = (want.entries(), got.entries());
-            let same = |(key, value): &(Val<'_>, cel::value::Result<Val<'_>>)| {
+            let same = |(key, value): &(Val<'_>, cel::Result<Val<'_>>)| {
                 let found = got.iter().find(|(other, _)| self::same(key, other));
                 matches!((value, found), (Ok(want), Some((_, Ok(got)))) if self::same(want, got))
             };

@@ -1,8 +1,6 @@
 //! The language outside Kubernetes: what the conformance tests, which need Go, show too.
 
-use cel::types::Type;
-use cel::value::Val;
-use cel::{Environment, Program};
+use cel::{Environment, Program, Type, Val};
 
 /// The value of an expression as text, or its error.
 fn told(env: &Environment, text: &str) -> String {
@@ -18,10 +16,9 @@ fn value(env: &Environment, checked: &cel::Checked) -> String {
         Ok(program) => program,
         Err(error) => return error.to_string(),
     };
-    let values = env.variables.iter().map(|_| None).collect::<Vec<_>>();
-    match program.eval(&values, 1_000_000).result {
+    match program.eval(&[], 1_000_000).result {
         Ok(Val::String(text)) => text.to_string(),
-        Ok(value) => cel::value::to_json(&value).map_or_else(|_| "no JSON".to_owned(), |json| json.to_json()),
+        Ok(value) => cel::to_json(&value).map_or_else(|_| "no JSON".to_owned(), |json| json.to_json()),
         Err(error) => error.to_string(),
     }
 }

@@ -3,25 +3,24 @@
 //! `tests/measured` holds a schema, an object and a line for each expression: what apiextensions-apiserver 0.35.3 says
 //! of it.
 
-use cel::value::{Val, from_json};
-use cel::{Environment, Program, estimate};
+use cel::{Environment, Program, Val, estimate, from_json};
 use machinery::Value;
 use machinery::value::decode;
 
-fn told(env: &Environment, decl: &cel::decl::Decl, object: &Value, rule: &str) -> Value {
+fn told(env: &Environment, decl: &cel::Decl, object: &Value, rule: &str) -> Value {
     let error = |text: String| Value::from([("rule", Value::from(rule)), ("error", Value::from(text))]);
     let checked = match env.check(rule) {
         Ok(checked) => checked,
         Err(issues) => return error(format!("compilation failed: {issues}")),
     };
-    if *checked.output_type() != cel::types::Type::Bool {
+    if *checked.output_type() != cel::Type::Bool {
         return error("cel expression must evaluate to a bool".to_owned());
     }
     let program = match Program::new(env, &checked) {
         Ok(program) => program,
         Err(issue) => return error(format!("program instantiation failed: {issue}")),
     };
-    let outcome = program.eval(&[from_json(object, decl).ok()], 1_000_000);
+    let outcome = program.eval(&[("self", from_json(object, decl).expect("a value"))], 1_000_000);
     let result = match &outcome.result {
         Ok(Val::Bool(b)) => b.to_string(),
         Ok(_) => "no bool".to_owned(),
@@ -49,7 +48,7 @@ fn anonymous(text: &str) -> String {
 fn measured_numbers_and_texts_are_ours() {
     let schema = decode(include_bytes!("../measured/schema.json")).unwrap();
     let object = decode(include_bytes!("../measured/object.json")).unwrap();
-    let decl = cel::decl::from_schema(&schema, false);
+    let decl = cel::Decl::from_schema(&schema, false);
     let env = Environment::kubernetes(34).declared("self", &decl).declared("oldSelf", &decl);
     let mut differences = vec![];
     let lines: Vec<&str> = include_str!("../measured/costs.jsonl").lines().collect();

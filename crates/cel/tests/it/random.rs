@@ -2,9 +2,7 @@
 //! estimate; texts that are nearly programs are answered somehow.
 
 use crate::texts::{Random, Scope, mutated};
-use cel::types::Type;
-use cel::value::{Val, from_json};
-use cel::{Environment, Program, estimate};
+use cel::{Environment, Program, Type, Val, estimate, from_json};
 use machinery::Value;
 use machinery::value::decode;
 use std::sync::Arc;
@@ -51,13 +49,13 @@ fn allowed(text: &str, estimated: u64) -> u64 {
 
 struct Subject {
     env: Environment,
-    decl: Arc<cel::decl::Decl>,
+    decl: Arc<cel::Decl>,
     object: Value,
 }
 
 impl Subject {
     fn new() -> Subject {
-        let decl = cel::decl::from_schema(&decode(SCHEMA.as_bytes()).unwrap(), false);
+        let decl = cel::Decl::from_schema(&decode(SCHEMA.as_bytes()).unwrap(), false);
         let env = Environment::kubernetes(34).declared("self", &decl);
         Subject { env, decl, object: decode(OBJECT.as_bytes()).unwrap() }
     }
@@ -67,7 +65,7 @@ impl Subject {
         let Ok(checked) = self.env.check(text) else { return false };
         let Ok(program) = Program::new(&self.env, &checked) else { return false };
         let estimated = estimate(&self.env, &checked);
-        let outcome = program.eval(&[from_json(&self.object, &self.decl).ok()], 1_000_000);
+        let outcome = program.eval(&[("self", from_json(&self.object, &self.decl).expect("a value"))], 1_000_000);
         let most = allowed(text, estimated.max);
         assert!(outcome.cost <= most, "{text} cost {} instead of at most {most}", outcome.cost);
         match outcome.result {

@@ -180,7 +180,7 @@ fn extreme_numbers_are_answered() {
     ] {
         let program = Program::new(&env, &env.check(&text).unwrap());
         let found = match program.map(|program| match program.eval(&[], 1_000_000).result {
-            Ok(value) => value.equals(&cel::value::Val::Bool(true)).to_string(),
+            Ok(value) => value.equals(&cel::Val::Bool(true)).to_string(),
             Err(error) => error.to_string(),
         }) {
             Ok(found) => found,

@@ -1,6 +1,6 @@
 //! Quantities: decimal numbers with a suffix, exact to a billionth where they are kept as more than 18 digits.
 //!
-//! What is kept, how it adds up and how it is written is `k8s.io/apimachinery/pkg/api/resource` (crd.md 12.6).
+//! What is kept, how it adds up and how it is written is `k8s.io/apimachinery/pkg/api/resource`.
 
 mod amount;
 mod text;

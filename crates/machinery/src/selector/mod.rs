@@ -1,4 +1,4 @@
-//! Label and field selectors: parsed from query text, matched against metadata (api-machinery 12).
+//! Label and field selectors: parsed from query text, matched against metadata.
 
 pub mod field;
 pub mod label;

@@ -1,4 +1,4 @@
-//! Canonical JSON: compact, sorted, escaped and formatted as Go's encoder does it (api-machinery 3.2).
+//! Canonical JSON: compact, sorted, escaped and formatted as Go's encoder does it.
 
 use super::Value;
 use super::shortest::{decimal, scientific};

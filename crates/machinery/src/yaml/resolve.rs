@@ -1,4 +1,4 @@
-//! What a scalar stands for: YAML 1.1 with the types of go-yaml v2 (corrections, schema 29).
+//! What a scalar stands for: YAML 1.1 with the types of go-yaml v2.
 
 use super::error::YamlProblem;
 use crate::value::{Text, Value, float_text, lossy, shortest};
@@ -188,9 +188,6 @@ pub fn key_text(key: &Scalar) -> Option<Text> {
 mod timestamp {
     //! The formats of YAML 1.1 timestamps that go-yaml v2 knows.
 
-    /// Days of a month in a leap year.
-    const DAYS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-
     pub fn is_valid(text: &str) -> bool {
         let mut rest = text;
         parse(&mut rest).is_some() && rest.is_empty()
@@ -218,11 +215,7 @@ mod timestamp {
         let month = number(rest, 2, 12)?;
         literal(rest, "-")?;
         let day = number(rest, 2, 31)?;
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let days = *DAYS.get(month.checked_sub(1)? as usize)?;
-        if day == 0 || day > days || (month == 2 && day == 29 && !is_leap) {
-            return None;
-        }
+        crate::time::days_from_civil(year.into(), month.into(), day.into())?;
         if rest.is_empty() {
             return Some(());
         }

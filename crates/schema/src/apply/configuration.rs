@@ -1,9 +1,9 @@
-//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962; api-machinery 26.2).
+//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962).
 
 use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
 use super::{MANAGED_FIELDS, list_of};
-use cel::value::Configuration;
+use cel::Configuration;
 use machinery::{Text, Value};
 
 /// `object` with `configuration` merged in as an apply would, but for ownership. Nothing that is atomic may be in the

@@ -1,4 +1,4 @@
-//! The way from client-side to server-side apply, for the manager `kubectl` alone (api-machinery 9.4, end).
+//! The way from client-side to server-side apply, for the manager `kubectl` alone.
 
 use super::fieldpath::FieldSet;
 use super::owners::Owners;

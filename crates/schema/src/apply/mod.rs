@@ -1,4 +1,4 @@
-//! Server-side apply and the managedFields of every write (api-machinery 9).
+//! Server-side apply and the managedFields of every write.
 //!
 //! [`update`] computes the managedFields of a create, a replacement or a patch; [`apply`] merges an applied
 //! configuration into the live object. Both take the objects in the version of the request and know other versions only

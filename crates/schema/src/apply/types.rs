@@ -1,7 +1,7 @@
 //! How values merge: the type of every node of a resource, compiled from its OpenAPI v3 structural schema.
 //!
 //! A node may be a scalar, a list or a map, or all three where the schema names no type. Maps are granular or atomic;
-//! lists are atomic, sets, or maps by keys (api-machinery 9.5).
+//! lists are atomic, sets, or maps by keys.
 
 use machinery::{Map, Text, Value};
 

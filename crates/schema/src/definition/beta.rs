@@ -1,4 +1,4 @@
-//! v1beta1 definitions: conversion from and to v1, and their own defaults (crd.md 2.2, 2.3).
+//! v1beta1 definitions: conversion from and to v1, and their own defaults.
 //!
 //! What v1 repeats in every version stands at the top of v1beta1, if it is the same everywhere.
 
@@ -64,7 +64,7 @@ fn take_prepared(beta: &mut Value, definition: &Value) {
     }
 }
 
-/// What only a v1beta1 definition can get wrong (crd.md 4.1, 4.3).
+/// What only a v1beta1 definition can get wrong.
 #[derive(Default)]
 pub(super) struct Beta {
     /// `spec.version`.

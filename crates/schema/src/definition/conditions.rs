@@ -1,4 +1,4 @@
-//! Conditions of definitions, computed purely (crd.md 6): names, establishing, structural schemas, API approval.
+//! Conditions of definitions, computed purely: names, establishing, structural schemas, API approval.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The rules for `spec.conversion` (crd.md 4.5).
+//! The rules for `spec.conversion`.
 
 use machinery::{FieldError, FieldPath, Value, names as label};
 

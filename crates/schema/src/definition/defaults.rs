@@ -1,4 +1,4 @@
-//! The validation of defaults (crd.md 10.3): pruned, well-formed as metadata, and valid in their own node.
+//! The validation of defaults: pruned, well-formed as metadata, and valid in their own node.
 
 use machinery::{FieldError, FieldPath, Map, Value};
 

@@ -1,4 +1,4 @@
-//! The internal view of a spec: what all versions have in common stands at the top (crd.md 2.3). Errors are reported
+//! The internal view of a spec: what all versions have in common stands at the top. Errors are reported
 //! under the paths of this view.
 
 use machinery::Value;

@@ -1,4 +1,4 @@
-//! What writes do to a definition besides validating it (crd.md 3).
+//! What writes do to a definition besides validating it.
 
 use machinery::{Map, Value};
 

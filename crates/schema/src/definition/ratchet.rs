@@ -1,4 +1,4 @@
-//! Which rules an update has to keep: those that the stored definition keeps (crd.md 5).
+//! Which rules an update has to keep: those that the stored definition keeps.
 
 use std::collections::HashSet;
 
@@ -76,7 +76,7 @@ impl Options {
         options
     }
 
-    /// The rules for a request of v1beta1 (crd.md 1.2).
+    /// The rules for a request of v1beta1.
     pub(super) fn of_beta(self, beta: &Value, old: Option<&Value>) -> Options {
         let stored = old.map(|old| Hoisted::of(old.get("spec").unwrap_or(&Value::Null)));
         Options {

@@ -1,4 +1,4 @@
-//! The rules for every node of a schema (crd.md 4.7, 4.8), with the structural rules, defaults and rules in their order.
+//! The rules for every node of a schema, with the structural rules, defaults and rules in their order.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Value};

@@ -1,4 +1,4 @@
-//! Structural schemas: what is not supported at all, and every violation of the structural rules (crd.md 9).
+//! Structural schemas: what is not supported at all, and every violation of the structural rules.
 
 use cel::regex::Regex;
 use machinery::{FieldError, FieldPath, Value};

@@ -1,4 +1,4 @@
-//! ThirdPartyResources, the ancestors of definitions, as definitions (crd.md 19): the name says kind and group.
+//! ThirdPartyResources, the ancestors of definitions, as definitions: the name says kind and group.
 
 use machinery::{FieldError, FieldPath, Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The validation of whole definitions (crd.md 4): metadata, spec, status names, stored versions, API approval,
+//! The validation of whole definitions: metadata, spec, status names, stored versions, API approval,
 //! preserveUnknownFields, in this order.
 
 use machinery::{FieldError, FieldPath, Value, names as label};

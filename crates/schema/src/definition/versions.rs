@@ -1,4 +1,4 @@
-//! The rules for `spec.versions` (crd.md 4.1, 4.3, 4.6).
+//! The rules for `spec.versions`.
 
 use std::collections::HashSet;
 

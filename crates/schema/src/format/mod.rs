@@ -1,4 +1,4 @@
-//! The formats that are enforced for strings (crd.md 11.4); all other names mean nothing.
+//! The formats that are enforced for strings; all other names mean nothing.
 //!
 //! Quirks of the reference implementation are kept: they decide what is accepted.
 

@@ -1,6 +1,6 @@
 //! Dates, times and durations.
 
-use crate::shape::days_in;
+use machinery::time::{days_from_civil, parse_nanoseconds};
 
 fn number(text: &str, digits: usize) -> Option<i64> {
     (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
@@ -12,7 +12,7 @@ pub(super) fn date(text: &str) -> bool {
         return false;
     };
     let (Some(year), Some(month), Some(day)) = (number(y, 4), number(m, 2), number(d, 2)) else { return false };
-    (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day)
+    days_from_civil(year, month, day).is_some()
 }
 
 /// Only the two parts around the first `t` are looked at.
@@ -60,52 +60,7 @@ const UNITS: &[(&[&str], i64)] = &[
 
 /// Nanoseconds of a Go duration (`1h30m`) or of any text with amounts of units in it (`2 days`).
 pub fn parse_duration(text: &str) -> Option<i64> {
-    go_duration(text).or_else(|| scala_duration(text))
-}
-
-fn go_duration(text: &str) -> Option<i64> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if unsigned == "0" {
-        return Some(0);
-    }
-    let (mut rest, mut total) = (unsigned, 0_i128);
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let (amount, unit, after) = go_part(rest)?;
-        total += (amount * unit as f64) as i128;
-        if total > i128::from(i64::MAX) + 1 {
-            return None;
-        }
-        rest = after;
-    }
-    let total = if text.starts_with('-') { -total } else { total };
-    i64::try_from(total).ok()
-}
-
-/// One amount with its unit: `1.5h`.
-fn go_part(text: &str) -> Option<(f64, i64, &str)> {
-    let amount_end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (amount, rest) = text.split_at(amount_end);
-    let dots = amount.matches('.').count();
-    if dots > 1 || amount.len() == dots {
-        return None;
-    }
-    let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-    let (unit, after) = rest.split_at(unit_end);
-    let nanoseconds = match unit {
-        "ns" => 1,
-        "us" | "µs" | "μs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    };
-    let amount: f64 =
-        if amount.ends_with('.') { amount.trim_end_matches('.').parse().ok()? } else { amount.parse().ok()? };
-    Some((amount, nanoseconds, after))
+    parse_nanoseconds(text).ok().or_else(|| scala_duration(text))
 }
 
 fn scala_duration(text: &str) -> Option<i64> {

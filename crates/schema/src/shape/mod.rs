@@ -21,7 +21,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
-pub use time::{days_in, normal_micro_time, normal_time};
+pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};
 

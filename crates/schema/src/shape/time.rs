@@ -1,34 +1,6 @@
 //! Times as typed objects carry them: RFC 3339 in, UTC with seconds out, refusals in Go's words.
 
-/// The civil date of a day counted from 1970-01-01.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
-}
-
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let yoe = y.rem_euclid(400);
-    let mp = (month + 9) % 12;
-    let doy = (153 * mp + 2) / 5 + day - 1;
-    era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
-}
-
-pub fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
+use machinery::time::{civil_from_days, days_from_civil};
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
@@ -173,11 +145,9 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), Stri
         let quote = machinery::value::quote;
         return Err(format!("parsing time {}: extra text: {}", quote(text), quote(p.rest)));
     }
-    if day < 1 || day > days_in(year, month) {
-        return p.range("day");
-    }
-    let total = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    let (y, m, d) = civil(total.div_euclid(86_400));
+    let Some(days) = days_from_civil(year, month, day) else { return p.range("day") };
+    let total = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    let (y, m, d) = civil_from_days(total.div_euclid(86_400));
     let of_day = total.rem_euclid(86_400);
     if (y, m, d, of_day) == (1, 1, 1, 0) {
         return Ok((None, micros));

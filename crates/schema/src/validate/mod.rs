@@ -1,4 +1,4 @@
-//! Validation of values: the schema, then scale paths, embedded resources, list types and rules (crd.md 11.1).
+//! Validation of values: the schema, then scale paths, embedded resources, list types and rules.
 //!
 //! Pipeline: after admission changed the object for the last time; on update with the old object, whose tolerated
 //! errors vanish. Invariants: nothing is allocated for a valid value; the order of errors is that of upstream, with

@@ -74,7 +74,8 @@ fn null(node: &Node, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// The type of the value. A known format changes the question: see crd.md 11.2, notes.
+/// The type of the value. Where the node has a known format, strings and arrays pass unless the type is a number, and errors
+/// name the format.
 fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
     let types = &node.types;
     let fits = match value {

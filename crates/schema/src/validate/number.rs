@@ -1,4 +1,4 @@
-//! Bounds and multiples, with the quirks of the reference engine (crd.md 11.3, corrections schema 1-3): bounds of integer
+//! Bounds and multiples, with the quirks of the reference engine: bounds of integer
 //! values are truncated to integers.
 
 use machinery::Value;

@@ -1,4 +1,4 @@
-//! The values at the paths of the scale subresource (crd.md 14.3); checked with every write, never ratcheted.
+//! The values at the paths of the scale subresource; checked with every write, never ratcheted.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, Value};

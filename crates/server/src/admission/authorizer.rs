@@ -5,8 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cel::value::Val;
-use cel::{Authorization, Check, Decision, Supply};
+use cel::{Authorization, Check, Decision, Supply, Val};
 use machinery::Text;
 
 use super::Attributes;

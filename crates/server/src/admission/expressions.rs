@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use cel::types::Type;
-use cel::value::{Val, from_json};
-use cel::{Activation, Environment, Program, Supply, decl};
+use cel::{Activation, Decl, Environment, Program, Supply, Type, Val, from_json};
 use machinery::{Status, Text, Value};
 
 use super::authorizer::{Authorizer, RequestResource};
@@ -207,7 +205,7 @@ impl<'a> Subject<'a> {
 
 /// JSON as expressions have it.
 pub fn value(json: &Value) -> Val<'_> {
-    from_json(json, decl::json()).unwrap_or(Val::Null)
+    from_json(json, Decl::json()).unwrap_or(Val::Null)
 }
 
 /// `namespaceObject`: the parts of the namespace that expressions may see.

@@ -1,8 +1,6 @@
 //! The match conditions of a webhook: CEL over the SubjectAccessReview that it would be sent.
 
-use cel::types::Type;
-use cel::value::{Val, from_json};
-use cel::{Activation, Environment, Program, decl};
+use cel::{Activation, Decl, Environment, Program, Type, Val, from_json};
 use machinery::status::aggregate;
 use machinery::{Text, Value};
 
@@ -39,7 +37,7 @@ pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> 
         return Ok(true);
     }
     let spec = complete(spec);
-    let request = from_json(&spec, decl::json()).map_err(|error| error.to_string())?;
+    let request = from_json(&spec, Decl::json()).map_err(|error| error.to_string())?;
     let mut activation = Activation::new([Some(request)]);
     let mut errors = vec![];
     for condition in conditions {

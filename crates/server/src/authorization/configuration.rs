@@ -10,8 +10,8 @@ use super::authorizer::Mode;
 use super::conditions::Condition;
 use super::webhook::{AccessReviewer, Remember};
 use crate::authentication::ReviewVersion;
-use crate::limits;
 use crate::webhook::Remote;
+use crate::{limits, wording};
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
@@ -167,7 +167,7 @@ impl Reader<'_> {
         let magnitude = text.strip_prefix('-').unwrap_or(text);
         let parsed = if text.is_empty() { Ok(Duration::ZERO) } else { machinery::time::parse_duration(magnitude) };
         match (parsed, default) {
-            (Err(why), _) => self.invalid(&path, text, why),
+            (Err(error), _) => self.invalid(&path, text, wording::duration_error(&error, magnitude)),
             (Ok(time), Some(seconds)) if time.is_zero() => return Some(Duration::from_secs(seconds)),
             (Ok(time), None) if time.is_zero() => self.required(&path, ""),
             (Ok(time), _) if text.starts_with('-') || (name == "timeout" && time > TIMEOUT_MAX) => {

@@ -295,11 +295,11 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 mod tests {
     use super::*;
     use crate::objects::{Objects, Storage};
-    use crate::resource::builtin::{self, KINDS};
+    use crate::resource::builtin::KINDS;
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(builtin::resource(built_in, &[], objects));
+        let resource = Arc::new(crate::resource::from_row(built_in, &[], objects));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cel::decl::{self, Decl};
-use cel::types::Type;
+use cel::{Decl, Type};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use schema::shape::{OBJECT_META, declared_schema};
@@ -232,5 +231,5 @@ fn declared(version: &Version) -> Arc<Decl> {
             schema
         }
     };
-    decl::from_schema(&schema, false)
+    Decl::from_schema(&schema, false)
 }

@@ -6,31 +6,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use machinery::status::{Details, Reason};
-use machinery::{Status, Text};
+use machinery::Status;
+use machinery::status::Reason;
 
 use super::body::Body;
+use super::client::Client;
 use super::health::Health;
-use super::inflight::{InFlight, InFlightMax, Permit, Running};
-use super::listener::Client;
-use super::measure::{self, Measured};
+use super::inflight::{InFlight, InFlightMax};
+use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::Open;
 use super::respond::{self, Reply, set};
-use super::route::NotServed;
-use super::warnings::{add_warnings, append_warnings, prepend_warnings};
+use super::warnings::prepend_warnings;
 use super::websocket;
-use crate::audit::{self, Audit, AuditContext, Layer};
-use crate::authentication::{self, Credentials, Remarks};
-use crate::authorization::{Authorized, Impersonation, Refusal, authorize, escape};
+use crate::audit::Audit;
+use crate::authorization::Impersonation;
 use crate::discovery::Discovery;
-use crate::flow::Seat;
-use crate::metrics::{AttemptResult, METRICS};
+use crate::metrics::METRICS;
 use crate::openapi::OpenApi;
-use crate::request::{FeatureGates, RequestInfo, User, Verb};
-use crate::trace::{self, Kind};
-use crate::verbs::{Context, Request};
-use crate::{clock, deadline, limits};
+use crate::request::{FeatureGates, RequestInfo, Verb};
+use crate::verbs::Context;
+use crate::{clock, deadline, trace};
 
 /// The server as its connections see it.
 pub struct Edge {
@@ -149,207 +145,6 @@ impl Edge {
             false => answer,
         }
     }
-
-    /// Finds out who asks, as whom, and whether there is a place for him and he may; the error is the answer.
-    async fn let_in<'a>(
-        &'a self,
-        client: &Client,
-        info: RequestInfo,
-        parts: &http::request::Parts,
-        (audit_id, received): (&str, i64),
-        reply: &mut Reply,
-    ) -> Result<Entry<'a>, Answer> {
-        if *self.stop.borrow() && info.verb != Verb::Watch {
-            let message = "apiserver is shutting down";
-            let details = Details { retry_after_seconds: 1, ..Details::default() };
-            return Err(reply.status(&Status::new(Reason::ServiceUnavailable, message).with_details(details)));
-        }
-        let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
-        // webhooks may have to be asked, so that this takes its share of the time
-        let began = clock::instant();
-        let until = began + timeout;
-        let mut remarks = Remarks::default();
-        let known = tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
-        let known = known.map_err(|_| out_of_time(reply))?;
-        let authenticated = began.elapsed();
-        if self.audit.is_on() {
-            reply.audit_context = self.record(client, &info, parts, known.as_ref().ok(), (audit_id, received));
-        }
-        reply.warnings = remarks.warnings;
-        if let Some(audit_context) = &reply.audit_context {
-            remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
-            audit_context.took(Layer::Authentication, authenticated);
-        }
-        reply.closes = parts.version == http::Version::HTTP_2 && known.as_ref().map_or(true, User::is_anonymous);
-        let user = match known {
-            Ok(user) => user,
-            Err(status) => {
-                let answer = reply.status(&status);
-                if let Some(audit_context) = &reply.audit_context {
-                    audit_context.message(&authentication::attempted(&client.certificate, &parts.headers));
-                }
-                return Err(answer);
-            }
-        };
-        let of_span = || span_of(client, &info, parts, audit_id);
-        (reply.span, reply.place) = trace::of_request(&parts.headers, is_believed(&user), received, of_span);
-        let place = reply.place;
-        let acting = self.impersonation.act(&self.context.authorizer, &user, &info, &parts.headers);
-        let acting = tokio::time::timeout_at(until, trace::at(place, acting)).await.map_err(|_| out_of_time(reply))?;
-        let acting = acting.map_err(|status| reply.status(&status))?;
-        if let (Some(audit_context), Some(acting)) = (&reply.audit_context, &acting) {
-            audit_context.impersonated(&acting.user, acting.constraint);
-        }
-        let acting = acting.map_or(user, |acting| acting.user);
-        let waits = clock::instant();
-        let seat = self.admit(&acting, &info, timeout, reply).await?;
-        let asks = clock::instant();
-        let judged = tokio::time::timeout_at(until, trace::at(place, self.authorize(acting, info))).await;
-        let judged = judged.map_err(|_| out_of_time(reply))?;
-        if let Some(audit_context) = &reply.audit_context {
-            audit_context.took(Layer::Queue, asks - waits);
-            audit_context.took(Layer::Authorization, asks.elapsed());
-            let (decision, reason) = match &judged {
-                Ok(authorized) => ("allow", authorized.decision.reason()),
-                Err(Refusal::Forbidden { reason, .. }) => ("forbid", reason.clone()),
-                Err(Refusal::Failed(_)) => ("", "internal error".to_owned()),
-            };
-            if !decision.is_empty() {
-                audit_context.annotate("authorization.k8s.io/decision", decision);
-            }
-            audit_context.annotate("authorization.k8s.io/reason", reason);
-        }
-        let authorized = judged.map_err(|refusal| match refusal {
-            Refusal::Forbidden { status, .. } => reply.status(&status),
-            Refusal::Failed(why) => {
-                let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
-                respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))
-            }
-        })?;
-        Ok(Entry { authorized, until, _place: seat })
-    }
-
-    /// Begins to record a request, if the policy asks for it.
-    fn record(
-        &self,
-        client: &Client,
-        info: &RequestInfo,
-        parts: &http::request::Parts,
-        user: Option<&User>,
-        (id, received): (&str, i64),
-    ) -> Option<Arc<AuditContext>> {
-        let nobody = User::default();
-        let subject = audit::Subject {
-            id,
-            uri: parts.uri.path_and_query().map_or("/", |uri| uri.as_str()),
-            info,
-            user: user.unwrap_or(&nobody),
-            agent: parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
-            sources: &audit::source_addresses(&parts.headers, client.address),
-        };
-        self.audit.begin(subject, received)
-    }
-
-    /// A place among the requests that run: by priority and fairness, or by two numbers.
-    async fn admit<'a>(
-        &'a self,
-        user: &User,
-        info: &RequestInfo,
-        timeout: std::time::Duration,
-        reply: &mut Reply,
-    ) -> Result<Place<'a>, Answer> {
-        let Some(flow) = &self.context.flow else {
-            return self.inflight.admit(info, user).map(Place::Counted).ok_or_else(too_many);
-        };
-        let running = Running::begin(info);
-        let (sorted, seat) = flow.admit(user, info, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
-        reply.sorted = sorted;
-        seat.map(|seat| Place::Seated(seat, running)).map_err(|_| too_many())
-    }
-
-    /// `?timeout=`, bounded by the server's own.
-    fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
-        let Some(text) = info.query.get("timeout").filter(|_| info.verb != Verb::Watch) else {
-            return Ok(self.request_timeout);
-        };
-        if text.is_empty() {
-            return Ok(self.request_timeout);
-        }
-        let given = machinery::time::parse_duration(text)
-            .map_err(|why| Status::bad_request(format!("invalid timeout specified in the request URL - {why}")))?;
-        Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
-    }
-
-    async fn identify(
-        &self,
-        client: &Client,
-        headers: &HeaderMap,
-        info: &RequestInfo,
-        remarks: &mut Remarks,
-    ) -> Result<User, Status> {
-        let certificate = &client.certificate;
-        let protocols = websocket::is_asked(headers).then(|| websocket::protocols(headers));
-        let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
-        let found = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
-        found.iter().for_each(measure::authenticated);
-        let result = if found.is_ok() { "success" } else { "failure" };
-        METRICS.authentication_attempts.get_or_create(&AttemptResult { result }).inc();
-        found
-    }
-
-    async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
-        let judged = authorize(&self.context.authorizer, user, info).await;
-        let result = match &judged {
-            Ok(_) => "allowed",
-            Err(Refusal::Forbidden { is_final: true, .. }) => "denied",
-            Err(Refusal::Forbidden { .. }) => "no-opinion",
-            Err(Refusal::Failed(_)) => "error",
-        };
-        METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
-        judged
-    }
-
-    async fn handle(
-        self: Arc<Self>,
-        authorized: Authorized,
-        headers: &HeaderMap,
-        body: Incoming,
-        reply: &Reply,
-    ) -> Answer {
-        if !authorized.info.is_resource {
-            if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
-                return answer;
-            }
-            self.catch_up_for(&authorized.info.path).await;
-            return self.document(&authorized.info, headers, reply);
-        }
-        let route = match self.route_now(&authorized.info).await {
-            Ok(route) => route,
-            Err(NotServed::Plain) => return respond::text(404, "404 page not found\n"),
-            Err(NotServed::Status(status, warning)) => {
-                let mut response = reply.status(&status);
-                append_warnings(warning.as_slice(), response.headers_mut());
-                return response;
-            }
-        };
-        let deprecation = route.version.deprecation.clone();
-        let manager = default_manager(headers);
-        let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
-        let request = Arc::new(request.audited(reply.audit_context.clone()));
-        if let Some(text) = deprecation {
-            measure::deprecated(&request);
-            if let Some(audit_context) = &reply.audit_context {
-                audit_context.annotate("k8s.io/deprecated", "true");
-            }
-            request.warn(text);
-        }
-        let fields = || handler_fields(&request, headers);
-        let performed = self.perform(request.clone(), headers, body, reply);
-        let result = trace::span(handler_name(&request), Kind::Internal, fields, performed).await;
-        let mut response = result.unwrap_or_else(|status| reply.status(&status));
-        add_warnings(&request, response.headers_mut());
-        response
-    }
 }
 
 /// The media types that a server with these gates speaks.
@@ -364,85 +159,6 @@ fn impersonation(gates: FeatureGates) -> Impersonation {
     Impersonation::new(gates.constrained_impersonation)
 }
 
-/// A request that has been let in: it has its place until this is dropped.
-struct Entry<'a> {
-    authorized: Authorized,
-    until: tokio::time::Instant,
-    _place: Place<'a>,
-}
-
-/// What is given back when a request has run.
-#[expect(dead_code, reason = "it is kept for its end")]
-enum Place<'a> {
-    Counted(Permit<'a>),
-    Seated(Seat, Running),
-}
-
-/// Whether the trace that somebody says a request belongs to is gone on with: else anybody could have all of it recorded.
-fn is_believed(user: &User) -> bool {
-    user.in_group(User::MASTERS) || user.in_group("system:monitoring")
-}
-
-/// The name of a request's span, and what is said of it.
-fn span_of(
-    client: &Client,
-    info: &RequestInfo,
-    parts: &http::request::Parts,
-    audit_id: &str,
-) -> (String, trace::Attributes) {
-    let target = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
-    let address = client.address.to_string();
-    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let protocol = format!("{:?}", parts.version);
-    let attributes = trace::attributes([
-        ("http.request.method", parts.method.as_str()),
-        ("url.scheme", "https"),
-        ("url.path", parts.uri.path()),
-        ("http.target", target),
-        ("server.address", header(http::header::HOST)),
-        ("network.peer.address", &address),
-        ("network.protocol.version", protocol.trim_start_matches("HTTP/")),
-        ("user_agent.original", header(USER_AGENT)),
-        ("audit-id", audit_id),
-    ]);
-    (info.pattern(), attributes)
-}
-
-/// The name of the span of a verb.
-fn handler_name(request: &Request) -> &'static str {
-    match request.authorized.info.verb {
-        Verb::Get => "Get",
-        Verb::List | Verb::Watch => "List",
-        Verb::Create => "Create",
-        Verb::Update => "Update",
-        Verb::Patch => "Patch",
-        Verb::Delete | Verb::DeleteCollection => "Delete",
-        Verb::Proxy | Verb::None => "Connect",
-    }
-}
-
-fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
-    let info = &request.authorized.info;
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    trace::attributes([
-        ("accept", header(ACCEPT)),
-        ("api-group", &info.group),
-        ("api-version", &info.version),
-        ("name", &info.name),
-        ("subresource", &info.subresource),
-        ("namespace", &info.namespace),
-        ("resource", &info.resource),
-        ("url", &info.path),
-        ("user-agent", header(USER_AGENT)),
-        ("verb", info.verb.as_str()),
-    ])
-}
-
-/// A text of a request in quotes, harmless where it is shown.
-fn quoted(text: &str) -> String {
-    escape(&machinery::value::quote(text))
-}
-
 /// A response, at the place of its request among the spans, or that of a timeout where it is not there at `until`.
 async fn in_time(until: Option<tokio::time::Instant>, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
     let answer = trace::at(reply.place, answer);
@@ -452,15 +168,9 @@ async fn in_time(until: Option<tokio::time::Instant>, answer: impl Future<Output
     }
 }
 
-fn out_of_time(reply: &Reply) -> Answer {
+pub(super) fn out_of_time(reply: &Reply) -> Answer {
     let message = "Timeout: request did not complete within the allotted timeout";
     reply.status(&Status::new(Reason::Timeout, message))
-}
-
-fn too_many() -> Answer {
-    let mut response = respond::text(429, "Too many requests, please try again later.\n");
-    set(response.headers_mut(), "retry-after", "1");
-    response
 }
 
 /// Runs a request in a task of its own: if it panics, that is counted and answered, and nobody else notices
@@ -504,17 +214,6 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         closes: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
-}
-
-/// The User-Agent up to the first slash, printable, at most 128 bytes.
-fn default_manager(headers: &HeaderMap) -> Text {
-    let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
-    let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    let mut cut = name.len().min(limits::FIELD_MANAGER_BYTES_MAX);
-    while !name.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    if cut == 0 { Text::new_static("unknown") } else { Text::from(&name[..cut]) }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use machinery::status::{Details, Reason};
 
 use super::body::Body;
 use super::chain::Edge;
+use super::client::Client;
 use super::health::Health;
-use super::listener::Client;
 use super::open::Open;
 use super::respond;
 use crate::request::Query;

@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::body::Tracked;
+use super::client::Client;
 use super::connections::{Active, Connections, Expiry, Usage};
 use super::door::Door;
 use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
-use crate::authentication::ClientCertificate;
 use crate::metrics::METRICS;
 use crate::{clock, limits};
 
@@ -92,12 +92,6 @@ impl Listener {
             drop((place, connection));
         });
     }
-}
-
-/// Who is at the other end of a connection.
-pub struct Client {
-    pub certificate: ClientCertificate,
-    pub address: IpAddr,
 }
 
 /// The TLS connection over a new TCP connection; `None` if the client does not finish the handshake in time.

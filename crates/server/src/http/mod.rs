@@ -3,10 +3,13 @@
 mod body;
 mod chain;
 mod chunks;
+mod client;
 mod connections;
 mod documents;
 mod door;
+mod entry;
 mod gzip;
+mod handler;
 mod health;
 mod inflight;
 mod list;

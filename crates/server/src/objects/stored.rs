@@ -145,7 +145,7 @@ impl Body {
             out.copy(b",");
         }
         out.copy(b"\"resourceVersion\":\"");
-        out.copy(revision.to_string().as_bytes());
+        out.copy(itoa::Buffer::new().format(revision).as_bytes());
         out.copy(if after.first() == Some(&b'}') { b"\"" } else { b"\"," });
         out.share(&self.bytes, self.hole..part.end);
     }
@@ -254,17 +254,19 @@ pub type Rendition = Option<Arc<Body>>;
 /// Renditions that one object keeps: as many versions as are read at once.
 const RENDITIONS_MAX: usize = 4;
 
-/// An object at one revision.
+/// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
+/// list of a version without conversions reads.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Stored {
     pub revision: Revision,
+    /// The version program whose rendition is the stored bytes, as far as one is known; 0 for none. It spares lists the
+    /// lock of `renditions`.
+    unchanged_by: AtomicU64,
     pub body: Body,
     pub meta: Meta,
     /// It would be written otherwise today.
     pub stale: bool,
-    /// The version program whose rendition is the stored bytes, as far as one is known; 0 for none. It spares lists the
-    /// lock of `renditions`.
-    unchanged_by: AtomicU64,
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }
 

@@ -227,7 +227,7 @@ mod tests {
             let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = builtin::resource(&builtin::KINDS[0], &[], &objects);
+        let built_in = crate::resource::from_row(&builtin::KINDS[0], &[], &objects);
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 
 use super::change::Change;
-use super::{Context, Request, Subresource, delete, pipeline};
+use super::{Context, Request, Subresource, pipeline};
 use crate::authorization::Authorized;
-use crate::objects::Stored;
 use crate::request::WriteOptions;
 use crate::resource::{Resource, Version};
 
@@ -50,23 +49,6 @@ pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &s
     };
     let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
     format!("{prefix}{place}/{}/{name}", resource.plural)
-}
-
-/// Deletes what a namespace has of a resource; answers what is left.
-pub async fn empty_namespace(
-    context: &Context,
-    resource: &Arc<Resource>,
-    namespace: &str,
-) -> Result<Vec<Value>, Status> {
-    let prefix = format!("{namespace}/");
-    let inside = || -> Vec<_> {
-        let (root, _) = resource.collection.latest();
-        let from = Text::from(prefix.as_str());
-        root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
-    };
-    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
-    delete::delete_as_server(context, resource, inside().into_iter().filter(|stored| !held(stored)).collect()).await?;
-    Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
 /// Changes the object of a request past admission, whatever happens to it meanwhile; one that is being deleted and that

@@ -1,13 +1,15 @@
 //! What a write does to the current object: create it, replace it, patch it, apply to it, delete it, or edit it as the
 //! server itself does.
 
+use std::sync::Arc;
+
 use machinery::{Status, Value};
 use schema::apply::Outcome as Applied;
 
-use super::meta;
 use super::patch::{Patch, RepeatedKeys};
-use super::pipeline::{Live, Write};
-use crate::request::DeleteOptions;
+use super::{Context, Request, meta};
+use crate::objects::Stored;
+use crate::request::{DeleteOptions, WriteOptions};
 use crate::resource::{Outline, with_empty_schemas};
 
 /// A change that can be made again on a newer object.
@@ -26,6 +28,34 @@ pub enum Change<'a> {
     Edit(&'a (dyn Fn(&mut Value) + Sync)),
     /// The same of a CRD, whose schemas it neither reads nor changes. `None`: there is nothing to do.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
+}
+
+/// A write on its way.
+pub struct Write<'a> {
+    pub context: &'a Context,
+    pub request: &'a Request,
+    pub change: Change<'a>,
+    pub options: &'a WriteOptions,
+    /// The object of a list that is deleted, where the request names none.
+    pub listed: Option<&'a Stored>,
+}
+
+/// The stored object that a write found.
+pub struct Live {
+    pub stored: Arc<Stored>,
+    /// In the version of the request.
+    pub object: Value,
+    /// What changes are applied to, where the endpoint shows a view of objects.
+    pub view: Option<Value>,
+    /// The schemas that are missing in `object`, of a CRD that is edited without them.
+    pub outline: Option<Outline>,
+}
+
+impl Live {
+    /// What changes are applied to.
+    pub fn editable(&self) -> &Value {
+        self.view.as_ref().unwrap_or(&self.object)
+    }
 }
 
 /// An object after a change, with its managedFields.
@@ -84,6 +114,11 @@ impl Write<'_> {
             (_, None) => return Err(not_found()),
         };
         Ok(Some(changed))
+    }
+
+    /// The field manager of the request.
+    fn manager(&self) -> String {
+        self.request.manager(&self.options.field_manager)
     }
 
     async fn created(&self, mut object: Value) -> Result<Changed, Status> {

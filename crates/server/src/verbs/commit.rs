@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machinery::{Status, Value};
 use store::{Refused, Revision};
 
-use super::pipeline::{Live, Write};
+use super::change::{Live, Write};
 use super::{Outcome, Request, Shown, hooks};
 use crate::limits;
 use crate::objects::{Body, Encoded, Key, Meta, Stored};

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use machinery::{Map, Status, Value};
+use machinery::{Map, Status, Text, Value};
 
 use super::admit::{self, Admit};
-use super::change::Change;
+use super::change::{Change, Live, Write};
 use super::list::Selection;
-use super::pipeline::{self, Live, Write};
-use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, hooks};
+use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, hooks, pipeline};
 use crate::admission::Operation;
 use crate::objects::Stored;
 use crate::request::{DeleteOptions, ListOptions, WriteOptions};
@@ -272,4 +271,36 @@ pub async fn delete_as_server(
         delete_listed(context, &request, options, &stored).await
     };
     delete_all(objects.into_iter().map(delete).collect(), limits::DELETE_COLLECTION_PARALLEL).await
+}
+
+/// Deletes the objects of a resource in a namespace, and returns those that are left.
+pub async fn empty_namespace(
+    context: &Context,
+    resource: &Arc<Resource>,
+    namespace: &str,
+) -> Result<Vec<Value>, Status> {
+    let prefix = format!("{namespace}/");
+    let inside = || -> Vec<_> {
+        let (root, _) = resource.collection.latest();
+        let from = Text::from(prefix.as_str());
+        root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
+    };
+    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
+    delete_as_server(context, resource, inside().into_iter().filter(|stored| !held(stored)).collect()).await?;
+    Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
+}
+
+/// The outcome of one pass over what is being deleted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pass {
+    /// Something is being deleted and may still be there.
+    pub pending: bool,
+    /// Something could not be deleted now.
+    pub failed: bool,
+}
+
+impl Pass {
+    pub fn and(self, other: Pass) -> Pass {
+        Pass { pending: self.pending || other.pending, failed: self.failed || other.failed }
+    }
 }

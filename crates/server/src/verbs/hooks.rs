@@ -2,8 +2,8 @@
 
 use machinery::{Status, Value};
 
-use super::pipeline::Write;
-use super::{Context, definitions, rbac, third_party};
+use super::change::Write;
+use super::{Context, naming, rbac, third_party};
 use crate::allocation::Reservation;
 use crate::objects::Stored;
 use crate::resource::Subresource;
@@ -62,7 +62,7 @@ pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut V
 /// What follows a write.
 pub async fn after_write(write: &Write<'_>, stored: &Stored) {
     if write.request.resource.hooks == Hooks::Definition {
-        definitions::after_write(write.context, &stored.meta.name).await;
+        naming::after_write(write.context, &stored.meta.name).await;
     }
 }
 
@@ -71,7 +71,7 @@ pub async fn after_delete(write: &Write<'_>, object: &Value) {
     match write.request.resource.hooks {
         Hooks::Service => write.context.allocation.release_all(&write.context.objects, object).await,
         Hooks::Definition | Hooks::ThirdPartyResource => {
-            definitions::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
+            naming::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
         }
         Hooks::None | Hooks::Role | Hooks::RoleBinding => {}
     }

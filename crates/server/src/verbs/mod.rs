@@ -15,6 +15,7 @@ mod hooks;
 mod items;
 mod list;
 mod meta;
+mod naming;
 mod patch;
 mod pipeline;
 mod quota;
@@ -44,17 +45,16 @@ use crate::flow::Flow;
 use crate::objects::{Body, Key, Objects, Rendition, Sink, Stored};
 use crate::resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
-pub use as_server::{
-    CONTROLLERS, SERVER, change_as, controller_request, empty_namespace, path_in, path_of, server_request,
-};
+pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,
     token_tracking,
 };
-pub use definitions::{Outlived, Pass, finalize, settle, settle_all, settle_peers};
-pub use delete::{check_selection, delete, delete_as_server, delete_collection};
+pub use definitions::{Outlived, finalize};
+pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
+pub use naming::{settle, settle_all, settle_peers};
 pub use patch::PatchKind;
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
@@ -95,8 +95,8 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let token_requests = Arc::new(builtin::resource(&builtin::TOKEN_REQUEST, &[], &objects));
-        let accounts = Arc::new(builtin::resource(&builtin::SERVICE_ACCOUNT, &[], &objects));
+        let token_requests = Arc::new(crate::resource::from_row(&builtin::TOKEN_REQUEST, &[], &objects));
+        let accounts = Arc::new(crate::resource::from_row(&builtin::SERVICE_ACCOUNT, &[], &objects));
         Context {
             token_requests,
             accounts,

@@ -7,8 +7,7 @@ use machinery::yaml::{self, YamlProblem};
 use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::Request;
-use super::change::Change;
-use crate::request::{FieldValidation, WriteOptions};
+use crate::request::FieldValidation;
 use crate::resource::{Document, Format, Strict, Unpatched};
 use crate::wording::{decode_error, patch as wording, yaml_error};
 
@@ -50,31 +49,8 @@ pub struct RepeatedKeys {
     validation: FieldValidation,
 }
 
-/// Decodes the body of a patch.
-pub fn decode(kind: PatchKind, document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
-    let unknown = match options.field_validation {
-        FieldValidation::Ignore => Unknown::Ignored,
-        _ => Unknown::Reported,
-    };
-    let bytes = &document.bytes;
-    Ok(Change::Patch(match kind {
-        PatchKind::Apply => return decode_configuration(document, options),
-        PatchKind::Json => {
-            let patch = json_patch::decode_patch(bytes, unknown);
-            Patch::Json(patch.map_err(|error| wording::json_patch_error(&error, unknown))?, bytes.clone())
-        }
-        PatchKind::Merge => {
-            let patch = merge_patch::decode_patch(bytes, unknown);
-            Patch::Merge(patch.map_err(|error| wording::merge_patch_error(&error, unknown))?)
-        }
-        PatchKind::Strategic => {
-            let patch = strategic_merge::decode_patch(bytes, unknown);
-            Patch::Strategic(patch.map_err(|error| wording::strategic_patch_error(&error))?)
-        }
-    }))
-}
-
-fn decode_configuration(document: &Document, options: &WriteOptions) -> Result<Change<'static>, Status> {
+/// Decodes the body of an apply: a configuration, and its repeated keys.
+pub fn decode_configuration(document: &Document, validation: FieldValidation) -> Result<(Value, RepeatedKeys), Status> {
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
         _ => decode_yaml(&document.bytes),
@@ -86,8 +62,7 @@ fn decode_configuration(document: &Document, options: &WriteOptions) -> Result<C
             decoded.value.json_type()
         )));
     }
-    let repeated = RepeatedKeys { lines: decoded.duplicates, validation: options.field_validation };
-    Ok(Change::Apply { configuration: decoded.value, force: options.force, repeated })
+    Ok((decoded.value, RepeatedKeys { lines: decoded.duplicates, validation }))
 }
 
 /// Applied configurations are YAML even when they look like JSON; plain JSON is decoded as such, which is the same but for
@@ -130,6 +105,29 @@ impl RepeatedKeys {
 }
 
 impl Patch {
+    /// Decodes the body of a patch; `None` if it is an apply.
+    pub fn decode(kind: PatchKind, bytes: &Bytes, validation: FieldValidation) -> Result<Option<Patch>, Status> {
+        let unknown = match validation {
+            FieldValidation::Ignore => Unknown::Ignored,
+            _ => Unknown::Reported,
+        };
+        Ok(Some(match kind {
+            PatchKind::Apply => return Ok(None),
+            PatchKind::Json => {
+                let patch = json_patch::decode_patch(bytes, unknown);
+                Patch::Json(patch.map_err(|error| wording::json_patch_error(&error, unknown))?, bytes.clone())
+            }
+            PatchKind::Merge => {
+                let patch = merge_patch::decode_patch(bytes, unknown);
+                Patch::Merge(patch.map_err(|error| wording::merge_patch_error(&error, unknown))?)
+            }
+            PatchKind::Strategic => {
+                let patch = strategic_merge::decode_patch(bytes, unknown);
+                Patch::Strategic(patch.map_err(|error| wording::strategic_patch_error(&error))?)
+            }
+        }))
+    }
+
     /// The object of the endpoint that the patch makes of `old`.
     pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value, Status> {
         let strategy = &request.strategy;

@@ -11,7 +11,7 @@ use machinery::{FieldError, FieldPath, Status, Text, Value};
 use store::Revision;
 
 use super::admit::{self, Admit};
-use super::change::{Change, Changed};
+use super::change::{Change, Changed, Live, Write};
 use super::{Context, Outcome, Request, catch_up, hooks, meta, quota};
 use crate::admission::Operation;
 use crate::objects::Stored;
@@ -19,34 +19,6 @@ use crate::request::{WriteOptions, parse_uint};
 use crate::resource::strategy::Validity;
 use crate::resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
 use crate::{deadline, limits};
-
-/// A write on its way.
-pub struct Write<'a> {
-    pub context: &'a Context,
-    pub request: &'a Request,
-    pub change: Change<'a>,
-    pub options: &'a WriteOptions,
-    /// The object of a list that is deleted, where the request names none.
-    pub listed: Option<&'a Stored>,
-}
-
-/// The stored object that a write found.
-pub struct Live {
-    pub stored: Arc<Stored>,
-    /// In the version of the request.
-    pub object: Value,
-    /// What changes are applied to, where the endpoint shows a view of objects.
-    view: Option<Value>,
-    /// The schemas that are missing in `object`, of a CRD that is edited without them.
-    pub outline: Option<Outline>,
-}
-
-impl Live {
-    /// What changes are applied to.
-    pub fn editable(&self) -> &Value {
-        self.view.as_ref().unwrap_or(&self.object)
-    }
-}
 
 /// Makes a change. If it is refused and other servers have written meanwhile, it is made once more on the current state.
 pub async fn write(
@@ -88,11 +60,6 @@ impl Write<'_> {
             }
         }
         Err(self.request.resource.modified(self.request.name()))
-    }
-
-    /// The field manager of the request.
-    pub fn manager(&self) -> String {
-        self.request.manager(&self.options.field_manager)
     }
 
     /// The object of the request; a create does not look.

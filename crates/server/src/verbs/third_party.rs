@@ -6,38 +6,15 @@
 use std::sync::Arc;
 
 use machinery::{FieldError, FieldPath, Status, Value};
-use schema::definition::{
-    self, Taken, ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, third_party_versions,
-};
+use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
-use super::definitions::{self, Pass};
+use super::delete::{Pass, delete_instances};
+use super::naming::{name_conflict, settle_peers, third_party_resources};
 use super::{Context, Request, Subresource, as_server};
+use crate::resource::Resource;
 use crate::resource::builtin::{
     DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer,
 };
-use crate::resource::{Resource, registrations};
-
-/// The resource of ThirdPartyResources themselves, if they are served.
-fn served(context: &Context) -> Option<Arc<Resource>> {
-    context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
-}
-
-/// As definitions, the ThirdPartyResources of a group, but for the one that a definition of this name keeps.
-pub fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
-    if served(context).is_none() {
-        return vec![];
-    }
-    let others = registrations(&context.objects, group).into_iter().filter(|(names, _)| names.definition() != except);
-    others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
-}
-
-/// The names that [`peers`] have.
-pub fn names(context: &Context, group: &str, except: &str) -> Taken {
-    let mut taken = Taken::default();
-    let peers = peers(context, group, except);
-    peers.iter().for_each(|peer| taken.add(peer.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null)));
-    taken
-}
 
 /// Refuses names that something else has already.
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
@@ -45,7 +22,7 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
     let why = match context.registry.is_built_in(&names.group, &names.plural) {
         true => Some(format!("{:?} is already in use", names.plural)),
-        false => definitions::name_conflict(context, object, &names),
+        false => name_conflict(context, object, &names),
     };
     let Some(why) = why else { return Ok(()) };
     let (path, value) = (FieldPath::new("metadata.name"), Value::from(name));
@@ -118,7 +95,7 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
 /// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
 pub async fn finalize(context: &Context) -> Pass {
     let mut pass = Pass::default();
-    let Some(resource) = served(context) else { return pass };
+    let Some(resource) = third_party_resources(context) else { return pass };
     let (root, _) = resource.collection.latest();
     for (name, _) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
         pass.pending = true;
@@ -135,12 +112,12 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
     // another one of the same names may be the one that is served
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
     if served.is_some_and(|served| served.terminating) {
-        super::delete::delete_instances(context, &names.group, &names.plural).await?;
+        delete_instances(context, &names.group, &names.plural).await?;
         if !context.objects.collection(&names.group.as_str().into(), &names.plural.as_str().into()).is_empty() {
             return Ok(());
         }
     }
     let release = definition::remove_cleanup_finalizer;
     as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
-    definitions::settle_peers(context, &names.group, "").await
+    settle_peers(context, &names.group, "").await
 }

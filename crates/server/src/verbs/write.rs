@@ -3,7 +3,7 @@
 use machinery::{Status, Value};
 
 use super::change::Change;
-use super::patch::{self as patches, PatchKind};
+use super::patch::{Patch, PatchKind, decode_configuration};
 use super::{Context, Outcome, Request, catch_up, meta, pipeline, review};
 use crate::request::{FieldValidation, WriteOptions};
 use crate::resource::Document;
@@ -40,7 +40,13 @@ pub async fn patch(
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
     check_exists(context, request, kind).await?;
-    let change = patches::decode(kind, document, &options)?;
+    let change = match Patch::decode(kind, &document.bytes, options.field_validation)? {
+        Some(patch) => Change::Patch(patch),
+        None => {
+            let (configuration, repeated) = decode_configuration(document, options.field_validation)?;
+            Change::Apply { configuration, force: options.force, repeated }
+        }
+    };
     pipeline::write(context, request, change, &options).await
 }
 

@@ -9,6 +9,7 @@ pub mod patch;
 use machinery::DecodeError;
 use machinery::cbor::{CborError, CborProblem};
 use machinery::protobuf::ProtobufError;
+use machinery::time::DurationError;
 use machinery::value::{JsonContext, JsonError, JsonProblem, quote};
 use machinery::yaml::{DEPTH_MAX, EncodingProblem, ParseProblem, ScanProblem, YamlError, YamlProblem};
 
@@ -194,6 +195,16 @@ pub fn cbor_error(error: &CborError) -> String {
         other => format!("{other:?}"),
     };
     format!("cbor: {problem}")
+}
+
+/// The text of `time.ParseDuration`.
+pub fn duration_error(error: &DurationError, text: &str) -> String {
+    let text = quote(text);
+    match error {
+        DurationError::Invalid => format!("time: invalid duration {text}"),
+        DurationError::MissingUnit => format!("time: missing unit in duration {text}"),
+        DurationError::UnknownUnit(unit) => format!("time: unknown unit {} in duration {text}", quote(unit)),
+    }
 }
 
 /// The text of the protobuf serializer of Kubernetes.

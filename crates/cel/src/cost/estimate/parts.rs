@@ -8,11 +8,13 @@ const PARTS_MAX: usize = 32;
 
 /// What one piece of an expression adds to its estimated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Part {
     /// The piece of the source: a call with its receiver and arguments, or an operator.
     pub text: String,
-    /// From 1, in code points.
+    /// The line of the piece, from 1.
     pub line: usize,
+    /// The column of the piece, from 1, in code points.
     pub column: usize,
     /// How many rounds the loop makes, if the piece is a loop.
     pub rounds: Option<u64>,

@@ -3,7 +3,7 @@
 use super::super::fieldpath::PathElement;
 use super::super::types::{Atom, ListKind, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
 use super::{TypeError, item_element, item_error};
-use cel::value::Foreign;
+use cel::Foreign;
 use machinery::patch::gotext;
 use machinery::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,6 @@
 //! Runs the expressions of a policy on one write.
 
-use cel::Activation;
-use cel::value::Val;
+use cel::{Activation, Val};
 use machinery::{Text, Value};
 
 use super::Denial;

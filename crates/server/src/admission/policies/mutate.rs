@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use cel::Activation;
-use cel::value::{Configuration, Val, misnamed, to_json};
+use cel::{Activation, Configuration, Val, misnamed, to_json};
 use machinery::patch::json_patch::{self, Operation, Patch};
 use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};

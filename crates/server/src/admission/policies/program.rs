@@ -1,7 +1,6 @@
 //! The expressions of a policy, compiled.
 
-use cel::Environment;
-use cel::types::Type;
+use cel::{Environment, Type};
 use machinery::status::Reason;
 use machinery::{Text, Value};
 

@@ -1,8 +1,6 @@
 //! What the claims of a token say about its bearer: names of claims with prefixes, or CEL (KEP-3331).
 
-use cel::types::Type;
-use cel::value::{Val, from_json, to_json};
-use cel::{Environment, Program, decl};
+use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
 use machinery::{Text, Value, json};
 
 use super::texts;
@@ -23,6 +21,8 @@ pub enum Mapping {
 /// A compiled expression over `claims`, or over `user`.
 pub struct Expression {
     pub text: Text,
+    /// The name of the variable that the expression is about.
+    variable: &'static str,
     program: Program,
 }
 
@@ -68,21 +68,22 @@ impl Expression {
     /// Compiles an expression. That of a rule is true or false; what a mapping gives is known when there are claims.
     pub fn compile(text: &str, subject: Subject, of_rule: bool) -> Result<Expression, String> {
         let env = Environment::kubernetes(MINOR);
-        let env = match subject {
-            Subject::Claims => env.variable("claims", Type::map(Type::String, Type::Dyn)),
-            Subject::User => env.variable("user", user_info_type()),
+        let (variable, of) = match subject {
+            Subject::Claims => ("claims", Type::map(Type::String, Type::Dyn)),
+            Subject::User => ("user", user_info_type()),
         };
+        let env = env.variable(variable, of);
         let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
         if of_rule && *checked.output_type() != Type::Bool {
             return Err("must evaluate to bool".to_owned());
         }
         let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
-        Ok(Expression { text: text.into(), program })
+        Ok(Expression { text: text.into(), variable, program })
     }
 
     fn evaluate(&self, subject: &Value) -> Result<Value, String> {
-        let value = from_json(subject, decl::json()).map_err(|error| error.to_string())?;
-        let outcome = self.program.eval(&[Some(value)], cel::rules::CALL_COST_MAX);
+        let value = from_json(subject, Decl::json()).map_err(|error| error.to_string())?;
+        let outcome = self.program.eval(&[(self.variable, value)], cel::rules::CALL_COST_MAX);
         let failed = |error: &dyn std::fmt::Display| format!("expression '{}' resulted in error: {error}", self.text);
         match outcome.result {
             Ok(Val::Optional(None)) => Ok(Value::Null),

@@ -151,7 +151,7 @@ pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>
         if expression.is_empty() {
             errors.push(FieldError::required(&path.child("expression"), ""));
         } else {
-            errors.extend(expression_error(expression, &path.child("expression"), scope, &[cel::types::Type::Bool]));
+            errors.extend(expression_error(expression, &path.child("expression"), scope, &[cel::Type::Bool]));
         }
         let (name, path) = (text(condition, "name"), path.child("name"));
         if name.is_empty() {

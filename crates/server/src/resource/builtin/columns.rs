@@ -59,7 +59,7 @@ pub const DESCRIPTION: BuiltInColumn =
     });
 
 pub const VERSIONS: BuiltInColumn = column("Version(s)", "Versions in which the kind is served.", |object, _| {
-    Value::from(super::third_party::versions(object))
+    Value::from(schema::definition::third_party_versions(object).join(","))
 });
 
 fn len(object: &Value, path: &[&str]) -> usize {

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cel::Environment;
-use cel::decl::{Decl, DeclField, DeclKind, ObjectType};
-use cel::types::Type;
+use cel::{Decl, Environment, ObjectType, Type};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value};
 
@@ -60,24 +58,7 @@ impl Scope<'_> {
 }
 
 fn object(name: &'static str, fields: Vec<(Text, Type)>) -> Type {
-    let mut fields: Vec<DeclField> = fields.into_iter().map(|(name, exposed)| field(name, exposed)).collect();
-    fields.reverse();
-    // of variables with one name the last one counts
-    fields.sort_by(|a, b| a.name.cmp(&b.name));
-    fields.dedup_by(|a, b| a.name == b.name);
-    Type::Object(Arc::new(ObjectType { path: Text::new_static(name), fields, has_properties: true }))
-}
-
-fn field(name: Text, exposed: Type) -> DeclField {
-    let decl = Decl {
-        kind: DeclKind::Preserved,
-        nullable: false,
-        schema_type: Text::default(),
-        exposed: Some(exposed),
-        elements_max: 0,
-        bytes_min: 0,
-    };
-    DeclField { escaped: Some(name.clone()), name, decl: Arc::new(decl) }
+    Type::Object(Arc::new(ObjectType::of_types(name, fields)))
 }
 
 fn texts(names: &[&'static str]) -> Vec<(Text, Type)> {

@@ -43,16 +43,12 @@ pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
-use std::sync::Arc;
-
 use machinery::{FieldError, Text, Value};
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
+use super::group_version;
 use super::strategy::{Deletion, MetadataRules};
-use super::version::Version;
-use super::{Conversion, Resource, group_version};
-use crate::objects::Objects;
 
 /// What decoding into the Go type of a kind and encoding it again does.
 pub enum Form {
@@ -407,10 +403,6 @@ fn count_generations(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn texts(list: &[&'static str]) -> Vec<Text> {
-    list.iter().map(|s| Text::new_static(s)).collect()
-}
-
 /// The built-in kinds that are served, each with its older versions.
 pub fn served(config: RuntimeConfig) -> Vec<(&'static BuiltIn, &'static [BuiltIn])> {
     static BETA_DEFINITION: [BuiltIn; 1] = [definition::BETA];
@@ -432,44 +424,6 @@ pub fn served(config: RuntimeConfig) -> Vec<(&'static BuiltIn, &'static [BuiltIn
     let older_of = |built_in: &BuiltIn| if *built_in == definition::DEFINITION { older } else { &[] };
     let all = KINDS.iter().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
-}
-
-fn version(built_in: &'static BuiltIn) -> Arc<Version> {
-    let mut version = Version::new(Text::new_static(built_in.version), &built_in.type_schema());
-    version.status = built_in.status;
-    version.deprecation = Some(Text::new_static(built_in.deprecation)).filter(|text| !text.is_empty());
-    version.built_in = Some(built_in);
-    Arc::new(version)
-}
-
-/// The resource of a built-in kind, which is stored in its own version.
-pub fn resource(built_in: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects) -> Resource {
-    let (group, plural) = (Text::new_static(built_in.group), Text::new_static(built_in.plural));
-    let stored_in = Text::new_static(built_in.storage_group());
-    Resource {
-        collection: objects.collection(&stored_in, &plural),
-        group,
-        plural,
-        singular: Text::new_static(built_in.singular),
-        kind: Text::new_static(built_in.kind),
-        list_kind: Text::from(format!("{}List", built_in.kind)),
-        short_names: texts(built_in.short_names),
-        categories: texts(built_in.categories),
-        namespaced: built_in.namespaced,
-        versions: std::iter::once(built_in).chain(older).map(version).collect(),
-        storage: 0,
-        conversion: Conversion::None,
-        built_in: Some(built_in),
-        hooks: built_in.hooks,
-        deletion: &built_in.deletion,
-        third_party: false,
-        broken: false,
-        established: true,
-        settled: true,
-        terminating: false,
-        fingerprint: String::new(),
-        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
-    }
 }
 
 /// Whether a group is one of built-in kinds.

@@ -1,7 +1,7 @@
 //! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962; api-machinery 26.2): served where the feature gate
 //! is on, as a kube-apiserver 1.35 has it; since 1.36 they are always there.
 
-use cel::types::Type;
+use cel::Type;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};

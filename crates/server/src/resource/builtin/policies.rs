@@ -1,7 +1,6 @@
 //! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding (api-machinery 26.1).
 
-use cel::parser::is_identifier;
-use cel::types::Type;
+use cel::{Type, is_identifier};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
 use schema::shape::{

@@ -1,7 +1,7 @@
 //! ThirdPartyResource (crd.md 19.1): a name, a description and versions, all at the top.
 
-use machinery::{FieldError, FieldPath, Value};
-use schema::definition::{third_party_versions, validate_third_party};
+use machinery::{FieldError, FieldPath};
+use schema::definition::validate_third_party;
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, non_empty};
 
 use super::{BASE, BuiltIn, Form, Hooks, columns};
@@ -41,8 +41,3 @@ pub const THIRD_PARTY_RESOURCE: BuiltIn = BuiltIn {
     columns: &[columns::DESCRIPTION, columns::VERSIONS],
     ..BASE
 };
-
-/// What the columns show of the versions.
-pub fn versions(registration: &Value) -> String {
-    third_party_versions(registration).join(",")
-}

@@ -76,10 +76,6 @@ impl Strategy for BuiltInStatus {
         &self.0
     }
 
-    fn validate(&self, _object: &Value) -> Validity {
-        Validity::default()
-    }
-
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         with_status_of(object, old, self.0.row.status_metadata != StatusMetadata::Kept);
     }
@@ -106,10 +102,6 @@ impl Strategy for BuiltInStatus {
 impl Strategy for Finalize {
     fn codec(&self) -> &dyn Codec {
         &self.0
-    }
-
-    fn validate(&self, _object: &Value) -> Validity {
-        Validity::default()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {

@@ -68,10 +68,6 @@ impl Strategy for CustomStatus {
         &self.0
     }
 
-    fn validate(&self, _object: &Value) -> Validity {
-        Validity::default()
-    }
-
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         with_status_of(object, old, false);
     }

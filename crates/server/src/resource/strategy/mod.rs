@@ -71,7 +71,9 @@ pub trait Strategy: Send + Sync {
     fn prepare_for_create(&self, _object: &mut Value) {}
 
     /// Validates a prepared object that is to be created.
-    fn validate(&self, object: &Value) -> Validity;
+    fn validate(&self, _object: &Value) -> Validity {
+        Validity::default()
+    }
 
     fn warnings_on_create(&self, _object: &Value) -> Vec<String> {
         vec![]

@@ -33,10 +33,6 @@ impl Strategy for ScaleStrategy {
         &self.codec
     }
 
-    fn validate(&self, _object: &Value) -> Validity {
-        Validity::default()
-    }
-
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         custom::prepare_for_update(&self.codec.0, object, old);
     }

@@ -1,0 +1,98 @@
+//! Times on the wire: RFC 3339 in UTC, seconds for `Time`, microseconds for `MicroTime`.
+
+mod calendar;
+mod duration;
+
+pub use calendar::{civil_from_days, days_from_civil};
+pub use duration::{DurationError, duration, parse_duration, parse_nanoseconds};
+
+/// `2026-07-22T09:00:00Z`, from seconds since the Unix epoch.
+pub fn rfc3339(seconds: i64) -> String {
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+    let second = seconds.rem_euclid(86_400);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// The day of a time, `2006-01-02`.
+pub fn date(seconds: i64) -> String {
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `2026-07-22T09:00:00.000000Z`, from microseconds since the Unix epoch.
+pub fn rfc3339_micro(microseconds: i64) -> String {
+    let text = rfc3339(microseconds.div_euclid(1_000_000));
+    format!("{}.{:06}Z", &text[..text.len() - 1], microseconds.rem_euclid(1_000_000))
+}
+
+/// Parses RFC 3339 as Go does: upper-case `T` and `Z`, any fraction, any offset. Returns seconds since 1970 and
+/// nanoseconds.
+pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
+    let bytes = text.as_bytes();
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = bytes.get(from..to)?;
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        Some(digits.iter().fold(0, |n, d| n * 10 + i64::from(d - b'0')))
+    };
+    let punctuation = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if !punctuation.iter().all(|(i, c)| bytes.get(*i) == Some(c)) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let days = days_from_civil(year, month, day)?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let mut at = 19;
+    let mut nanos = 0u32;
+    if matches!(bytes.get(at), Some(b'.' | b',')) {
+        let digits = bytes.get(at + 1..)?.iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits == 0 {
+            return None;
+        }
+        for i in 0..9 {
+            let digit = if i < digits { u32::from(bytes[at + 1 + i] - b'0') } else { 0 };
+            nanos = nanos * 10 + digit;
+        }
+        at += 1 + digits;
+    }
+    let offset = match bytes.get(at..)? {
+        b"Z" => 0,
+        [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
+            let (hours, minutes) = (number(at + 1, at + 3)?, number(at + 4, at + 6)?);
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let seconds = hours * 3600 + minutes * 60;
+            if *sign == b'+' { seconds } else { -seconds }
+        }
+        _ => return None,
+    };
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    Some((seconds, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_round_trip() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2024-02-29T12:34:56Z", 1_709_210_096),
+            ("0001-01-01T00:00:00Z", -62_135_596_800),
+        ] {
+            assert_eq!(parse_rfc3339(text), Some((seconds, 0)));
+            assert_eq!(rfc3339(seconds), text);
+        }
+        assert_eq!(parse_rfc3339("2024-01-01T01:00:00.5+01:00"), Some((1_704_067_200, 500_000_000)));
+        for bad in ["2024-02-30T00:00:00Z", "2024-01-01t00:00:00z", "2024-01-01T00:00:00", "2024-1-01T00:00:00Z", ""] {
+            assert_eq!(parse_rfc3339(bad), None, "{bad}");
+        }
+        assert_eq!(rfc3339_micro(1_500_000), "1970-01-01T00:00:01.500000Z");
+    }
+}

@@ -1,0 +1,104 @@
+//! A request that may go on: a document, or a resource and its verb.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::{ACCEPT, USER_AGENT};
+use hyper::body::Incoming;
+use machinery::Text;
+
+use super::chain::{Answer, Edge};
+use super::measure;
+use super::respond::{self, Reply};
+use super::route::NotServed;
+use super::warnings::{add_warnings, append_warnings};
+use crate::authorization::Authorized;
+use crate::limits;
+use crate::request::Verb;
+use crate::trace::{self, Kind};
+use crate::verbs::Request;
+
+impl Edge {
+    pub(super) async fn handle(
+        self: Arc<Self>,
+        authorized: Authorized,
+        headers: &HeaderMap,
+        body: Incoming,
+        reply: &Reply,
+    ) -> Answer {
+        if !authorized.info.is_resource {
+            if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
+                return answer;
+            }
+            self.catch_up_for(&authorized.info.path).await;
+            return self.document(&authorized.info, headers, reply);
+        }
+        let route = match self.route_now(&authorized.info).await {
+            Ok(route) => route,
+            Err(NotServed::Plain) => return respond::text(404, "404 page not found\n"),
+            Err(NotServed::Status(status, warning)) => {
+                let mut response = reply.status(&status);
+                append_warnings(warning.as_slice(), response.headers_mut());
+                return response;
+            }
+        };
+        let deprecation = route.version.deprecation.clone();
+        let manager = default_manager(headers);
+        let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
+        let request = Arc::new(request.audited(reply.audit_context.clone()));
+        if let Some(text) = deprecation {
+            measure::deprecated(&request);
+            if let Some(audit_context) = &reply.audit_context {
+                audit_context.annotate("k8s.io/deprecated", "true");
+            }
+            request.warn(text);
+        }
+        let fields = || handler_fields(&request, headers);
+        let performed = self.perform(request.clone(), headers, body, reply);
+        let result = trace::span(handler_name(&request), Kind::Internal, fields, performed).await;
+        let mut response = result.unwrap_or_else(|status| reply.status(&status));
+        add_warnings(&request, response.headers_mut());
+        response
+    }
+}
+
+/// The name of the span of a verb.
+fn handler_name(request: &Request) -> &'static str {
+    match request.authorized.info.verb {
+        Verb::Get => "Get",
+        Verb::List | Verb::Watch => "List",
+        Verb::Create => "Create",
+        Verb::Update => "Update",
+        Verb::Patch => "Patch",
+        Verb::Delete | Verb::DeleteCollection => "Delete",
+        Verb::Proxy | Verb::None => "Connect",
+    }
+}
+
+fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
+    let info = &request.authorized.info;
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    trace::attributes([
+        ("accept", header(ACCEPT)),
+        ("api-group", &info.group),
+        ("api-version", &info.version),
+        ("name", &info.name),
+        ("subresource", &info.subresource),
+        ("namespace", &info.namespace),
+        ("resource", &info.resource),
+        ("url", &info.path),
+        ("user-agent", header(USER_AGENT)),
+        ("verb", info.verb.as_str()),
+    ])
+}
+
+/// The User-Agent up to the first slash, printable, at most 128 bytes.
+fn default_manager(headers: &HeaderMap) -> Text {
+    let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
+    let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    let mut cut = name.len().min(limits::FIELD_MANAGER_BYTES_MAX);
+    while !name.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    if cut == 0 { Text::new_static("unknown") } else { Text::from(&name[..cut]) }
+}

@@ -1,0 +1,175 @@
+//! Names of CRDs, and the conditions that follow from them (crd.md 3, 6).
+//!
+//! Names are decided and a CRD is established before its write returns, so that its resource is served when the POST
+//! returns.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use machinery::{Status, Value};
+use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
+
+use super::as_server;
+use super::change::Change;
+use super::{Context, Request, Subresource};
+use crate::clock;
+use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+use crate::resource::{Outline, Resource, registrations};
+
+/// Rounds that settling one definition may take; each makes one write.
+const ROUNDS_MAX: usize = 16;
+
+/// The resource of definitions themselves.
+pub fn definitions(context: &Context) -> Option<Arc<Resource>> {
+    context.registry.get(DEFINITION_GROUP, DEFINITIONS)
+}
+
+/// The group that is in the name of a definition, or of a ThirdPartyResource.
+pub fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+/// A request of the server itself to the status of a definition.
+fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
+    let path = format!("{}/status", as_server::path_of(resource, "", name));
+    as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
+}
+
+/// What follows the write of a CRD.
+pub async fn after_write(context: &Context, name: &str) {
+    leave_to_controller(settle(context, name).await);
+    // other definitions may take the names that it has left, and find those taken that it has
+    leave_to_controller(settle_peers(context, group_of(name), name).await);
+}
+
+/// What a write sets in motion is tried again by `controllers/establishing`: the write itself has succeeded.
+fn leave_to_controller(settled: Result<(), Status>) {
+    if let Err(status) = settled {
+        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written yet");
+    }
+}
+
+/// What follows the removal of a CRD or a ThirdPartyResource.
+pub async fn after_delete(context: &Context, name: &str) {
+    leave_to_controller(settle_peers(context, group_of(name), "").await);
+}
+
+/// Settles, at a start, what the last server left unsettled. A definition that is served by the names of its spec has been
+/// settled.
+pub async fn settle_all(context: &Context) {
+    let Some(resource) = definitions(context) else { return };
+    let (root, _) = resource.collection.latest();
+    for (name, _) in root {
+        let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
+        if context.registry.get(group, plural).is_none_or(|served| !served.settled) {
+            leave_to_controller(settle(context, &name).await);
+        }
+    }
+}
+
+/// Other definitions of a group may take names that have become free, or find more of theirs taken.
+pub async fn settle_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
+    for plural in context.registry.names().wanting(group) {
+        let name = format!("{plural}.{group}");
+        if name != except {
+            settle(context, &name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a definition's status follow from its spec, one write at a time as the reference server's controllers do.
+pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
+    let Some(resource) = definitions(context) else { return Ok(()) };
+    // of two that ask for the same name, one is decided upon before the other
+    let _turn = context.naming_turn.lock().await;
+    for _ in 0..ROUNDS_MAX {
+        let edited = AtomicBool::new(false);
+        let next = |outline: &Outline| {
+            let next = next_status(context, outline);
+            edited.store(next.is_some(), Ordering::Relaxed);
+            next
+        };
+        as_server::edit(context, status_request(&resource, name), Change::EditOutline(&next)).await?;
+        if !edited.into_inner() {
+            return Ok(());
+        }
+    }
+    Err(resource.modified(name))
+}
+
+/// The definition with the next change of its status; `None` when it is settled.
+fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
+    let now = clock::now_rfc3339();
+    let old = &outline.definition;
+    let mut next = old.clone();
+    if let Some(naming) = naming(context, old) {
+        next.set_at(&["status", "acceptedNames"], naming.accepted_names);
+        definition::set_condition(&mut next, &naming.names_accepted, &now);
+        if let Some(established) = &naming.established {
+            definition::set_condition(&mut next, established, &now);
+        }
+        return (next != *old).then_some(next);
+    }
+    let preserving = definition::preserves_unknown_fields(old);
+    let non_structural = if preserving { definition::non_structural(&outline.to_value()) } else { None };
+    for (kind, condition) in [
+        ("NonStructuralSchema", non_structural),
+        ("KubernetesAPIApprovalPolicyConformant", definition::api_approval(old)),
+    ] {
+        let found = definition::find_condition(old, kind);
+        match (condition, found) {
+            (Some(condition), found) if found.is_none_or(|f| !condition.equals(f)) => {
+                definition::set_condition(&mut next, &condition, &now);
+            }
+            (None, Some(_)) => definition::remove_condition(&mut next, kind),
+            _ => continue,
+        }
+        return Some(next);
+    }
+    let condition = definition::establish(old)?;
+    definition::set_condition(&mut next, &condition, &now);
+    Some(next)
+}
+
+fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
+    let (group, name) = (old.str_at(&["spec", "group"]), old.str_at(&["metadata", "name"]));
+    context.registry.names().decide(old, &third_party_names(context, group, name))
+}
+
+/// What is in the way of the names of a ThirdPartyResource.
+pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
+    let mut wanted = definition::from_third_party(registration)?;
+    wanted.remove_at(&["status"]);
+    // its definition is none that may share them: instances would be of two kinds of rules
+    let twin = definitions(context)?.collection.get(&names.definition()).is_some();
+    let older = peers(context, &names.group, "");
+    let same = older.iter().any(|peer| peer.str_at(&["metadata", "name"]) == names.definition());
+    if twin || same {
+        return Some(format!("{:?} is already in use", names.plural));
+    }
+    let naming = naming(context, &wanted)?;
+    (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
+}
+
+/// The resource of ThirdPartyResources themselves, if they are served.
+pub fn third_party_resources(context: &Context) -> Option<Arc<Resource>> {
+    context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
+}
+
+/// As definitions, the ThirdPartyResources of a group, but for the one that a definition of this name keeps.
+fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
+    if third_party_resources(context).is_none() {
+        return vec![];
+    }
+    let others = registrations(&context.objects, group).into_iter().filter(|(names, _)| names.definition() != except);
+    others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
+}
+
+/// The names that [`peers`] have.
+fn third_party_names(context: &Context, group: &str, except: &str) -> Taken {
+    let mut taken = Taken::default();
+    let peers = peers(context, group, except);
+    peers.iter().for_each(|peer| taken.add(peer.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null)));
+    taken
+}
