@@ -465,7 +465,6 @@ async fn prepare(
 #[cfg(test)]
 mod tests {
     use store::Embedded;
-    use tokio::time::Instant;
 
     use super::*;
 
@@ -473,8 +472,8 @@ mod tests {
     async fn a_lasting_fault_is_reported_after_the_grace_period() {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));
         let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
-        let (fault, begun) = (watch::Sender::new(None), Instant::now());
-        let supervisor = tokio::spawn(supervise(Arc::downgrade(&objects), fault.clone()));
+        let (fault, begun) = (watch::Sender::new(None), clock::instant());
+        let supervisor = task::spawn("supervisor", supervise(Arc::downgrade(&objects), fault.clone()));
         tokio::time::sleep(limits::FAULT_GRACE).await;
         objects.faults.passing("the store is away".to_owned());
         tokio::time::sleep(limits::FAULT_GRACE / 2).await;
