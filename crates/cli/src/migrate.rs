@@ -1,4 +1,4 @@
-//! `pintle migrate`: from a ThirdPartyResource to a CustomResourceDefinition, with all objects (crd.md 19.7).
+//! `pintle migrate`: from a ThirdPartyResource to a CustomResourceDefinition, with all objects.
 //!
 //! The server keeps objects of both in the same place and serves those of a ThirdPartyResource until that goes; so the
 //! definition is made beside it first, and with the deletion it takes over: nothing is copied, and there is no moment

@@ -1,4 +1,4 @@
-//! `pintle storage migrate`: writes objects again that may lie in an older version (crd.md 16.1).
+//! `pintle storage migrate`: writes objects again that may lie in an older version.
 //!
 //! Every object is patched with nothing: the server writes it in the storage version if it does not lie in that, and
 //! else writes nothing. When all have been, the definition forgets the other stored versions. It all happens through the

@@ -274,7 +274,7 @@ impl Server {
     }
 
     /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
-    /// grace period (api-machinery 20.2).
+    /// grace period.
     pub async fn stop(self) {
         self.health.drain();
         tokio::time::sleep(self.delay).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Bytes of a request body (api-machinery 1.4).
+/// Bytes of a request body.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Bytes of a body that is too large which are read before it is refused.
 pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
@@ -36,9 +36,9 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
 /// What passes between looks at a configuration file that may have changed.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
-/// CEL cost of all match conditions of a webhook or policy (api-machinery 26.1).
+/// CEL cost of all match conditions of a webhook or policy.
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
-/// Seconds that a conversion may take (corrections crd 13).
+/// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
 /// Connections to one webhook that are kept for later calls.
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
@@ -66,18 +66,18 @@ pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
 pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
-/// Answers from this size on are compressed (api-machinery 3.3).
+/// Answers from this size on are compressed.
 pub const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// An OpenAPI document of all groups that is larger is made anew when it is asked for; that of 10,000 definitions of 13 KB
 /// has 260 MB. Ours.
 pub const OPENAPI_KEPT_BYTES_MAX: usize = 16 << 20;
-/// Seconds that a read waits for a version from the future (api-machinery 11.4).
+/// Seconds that a read waits for a version from the future.
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes at once, where nothing can refuse one.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
 /// Of so many objects one is deleted after the other.
 pub const DELETE_IN_ORDER_MAX: usize = 32;
-/// Runes of all warnings of an answer, and of one when the sum is exceeded (api-machinery 1.4).
+/// Runes of all warnings of an answer, and of one when the sum is exceeded.
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
 /// Warnings of a response. Upstream has no such bound; common clients refuse a response with more than 100 headers

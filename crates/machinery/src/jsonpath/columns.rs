@@ -1,4 +1,4 @@
-//! The cells of tables (crd 15.1).
+//! The cells of tables.
 
 use super::JsonPath;
 use crate::patch::gotext;

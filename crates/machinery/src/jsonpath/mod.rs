@@ -1,4 +1,4 @@
-//! The JSONPath dialect of Kubernetes, for printer columns (crd 15.1, 15.2).
+//! The JSONPath dialect of Kubernetes, for printer columns.
 //!
 //! A path is compiled once and evaluated often. Parsing fails with the texts of the reference implementation;
 //! evaluation finds values, or fails where the reference fails. Members of objects are visited in sorted order, where

@@ -1,4 +1,4 @@
-//! What admission knows of a write (api-machinery 24).
+//! What admission knows of a write.
 
 use machinery::{Map, Status, Text, Value, names};
 

@@ -1,4 +1,4 @@
-//! Expressions about a write: how they are compiled, what they see, what they may cost (api-machinery 26.1).
+//! Expressions about a write: how they are compiled, what they see, what they may cost.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};

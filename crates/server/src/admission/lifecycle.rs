@@ -1,4 +1,4 @@
-//! NamespaceLifecycle: nothing new in namespaces that are missing or going, and some namespaces stay (api-machinery 24.2).
+//! NamespaceLifecycle: nothing new in namespaces that are missing or going, and some namespaces stay.
 
 use machinery::Status;
 use machinery::status::Cause;

@@ -1,4 +1,4 @@
-//! Which writes a webhook or a policy is about (api-machinery 25.1).
+//! Which writes a webhook or a policy is about.
 
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};

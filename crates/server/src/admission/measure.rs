@@ -1,4 +1,4 @@
-//! How long steps take, and what they refuse (api-machinery 18.3).
+//! How long steps take, and what they refuse.
 
 use machinery::Status;
 use tokio::time::Instant;

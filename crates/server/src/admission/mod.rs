@@ -1,4 +1,4 @@
-//! What changes or refuses a write after it is authorized (layer 5; api-machinery 24).
+//! What changes or refuses a write after it is authorized (layer 5).
 //!
 //! Invariant: admission sees objects in a version of the resource, never the store's form, and knows nothing of verbs:
 //! a write is its [`Attributes`].

@@ -1,4 +1,4 @@
-//! What changes a write, one after the other: policies, then webhooks, each by their names (api-machinery 24.1).
+//! What changes a write, one after the other: policies, then webhooks, each by their names.
 
 use std::collections::BTreeSet;
 

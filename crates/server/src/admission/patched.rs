@@ -1,4 +1,4 @@
-//! What becomes of an object that a patch has changed (api-machinery 24.1, 26.2): it is decoded anew.
+//! What becomes of an object that a patch has changed: it is decoded anew.
 
 use machinery::Value;
 

@@ -1,4 +1,4 @@
-//! ResourceQuota: how many objects a namespace may hold (api-machinery 24.3).
+//! ResourceQuota: how many objects a namespace may hold.
 
 use machinery::quantity::Quantity;
 use machinery::{Status, Text, Value};

@@ -1,4 +1,4 @@
-//! What a server says of its resources, in the form of aggregated discovery (api-machinery 16.2).
+//! What a server says of its resources, in the form of aggregated discovery.
 
 use bytes::Bytes;
 use http::header::ACCEPT;

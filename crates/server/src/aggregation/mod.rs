@@ -1,4 +1,4 @@
-//! Servers that serve groups beside us (layer 3): APIServices that name a service (api-machinery 27.6).
+//! Servers that serve groups beside us (layer 3): APIServices that name a service.
 //!
 //! Invariants: which servers there are, and whether they are available, is what the stored APIServices say; nothing else
 //! decides where a request goes. What a server says of its resources is kept here and can be asked for again.

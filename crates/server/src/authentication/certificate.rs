@@ -5,7 +5,7 @@ use machinery::Text;
 use crate::clock;
 use crate::request::User;
 
-/// The attribute of a subject that holds a user's uid (api-machinery 21).
+/// The attribute of a subject that holds a user's uid.
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
 /// What the client of a connection has shown.

@@ -1,4 +1,4 @@
-//! Who is asking (layer 3): a proxy's word, a client certificate, a bearer token, or nobody (api-machinery 21).
+//! Who is asking (layer 3): a proxy's word, a client certificate, a bearer token, or nobody.
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 
@@ -180,7 +180,7 @@ pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> 
     }
 }
 
-/// What is said of a header whose token is not where it belongs (api-machinery 21).
+/// What is said of a header whose token is not where it belongs.
 fn header_warning(header: &str) -> Option<&'static str> {
     let mut parts = header.trim().splitn(3, ' ');
     let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();

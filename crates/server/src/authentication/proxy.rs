@@ -1,4 +1,4 @@
-//! A proxy in front of the server that has found out who asks, and says it in headers (api-machinery 21). They are
+//! A proxy in front of the server that has found out who asks, and says it in headers. They are
 //! believed from nobody whose certificate does not make him the proxy.
 
 use http::HeaderMap;

@@ -1,4 +1,4 @@
-//! Tokens that a webhook knows: TokenReview, sent out (api-machinery 21).
+//! Tokens that a webhook knows: TokenReview, sent out.
 
 use std::time::Duration;
 

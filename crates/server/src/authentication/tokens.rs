@@ -1,4 +1,4 @@
-//! The token file (api-machinery 21).
+//! The token file.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Tokens among the sub-protocols of a WebSocket (api-machinery 13.3).
+//! Tokens among the sub-protocols of a WebSocket.
 
 use base64::Engine as _;
 use base64::alphabet;

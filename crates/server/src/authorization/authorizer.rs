@@ -1,4 +1,4 @@
-//! The authorizers in their order (api-machinery 23.1): the first that has an opinion decides.
+//! The authorizers in their order: the first that has an opinion decides.
 
 use std::sync::Arc;
 

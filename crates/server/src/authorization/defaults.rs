@@ -1,4 +1,4 @@
-//! The roles and bindings that every server has from its first start (api-machinery 23.5).
+//! The roles and bindings that every server has from its first start.
 
 use machinery::{Value, json};
 

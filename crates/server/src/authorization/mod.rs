@@ -145,7 +145,7 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The exact 403 (api-machinery 2.4).
+/// The exact 403.
 fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
     let (name, verb) = (quote(&user.name), asked.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };

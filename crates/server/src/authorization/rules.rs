@@ -1,4 +1,4 @@
-//! Rules of roles: what they allow, and whether one covers another (api-machinery 23.2, 23.4).
+//! Rules of roles: what they allow, and whether one covers another.
 
 use machinery::{Text, Value};
 

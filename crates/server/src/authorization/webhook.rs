@@ -1,4 +1,4 @@
-//! A webhook that decides: SubjectAccessReview, sent out (api-machinery 23.6).
+//! A webhook that decides: SubjectAccessReview, sent out.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! ClusterRoles that gather the rules of others show them (api-machinery 23.5). Decisions don't wait for this: the
+//! ClusterRoles that gather the rules of others show them. Decisions don't wait for this: the
 //! authorizer gathers for itself.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! APIServices of other servers say whether these are available (api-machinery 27.6).
+//! APIServices of other servers say whether these are available.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

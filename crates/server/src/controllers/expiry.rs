@@ -1,4 +1,4 @@
-//! Events expire: an hour after their last write, unless it is set otherwise (api-machinery 27.4).
+//! Events expire: an hour after their last write, unless it is set otherwise.
 //!
 //! When an event was last written stands in its metadata, so that a restart changes nothing.
 

@@ -1,5 +1,5 @@
 //! Objects that every namespace has: the ServiceAccount `default`, and the ConfigMap with the authority of the server's
-//! certificate (api-machinery 27.3).
+//! certificate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

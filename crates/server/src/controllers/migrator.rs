@@ -1,6 +1,6 @@
-//! StorageVersionMigrations are carried out (`storage-version-migrator-controller` of kube-controller-manager, KEP-4192;
-//! api-machinery 30): every object that was there when the migration was seen first is written again as it is, which
-//! changes something only if it lies in another version, or encrypted in another way.
+//! StorageVersionMigrations are carried out (`storage-version-migrator-controller` of kube-controller-manager, KEP-4192):
+//! every object that existed when the migration was first seen is rewritten without a change, which has an effect only if it
+//! is stored in another version, or encrypted with another key.
 //!
 //! A migration goes by its status, one write after the other, so that another server can go on with it at any point.
 

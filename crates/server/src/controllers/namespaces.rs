@@ -1,4 +1,4 @@
-//! Empties namespaces that are being deleted, then lets them go (api-machinery 29).
+//! Empties namespaces that are being deleted, then lets them go.
 
 use std::collections::BTreeMap;
 

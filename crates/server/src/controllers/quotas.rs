@@ -1,4 +1,4 @@
-//! The usage of ResourceQuotas, determined anew (api-machinery 24.3): admission only counts up.
+//! The usage of ResourceQuotas, determined anew: admission only counts up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

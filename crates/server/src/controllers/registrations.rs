@@ -1,4 +1,4 @@
-//! APIServices (api-machinery 27.6): those of definitions come and go with what is served, and each says whether it is
+//! APIServices: those of definitions come and go with what is served, and each says whether it is
 //! available: of what other servers serve, `availability` tells that.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Secrets with tokens of ServiceAccounts (api-machinery 27.2): whoever makes one of type
+//! Secrets with tokens of ServiceAccounts: whoever makes one of type
 //! `kubernetes.io/service-account-token` finds a token in it that is good for as long as the Secret and the account are
 //! there; the Secret goes with its account.
 

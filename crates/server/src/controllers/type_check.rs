@@ -1,5 +1,5 @@
 //! What ValidatingAdmissionPolicies get wrong about the types that they are for, told in their status
-//! (`validatingadmissionpolicy-status-controller` of kube-controller-manager; api-machinery 26.1).
+//! (`validatingadmissionpolicy-status-controller` of kube-controller-manager).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

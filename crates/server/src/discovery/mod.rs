@@ -1,4 +1,4 @@
-//! Discovery (layer 7): which groups, versions and resources there are (api-machinery 16, crd.md 7.8).
+//! Discovery (layer 7): which groups, versions and resources there are.
 //!
 //! Invariant: everything is derived from a registry snapshot when somebody asks; a change of a definition costs nothing
 //! here. The aggregated document is kept until the registry changes.

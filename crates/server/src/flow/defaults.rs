@@ -1,4 +1,4 @@
-//! The objects that a server has from the start: two that are mandatory, and what is suggested (api-machinery 20.1).
+//! The objects that a server has from the start: two that are mandatory, and what is suggested.
 
 use machinery::{Value, json};
 

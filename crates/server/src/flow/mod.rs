@@ -1,4 +1,4 @@
-//! How much at once, and for whom (layer 3; KEP-1040; api-machinery 20.1): FlowSchemas sort requests into flows of priority
+//! How much at once, and for whom (layer 3; KEP-1040): FlowSchemas sort requests into flows of priority
 //! levels, each of which has its share of the seats; who asks too much waits in queues that others hardly share.
 //!
 //! Invariants: a level always gets the part of its share that it does not lend; a request runs, waits or is refused at

@@ -1,4 +1,4 @@
-//! The path of every request, in order: who, may they, what, body, verb, answer (api-machinery 1.3).
+//! The path of every request, in order: who, may they, what, body, verb, answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,7 +174,7 @@ pub(super) fn out_of_time(reply: &Reply) -> Answer {
 }
 
 /// Runs a request in a task of its own: if it panics, that is counted and answered, and nobody else notices
-/// (api-machinery 1.3).
+///.
 async fn survive(panics: &AtomicU64, audit_id: &str, request: impl Future<Output = Answer> + Send + 'static) -> Answer {
     match crate::task::spawn("request", request).await {
         Ok(response) => response,

@@ -126,7 +126,7 @@ impl Edge {
         machinery::json!({"paths": (paths.into_iter().map(Value::from).collect::<Value>())})
     }
 
-    /// What others verify tokens of ServiceAccounts with (api-machinery 21.1).
+    /// What others verify tokens of ServiceAccounts with.
     pub(super) async fn issuer_document(
         &self,
         info: &RequestInfo,

@@ -1,4 +1,4 @@
-//! Entry of a request: authentication, impersonation, a seat, authorization (api-machinery 1.3).
+//! Entry of a request: authentication, impersonation, a seat, authorization.
 
 use std::sync::Arc;
 

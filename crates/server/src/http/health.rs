@@ -1,4 +1,4 @@
-//! Health, version, and Go durations (api-machinery 18).
+//! Health, version, and Go durations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

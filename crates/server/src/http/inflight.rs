@@ -1,4 +1,4 @@
-//! How many requests may run at once: one number for those that read, one for those that write (api-machinery 20.1).
+//! How many requests may run at once: one number for those that read, one for those that write.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

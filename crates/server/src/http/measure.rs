@@ -1,4 +1,4 @@
-//! What is counted of requests (api-machinery 18.3).
+//! What is counted of requests.
 
 use http::{HeaderMap, Response};
 use machinery::Text;

@@ -1,4 +1,4 @@
-//! Content negotiation: which media type and which shape an answer has (api-machinery 3.1, corrections read 17, 18).
+//! Content negotiation: which media type and which shape an answer has.
 
 use crate::request::FeatureGates;
 use machinery::Status;
@@ -211,7 +211,7 @@ pub fn lists(accept: &str, names: &[&str]) -> bool {
     accept.is_empty() || asked.any(|name| name == "*/*" || names.contains(&name))
 }
 
-/// The form of aggregated discovery, where the best form that can be had is one (api-machinery 16.2). It is never CBOR.
+/// The form of aggregated discovery, where the best form that can be had is one. It is never CBOR.
 pub fn aggregated(accept: &str) -> Option<Accepted> {
     for clause in clauses(accept) {
         let Some(media) = Media::USUAL.into_iter().find(|media| clause.matches(media.as_str())) else { continue };

@@ -1,4 +1,4 @@
-//! Requests for servers beside us: passed on as they are, in the name of whoever asks (api-machinery 27.6).
+//! Requests for servers beside us: passed on as they are, in the name of whoever asks.
 
 use std::net::IpAddr;
 

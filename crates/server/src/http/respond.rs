@@ -1,4 +1,4 @@
-//! From outcomes to bytes: shapes, encodings, pretty printing, compression (api-machinery 3, 15).
+//! From outcomes to bytes: shapes, encodings, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;

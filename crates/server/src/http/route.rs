@@ -1,4 +1,4 @@
-//! From a path to a resource, and from a method to a verb that it can do (api-machinery 14.1, crd.md 7.1).
+//! From a path to a resource, and from a method to a verb that it can do.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Edge {
         route
     }
 
-    /// The resource of a path (api-machinery 14.1, crd.md 7.1).
+    /// The resource of a path.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let own_group = info.group.is_empty() || crate::resource::builtin::is_built_in_group(&info.group);
         let built_in = own_group || crate::resource::builtin::is_reserved_group(&info.group);
@@ -133,7 +133,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         };
     }
     match verb {
-        // built-in kinds have no POST to an item, custom resources create from it (corrections crud 7)
+        // built-in kinds have no POST to an item, custom resources create from it
         Verb::Create if named && !request.resource.is_custom() => Err(refused()),
         // custom resources are told so when the request is carried out
         Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),

@@ -1,4 +1,4 @@
-//! Tables and partial objects (api-machinery 15, crd.md 15).
+//! Tables and partial objects.
 
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Status, Value};

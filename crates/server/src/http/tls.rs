@@ -1,7 +1,7 @@
 //! TLS: the server's certificate, and those of clients, which are asked for and judged after the handshake.
 //!
 //! A client whose certificate has expired or comes from elsewhere is let in and answered 401, unless it shows a token
-//! (api-machinery 21). That it holds the certificate's key is always proven in the handshake.
+//!. That it holds the certificate's key is always proven in the handshake.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The header Warning (RFC 7234; api-machinery 1.4).
+//! The header Warning (RFC 7234).
 
 use http::HeaderMap;
 

@@ -1,4 +1,4 @@
-//! A watch over a WebSocket (RFC 6455, api-machinery 13): the pieces of its body, an event a message.
+//! A watch over a WebSocket (RFC 6455): the pieces of its body, an event a message.
 
 use std::time::Duration;
 

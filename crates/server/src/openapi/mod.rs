@@ -1,4 +1,4 @@
-//! OpenAPI (layer 7): v2 and v3 documents, built when somebody asks and kept (api-machinery 17, crd.md 18).
+//! OpenAPI (layer 7): v2 and v3 documents, built when somebody asks and kept.
 //!
 //! Invariants: a change of a definition costs nothing here; the next question makes a new [`Index`], whose hashes come
 //! from the content of schemas, each read once. A document is built when it is first asked for, and lives until the

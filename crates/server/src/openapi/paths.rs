@@ -1,4 +1,4 @@
-//! The paths of a resource and their operations, in both dialects (crd.md 18.1, api-machinery 17.3).
+//! The paths of a resource and their operations, in both dialects.
 //!
 //! Invariant: what a client looks for stands inline on the operation: `x-kubernetes-action`, the group, version and kind
 //! as an object, and the media types and query parameters of PATCH, by which kubectl chooses how to patch and validate.

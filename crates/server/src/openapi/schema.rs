@@ -1,5 +1,5 @@
 //! What is published of the schema of a resource: nearly verbatim in v3, cut down to what kubectl understands in v2
-//! (crd.md 18).
+//!.
 //!
 //! Invariant: no schema is too strange to be published. What has no structural form is a free-form object.
 

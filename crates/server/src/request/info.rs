@@ -1,4 +1,4 @@
-//! RequestInfo: the parts of a path and the verb that follows from them (api-machinery 1.1, 1.2).
+//! RequestInfo: the parts of a path and the verb that follows from them.
 
 use machinery::Text;
 use machinery::selector::FieldSelector;
@@ -167,7 +167,7 @@ impl RequestInfo {
     }
 
     /// The name that authorization looks at: that of the path, or for list and watch the one of a field selector
-    /// `metadata.name=…` (api-machinery 1.2). Selectors are ignored for the deprecated `/watch/` form.
+    /// `metadata.name=…`. Selectors are ignored for the deprecated `/watch/` form.
     pub fn authorized_name(&self) -> Text {
         if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();

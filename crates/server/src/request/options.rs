@@ -1,6 +1,6 @@
 //! Options of requests, from query and body: ListOptions, Create-, Update-, Patch- and DeleteOptions.
 //!
-//! Numbers that don't parse are 400, values that are not allowed 422 (api-machinery 8.2, 10.1, 11.2, 13.1).
+//! Numbers that don't parse are 400, values that are not allowed 422.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::{FieldSelector, LabelSelector};

@@ -1,4 +1,4 @@
-//! Conversion by webhook: ConversionReview, and what is made of its answer (crd.md 16.3).
+//! Conversion by webhook: ConversionReview, and what is made of its answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -228,7 +228,7 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     crate::digest::short(&all)
 }
 
-/// Creating is refused while instances are to be deleted (corrections crd 9: not any more once they are).
+/// Creating is refused while instances are to be deleted (not any more once they are).
 fn terminating(definition: &Value, deleting: bool) -> bool {
     let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     match conditions.iter().find(|c| c.str_at(&["type"]) == "Terminating") {
@@ -268,7 +268,7 @@ fn columns(version: &Value) -> Vec<Column> {
     listed.iter().map(column).collect()
 }
 
-/// The warning of a deprecated version (crd.md 17).
+/// The warning of a deprecated version.
 fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Option<Text> {
     if !flag(version, "deprecated") {
         return None;

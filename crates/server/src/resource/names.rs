@@ -1,4 +1,4 @@
-//! What definitions are called, by group: the names that are taken, and the definitions that want others (crd.md 6.2).
+//! What definitions are called, by group: the names that are taken, and the definitions that want others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

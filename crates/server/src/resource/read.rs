@@ -1,4 +1,4 @@
-//! From storage to a version: pruned, defaulted, converted (crd.md 7.7, 16).
+//! From storage to a version: pruned, defaulted, converted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -116,7 +116,7 @@ impl Registry {
 }
 
 /// The kube-aware order of versions, best first: GA before beta before alpha, higher numbers first, then all other
-/// names in their own order (crd.md 7.8).
+/// names in their own order.
 pub fn kube_aware(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
@@ -126,7 +126,7 @@ pub fn kube_aware(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// `(stage, major, minor)`; a greater one is better. Leading zeros are let through (corrections read 23).
+/// `(stage, major, minor)`; a greater one is better. Leading zeros are let through.
 fn parse(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

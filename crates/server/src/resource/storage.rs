@@ -1,4 +1,4 @@
-//! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf (crd.md 7.9).
+//! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf.
 //!
 //! Built-in kinds are protobuf in its envelope; CustomResourceDefinitions and custom resources are JSON with a line break at
 //! the end. Either is read for any kind. Definitions are written as v1 and read as v1beta1 too, which many clusters have.

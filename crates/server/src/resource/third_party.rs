@@ -1,4 +1,4 @@
-//! What ThirdPartyResources serve: resources like those of definitions, free of schemas (crd.md 19.8).
+//! What ThirdPartyResources serve: resources like those of definitions, free of schemas.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
-/// The ConfigMap that tells servers beside us whom to believe (api-machinery 27.6).
+/// The ConfigMap that tells servers beside us whom to believe.
 const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 
 /// Publishes whom servers beside us are to believe. Authorities are added to those that other servers have published.
@@ -100,7 +100,7 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     wanted
 }
 
-/// Creates again what flow control cannot do without (api-machinery 20.1).
+/// Creates again what flow control cannot do without.
 pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     let mandatory = |objects: Vec<Value>| -> Vec<Value> {
         let is = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");

@@ -1,4 +1,4 @@
-//! Continue tokens: `{"v":"meta.k8s.io/v1","rv":N,"start":"key\u0000"}` in base64url without padding (api-machinery 11.5).
+//! Continue tokens: `{"v":"meta.k8s.io/v1","rv":N,"start":"key\u0000"}` in base64url without padding.
 
 use crate::wording;
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! The deletion of CRDs: their instances go first (crd.md 6.4).
+//! The deletion of CRDs: their instances go first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Outlived {
 }
 
 /// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
-/// is released (crd.md 6.4).
+/// is released.
 pub async fn finalize(context: &Context, outlived: &mut Outlived) -> Pass {
     let mut pass = third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return pass };

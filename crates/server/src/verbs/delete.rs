@@ -1,4 +1,4 @@
-//! Delete and deletecollection (api-machinery 10).
+//! Delete and deletecollection.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Get and list (api-machinery 6, 11).
+//! Get and list.
 
 use std::sync::Arc;
 

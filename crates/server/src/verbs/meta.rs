@@ -1,4 +1,4 @@
-//! The metadata of objects that are written: what the server sets, and what a request says about it (api-machinery 4).
+//! The metadata of objects that are written: what the server sets, and what a request says about it.
 
 use machinery::{Status, Value};
 

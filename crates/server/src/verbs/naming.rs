@@ -1,4 +1,4 @@
-//! Names of CRDs, and the conditions that follow from them (crd.md 3, 6).
+//! Names of CRDs, and the conditions that follow from them.
 //!
 //! Names are decided and a CRD is established before its write returns, so that its resource is served when the POST
 //! returns.

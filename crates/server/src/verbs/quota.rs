@@ -1,4 +1,4 @@
-//! Counts objects against the quotas of their namespace before they are created (api-machinery 24.3).
+//! Counts objects against the quotas of their namespace before they are created.
 //!
 //! What is counted and then not created stays counted until the usage of the quota is determined anew.
 

@@ -1,4 +1,4 @@
-//! Nobody gives away what they don't have: checks of writes of roles and bindings (api-machinery 23.4).
+//! Nobody gives away what they don't have: checks of writes of roles and bindings.
 
 use machinery::status::aggregate;
 use machinery::value::quote;

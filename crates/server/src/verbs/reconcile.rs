@@ -1,5 +1,5 @@
 //! The roles and bindings of the server at each start: what they have lost is added, what they have gained stays
-//! (api-machinery 23.5). Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
+//!. Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
 
 use machinery::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What creating and deleting ThirdPartyResources sets in motion (crd.md 19.4, 19.7).
+//! What creating and deleting ThirdPartyResources sets in motion.
 //!
 //! Their names pass the check that names of definitions pass. A deletion deletes the instances, held by the finalizer of
 //! definitions, unless a definition is there to keep them: then only the registration goes, and what is stored stays.

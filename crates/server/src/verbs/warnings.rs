@@ -1,4 +1,4 @@
-//! The warnings of a response, as kube-apiserver's recorder keeps them (api-machinery 1.4).
+//! The warnings of a response, as kube-apiserver's recorder keeps them.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};

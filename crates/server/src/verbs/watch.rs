@@ -1,4 +1,4 @@
-//! Watch (api-machinery 13): where a stream starts, and which events it has.
+//! Watch: where a stream starts, and which events it has.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service (api-machinery 25.2), and
+//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service, and
 //! the servers that flags name.
 //!
 //! Invariant: an answer or one line that reads as the reference server's. A call ends within its timeout; idle

@@ -1,4 +1,4 @@
-//! Admission policies: expressions that refuse writes (ValidatingAdmissionPolicy, api-machinery 26.1), and expressions
+//! Admission policies: expressions that refuse writes (ValidatingAdmissionPolicy), and expressions
 //! that change them (MutatingAdmissionPolicy, 26.2).
 //!
 //! Policies and bindings are kept parsed, and compiled when they are first used; a write runs what matches it.

@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicy: expressions that change writes (KEP-3962; api-machinery 26.2).
+//! MutatingAdmissionPolicy: expressions that change writes (KEP-3962).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What is counted of calls (api-machinery 18.3).
+//! What is counted of calls.
 
 use std::time::Duration;
 

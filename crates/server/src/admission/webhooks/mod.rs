@@ -1,4 +1,4 @@
-//! Mutating and validating webhooks (api-machinery 25).
+//! Mutating and validating webhooks.
 //!
 //! Mutating ones are called one after the other, by the names of their configurations; validating ones all at once.
 

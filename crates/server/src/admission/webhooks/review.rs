@@ -1,4 +1,4 @@
-//! AdmissionReview: what a webhook is asked, and what it may answer (api-machinery 25.2, 25.3).
+//! AdmissionReview: what a webhook is asked, and what it may answer.
 
 use crate::webhook::CallError;
 use machinery::patch::{Unknown, json_patch};

@@ -1,5 +1,5 @@
-//! Tokens of ServiceAccounts: issued, authenticated, and the documents by which others verify them (KEP-1205, KEP-1393;
-//! api-machinery 21.1).
+//! Tokens of ServiceAccounts: issuing, authentication, and the documents for their verification by others (KEP-1205,
+//! KEP-1393).
 //!
 //! Invariant: a token is good while its signature, its times and its audiences are, and while the account and the
 //! object that it is bound to are there with the uids that the token names.

@@ -1,4 +1,4 @@
-//! Tokens that others issue, as OpenID Connect has it (KEP-3331; api-machinery 21): whose they are and what their claims
+//! Tokens that others issue, as OpenID Connect has it (KEP-3331): whose they are and what their claims
 //! say, by a structured AuthenticationConfiguration.
 //!
 //! Invariant: claims are looked at only after one of the issuer's keys has signed them, for an audience of ours, now.

@@ -1,4 +1,4 @@
-//! Impersonation: the headers by which somebody acts as somebody else (api-machinery 22).
+//! Impersonation: the headers by which somebody acts as somebody else.
 
 mod modes;
 

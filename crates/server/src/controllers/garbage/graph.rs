@@ -105,7 +105,7 @@ impl Graph {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every event, one after the other. Events about objects are nobody's dependents (api-machinery 27.4).
+    /// Hears of every event, one after the other. Events about objects are nobody's dependents.
     pub fn observe(&self, key: &Key, event: &Event) {
         let (object, previous) = (&event.object, event.previous.as_deref());
         let same_owners = previous.is_some_and(|previous| previous.meta.owners == object.meta.owners);

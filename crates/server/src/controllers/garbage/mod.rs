@@ -1,4 +1,4 @@
-//! The garbage collector: objects go when their owners have gone (api-machinery 29.1, 29.2).
+//! The garbage collector: objects go when their owners have gone.
 //!
 //! The graph says what may have become garbage; every decision is made anew from the live object and its live owners,
 //! and every write names the uid and the version that it was decided on.

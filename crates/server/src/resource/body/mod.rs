@@ -1,4 +1,4 @@
-//! Bodies of requests: their bytes, their encoding, and the type that they say they have (crd.md 7.6, api-machinery 5).
+//! Bodies of requests: their bytes, their encoding, and the type that they say they have.
 
 mod strict;
 

@@ -1,4 +1,4 @@
-//! ServiceAccount (api-machinery 27.3).
+//! ServiceAccount.
 
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};

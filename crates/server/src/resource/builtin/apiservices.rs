@@ -1,4 +1,4 @@
-//! APIService (api-machinery 27.6): which groups and versions there are, as objects.
+//! APIService: which groups and versions there are, as objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -216,7 +216,7 @@ pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> 
     all
 }
 
-/// The order of versions in a group: greater is better (api-machinery 16.3).
+/// The order of versions in a group: greater is better.
 pub fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
         ("" | "extensions", _) => 1,

@@ -1,4 +1,4 @@
-//! ConfigMap, and the rules for data that Secrets share (api-machinery 27.2).
+//! ConfigMap, and the rules for data that Secrets share.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value};

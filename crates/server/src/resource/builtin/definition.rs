@@ -59,7 +59,7 @@ pub const BETA: BuiltIn = BuiltIn {
     ..DEFINITION
 };
 
-/// The first deletion holds a CRD until its instances are gone (crd.md 3).
+/// The first deletion holds a CRD until its instances are gone.
 fn begin_deletion(definition: &mut Value, now: &str) {
     if is_deleting(definition) {
         if definition.at(&["metadata", "deletionGracePeriodSeconds"]).is_none() {

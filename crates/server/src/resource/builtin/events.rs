@@ -1,4 +1,4 @@
-//! Event in its two groups: one object, stored as the core group has it (api-machinery 27.4).
+//! Event in its two groups: one object, stored as the core group has it.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};

@@ -1,4 +1,4 @@
-//! What CEL expressions in objects of admission may use, and what is wrong with them (api-machinery 26.1).
+//! What CEL expressions in objects of admission may use, and what is wrong with them.
 
 use std::sync::{Arc, OnceLock};
 

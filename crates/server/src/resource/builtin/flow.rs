@@ -1,4 +1,4 @@
-//! FlowSchema and PriorityLevelConfiguration (KEP-1040; api-machinery 20.1).
+//! FlowSchema and PriorityLevelConfiguration (KEP-1040).
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};

@@ -1,4 +1,4 @@
-//! Lease (api-machinery 27.5).
+//! Lease.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};

@@ -1,4 +1,4 @@
-//! StorageVersionMigration (KEP-4192; api-machinery 30): a wish that all objects of a resource be written again. Served
+//! StorageVersionMigration (KEP-4192): a wish that all objects of a resource be written again. Served
 //! where `--runtime-config` names it, as a kube-apiserver 1.35 has it; the objects lie in v1beta1, which 1.35 can read.
 
 use machinery::field::{FieldError, FieldPath};

@@ -436,7 +436,7 @@ pub fn is_reserved_group(group: &str) -> bool {
     is_built_in_group(group) || foreign::is_group(group)
 }
 
-/// The order of groups in discovery: greater is earlier (api-machinery 16.3).
+/// The order of groups in discovery: greater is earlier.
 pub fn group_priority(group: &str) -> u32 {
     match group {
         // no APIService says so: this group is there before them

@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962; api-machinery 26.2): served where the feature gate
+//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): served where the feature gate
 //! is on, as a kube-apiserver 1.35 has it; since 1.36 they are always there.
 
 use cel::Type;

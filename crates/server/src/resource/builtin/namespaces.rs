@@ -1,4 +1,4 @@
-//! Namespace (api-machinery 27.1).
+//! Namespace.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};

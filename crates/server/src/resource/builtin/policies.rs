@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding (api-machinery 26.1).
+//! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding.
 
 use cel::{Type, is_identifier};
 use machinery::field::{FieldError, FieldPath};

@@ -1,4 +1,4 @@
-//! ResourceQuota as an object (api-machinery 24.3).
+//! ResourceQuota as an object.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;

@@ -1,4 +1,4 @@
-//! Role, ClusterRole and their bindings (api-machinery 23.3).
+//! Role, ClusterRole and their bindings.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};

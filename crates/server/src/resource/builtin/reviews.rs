@@ -1,4 +1,4 @@
-//! Access reviews: questions about who may what, answered and not stored (api-machinery 23.6).
+//! Access reviews: questions about who may what, answered and not stored.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};

@@ -1,4 +1,4 @@
-//! Secret (api-machinery 27.2).
+//! Secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

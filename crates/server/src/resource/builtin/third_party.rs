@@ -1,4 +1,4 @@
-//! ThirdPartyResource (crd.md 19.1): a name, a description and versions, all at the top.
+//! ThirdPartyResource: a name, a description and versions, all at the top.
 
 use machinery::{FieldError, FieldPath};
 use schema::definition::validate_third_party;

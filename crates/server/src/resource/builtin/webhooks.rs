@@ -1,4 +1,4 @@
-//! ValidatingWebhookConfiguration and MutatingWebhookConfiguration (api-machinery 25.1).
+//! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};

@@ -110,7 +110,7 @@ impl CustomCodec {
         if self.0.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
     }
 
-    /// Instances of ThirdPartyResources have errors of their own for a wrong type (crd.md 19.3).
+    /// Instances of ThirdPartyResources have errors of their own for a wrong type.
     fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
         let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
         let Endpoint { resource, version: own } = &self.0;

@@ -1,4 +1,4 @@
-//! The times of `metadata.managedFields` in an update that changes nothing else (api-machinery 9.1).
+//! The times of `metadata.managedFields` in an update that changes nothing else.
 //!
 //! The field manager compares an object with the body of a request, and sets the time of the writer's entry when they
 //! differ. What the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`), it cannot know. An update of which

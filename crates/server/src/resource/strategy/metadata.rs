@@ -1,5 +1,5 @@
 //! Metadata of objects that are written: which checks a kind makes of it, and the fields that updates cannot change
-//! (api-machinery 4).
+//!.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -17,7 +17,7 @@ pub enum OnCreate {
 }
 
 /// A check of metadata that updates of a kind make besides those of every update. Errors that two checks find are
-/// reported twice, as kube-apiserver does (corrections crud 20).
+/// reported twice, as kube-apiserver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUpdate {
     /// The metadata as a whole; through the main endpoint alone.
@@ -180,7 +180,7 @@ pub fn restore_system_fields(object: &mut Value, old: &Value) {
     }
 }
 
-/// Warnings about finalizers that are new and not domain-qualified (crd.md 14.1).
+/// Warnings about finalizers that are new and not domain-qualified.
 pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     fn list(object: &Value) -> Vec<&str> {
         let items = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();

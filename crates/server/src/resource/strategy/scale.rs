@@ -1,5 +1,4 @@
-//! The subresource `scale` of custom resources: `autoscaling/v1` Scale as a view of an object (crd.md 14.3, corrections
-//! crd 3 to 7).
+//! The subresource `scale` of custom resources: `autoscaling/v1` Scale as a view of an object.
 
 use std::sync::OnceLock;
 
@@ -106,7 +105,7 @@ impl Strategy for ScaleStrategy {
         }
     }
 
-    /// As with kube-apiserver (corrections patch 17), an apply that changes anything fails, since a Scale has no form in
+    /// As with kube-apiserver, an apply that changes anything fails, since a Scale has no form in
     /// any version of the resource; conflicts are reported, and equal values are shared.
     fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
         if applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
@@ -204,7 +203,7 @@ fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
     }
 }
 
-/// Numbers of a Scale are 32 bits wide; greater ones wrap (corrections crd 6).
+/// Numbers of a Scale are 32 bits wide; greater ones wrap.
 fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
 }

@@ -1,4 +1,4 @@
-//! Tokens: whose is it (TokenReview), and give me one (TokenRequest; api-machinery 21.1).
+//! Tokens: whose is it (TokenReview), and give me one (TokenRequest).
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value};
