@@ -1,4 +1,4 @@
-//! Tokens, and the errors ANTLR's lexer would tell.
+//! Tokens, with the errors of ANTLR's lexer.
 //!
 //! Positions count code points. Blanks and comments are no tokens; the text between tokens stays reachable through
 //! byte positions, since messages quote it.

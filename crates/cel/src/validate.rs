@@ -8,7 +8,7 @@ use crate::regex::Regex;
 use crate::types::Type;
 use crate::value::Val;
 
-/// Tells every literal argument that can't work.
+/// Reports literal arguments that are always invalid.
 pub(crate) fn literals(checked: &Checked, issues: &mut Vec<Issue>) {
     let root = &checked.ast.root;
     for function in ["duration", "timestamp", "matches"] {
@@ -33,7 +33,7 @@ pub(crate) fn literals(checked: &Checked, issues: &mut Vec<Issue>) {
     });
 }
 
-/// Tells every list and map literal whose elements are of different types, except in arguments of `format`.
+/// Reports list and map literals with elements of different types, except in arguments of `format`.
 pub(crate) fn aggregates(checked: &Checked, scope: &str, issues: &mut Vec<Issue>) {
     let mut found = vec![];
     let mut open = vec![(&checked.ast.root, false)];

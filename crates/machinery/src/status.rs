@@ -230,9 +230,9 @@ impl Status {
 
     /// `kind` is the Kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
-        let mut told = std::collections::HashSet::new();
+        let mut reported = std::collections::HashSet::new();
         let texts: Vec<String> =
-            errors.iter().map(ToString::to_string).filter(|text| told.insert(text.clone())).collect();
+            errors.iter().map(ToString::to_string).filter(|text| reported.insert(text.clone())).collect();
         let list = match texts.as_slice() {
             [] => "<nil>".to_owned(),
             [one] => one.clone(),

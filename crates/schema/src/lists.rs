@@ -51,7 +51,7 @@ pub(crate) fn identity(value: &Value) -> String {
     }
 }
 
-/// Whether there are more errors than are reported: the paths of the last ones tell how long most are.
+/// Whether there are more errors than are reported: the paths of the last ones show how long most are.
 fn is_full(errors: &[FieldError]) -> bool {
     let bytes = errors.last().map_or(0, |error| error.field.len() + error.value.len()).max(ERROR_BYTES_MIN);
     errors.len() > PATHS_BYTES_MAX / bytes

@@ -58,7 +58,7 @@ struct Pruner<'a> {
 }
 
 impl Pruner<'_> {
-    fn tell(&mut self, path: &Path<'_>) {
+    fn report(&mut self, path: &Path<'_>) {
         if let Some(unknown) = &mut self.unknown {
             unknown.add(|| path.text());
         }
@@ -81,7 +81,7 @@ impl Pruner<'_> {
         match value {
             Value::Object(map) => {
                 for key in map.keys() {
-                    self.tell(&Path::Field(path, key));
+                    self.report(&Path::Field(path, key));
                 }
                 *map = Map::new();
             }
@@ -111,7 +111,7 @@ impl Pruner<'_> {
                     self.prune(inner, node.additional.node(), &here);
                     return true;
                 }
-                self.tell(&here);
+                self.report(&here);
                 false
             }),
             Value::Array(items) => {

@@ -99,7 +99,7 @@ fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
 }
 
 impl Walk {
-    /// Tells whether to go on.
+    /// Returns whether to continue.
     fn node<'a>(
         &mut self,
         node: &Node,
@@ -300,16 +300,16 @@ impl Walk {
         let message = match self.message(rule, variables) {
             Ok(message) => message,
             Err(detail) => {
-                self.tell(invalid(&path, &node.schema_type, detail), ratcheted);
+                self.report(invalid(&path, &node.schema_type, detail), ratcheted);
                 return false;
             }
         };
         let detail = message.or_else(|| rule.message.clone()).unwrap_or_else(|| format!("failed rule: {}", rule.name));
-        self.tell(failure(node, rule, &path, value, detail), ratcheted);
+        self.report(failure(node, rule, &path, value, detail), ratcheted);
         true
     }
 
-    fn tell(&mut self, error: FieldError, ratcheted: bool) {
+    fn report(&mut self, error: FieldError, ratcheted: bool) {
         if ratcheted {
             self.verdict.warnings.push(error.to_string());
         } else {

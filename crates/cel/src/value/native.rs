@@ -188,7 +188,7 @@ mod tests {
     use crate::{Environment, Program};
 
     /// The JSON that an expression comes to, or why there is none.
-    fn told(expression: &str) -> String {
+    fn reported(expression: &str) -> String {
         let env = Environment::kubernetes(35);
         let program = Program::new(&env, &env.check(expression).unwrap()).unwrap();
         let outcome = program.eval(&[], 1_000_000);
@@ -215,7 +215,7 @@ mod tests {
             ("type(1)", "type conversion not supported for 'type'"),
         ];
         for (expression, want) in cases {
-            assert_eq!(told(expression), want, "{expression}");
+            assert_eq!(reported(expression), want, "{expression}");
         }
     }
 }

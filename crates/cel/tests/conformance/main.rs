@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use textproto::{Message, Value};
 
-/// Fetches the module, which go.mod and go.sum pin, and tells where it is.
+/// Downloads the module, pinned by go.mod and go.sum; returns its directory.
 fn data() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");

@@ -3,7 +3,7 @@
 use cel::{Environment, Program, Type, Val};
 
 /// The value of an expression as text, or its error.
-fn told(env: &Environment, text: &str) -> String {
+fn reported(env: &Environment, text: &str) -> String {
     let checked = match env.check(text) {
         Ok(checked) => checked,
         Err(error) => return error.issues.iter().map(|issue| issue.message.as_str()).collect::<Vec<_>>().join("; "),
@@ -47,15 +47,15 @@ fn expressions_of_the_standard_environment() {
         ("'aaa'.lastIndexOf('aa', 5)", "-1"),
         ("'aaa'.lastIndexOf('aa', 2)", "1"),
     ] {
-        assert_eq!(told(&env, text), want, "{text}");
+        assert_eq!(reported(&env, text), want, "{text}");
     }
 }
 
 #[test]
 fn kubernetes_has_no_math_and_an_older_format() {
     let env = Environment::kubernetes(34);
-    assert!(told(&env, "math.greatest(1, 2)").contains("undeclared reference to 'math'"));
-    assert_eq!(told(&env, "'%e'.format([2.71828])"), "2.718280×10⁰⁰");
+    assert!(reported(&env, "math.greatest(1, 2)").contains("undeclared reference to 'math'"));
+    assert_eq!(reported(&env, "'%e'.format([2.71828])"), "2.718280×10⁰⁰");
 }
 
 #[test]

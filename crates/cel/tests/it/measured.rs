@@ -7,7 +7,7 @@ use cel::{Environment, Program, Val, estimate, from_json};
 use machinery::Value;
 use machinery::value::decode;
 
-fn told(env: &Environment, decl: &cel::Decl, object: &Value, rule: &str) -> Value {
+fn reported(env: &Environment, decl: &cel::Decl, object: &Value, rule: &str) -> Value {
     let error = |text: String| Value::from([("rule", Value::from(rule)), ("error", Value::from(text))]);
     let checked = match env.check(rule) {
         Ok(checked) => checked,
@@ -54,7 +54,7 @@ fn measured_numbers_and_texts_are_ours() {
     let lines: Vec<&str> = include_str!("../measured/costs.jsonl").lines().collect();
     for line in &lines {
         let want = decode(line.as_bytes()).unwrap();
-        let got = told(&env, &decl, &object, want.str_at(&["rule"]));
+        let got = reported(&env, &decl, &object, want.str_at(&["rule"]));
         if anonymous(&want.to_json()) != anonymous(&got.to_json()) {
             differences.push(format!("- {want}\n+ {got}"));
         }

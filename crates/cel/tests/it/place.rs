@@ -1,4 +1,4 @@
-//! Places in objects, as a schema of a recording tells of them.
+//! Locations in objects, by the schema of a recording.
 
 use cel::rules::Place;
 use machinery::Value;

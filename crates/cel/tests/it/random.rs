@@ -1,5 +1,5 @@
 //! Random programs, the same each time: a checked program of type T gives a T or an error, and its cost is held against the
-//! estimate; texts that are nearly programs are answered somehow.
+//! estimate; texts that are nearly programs have a result.
 
 use crate::texts::{Random, Scope, mutated};
 use cel::{Environment, Program, Type, Val, estimate, from_json};
@@ -60,7 +60,7 @@ impl Subject {
         Subject { env, decl, object: decode(OBJECT.as_bytes()).unwrap() }
     }
 
-    /// Runs a text; answers whether it gave a value.
+    /// Runs a text; returns whether it has a value.
     fn run(&self, text: &str) -> bool {
         let Ok(checked) = self.env.check(text) else { return false };
         let Ok(program) = Program::new(&self.env, &checked) else { return false };
@@ -93,7 +93,7 @@ fn programs_give_what_was_checked_and_cost_what_was_estimated() {
 }
 
 #[test]
-fn texts_that_are_nearly_programs_are_answered() {
+fn texts_that_are_nearly_programs_have_a_result() {
     let subject = Subject::new();
     let standard = Environment::standard();
     let mut random = Random(2);

@@ -1,6 +1,6 @@
-//! Definitions and objects of the recordings go through `Rules`; what it tells must be what was recorded.
+//! Runs CRDs and objects of the recordings through `Rules`, whose errors must equal the recorded ones.
 //!
-//! This is no server: objects aren't pruned, defaulted or checked against their schema, so only answers that come from
+//! This is no server: objects aren't pruned, defaulted or checked against their schema, so only responses that come from
 //! rules are compared, and steps whose objects would have been changed first are left out by the recordings' nature.
 
 use crate::place::Node;
@@ -47,8 +47,8 @@ fn transcripts() -> Vec<PathBuf> {
     paths
 }
 
-fn causes(answer: &Value) -> BTreeSet<Cause> {
-    let causes = answer.at(&["body", "details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+fn causes(response: &Value) -> BTreeSet<Cause> {
+    let causes = response.at(&["body", "details", "causes"]).and_then(Value::as_array).unwrap_or_default();
     causes
         .iter()
         .map(|c| (c.str_at(&["field"]).into(), anonymous(c.str_at(&["message"])), c.str_at(&["reason"]).into()))
@@ -66,7 +66,7 @@ fn anonymous(text: &str) -> String {
     out
 }
 
-fn told(errors: &[FieldError]) -> BTreeSet<Cause> {
+fn reported(errors: &[FieldError]) -> BTreeSet<Cause> {
     let message = |e: &FieldError| anonymous(e.message().strip_suffix(": ").unwrap_or(&e.message()));
     errors.iter().map(|e| (e.field.clone(), message(e), e.kind.reason().to_owned())).collect()
 }
@@ -110,8 +110,8 @@ impl State {
     }
 
     fn definition(&mut self, name: &str, step: &Value, body: &Value, dry: bool) {
-        let answer = step.get("answer").cloned().unwrap_or_default();
-        let status = answer.get("status").and_then(Value::as_int).unwrap_or(0);
+        let response = step.get("answer").cloned().unwrap_or_default();
+        let status = response.get("status").and_then(Value::as_int).unwrap_or(0);
         if !matches!(status, 200 | 201 | 422) {
             return;
         }
@@ -133,12 +133,12 @@ impl State {
             versions.insert(version.clone(), (rules, v));
         }
         let ours = |c: &Cause| c.0.contains("x-kubernetes-validations") || c.1.contains("estimated rule cost total");
-        let all = causes(&answer);
+        let all = causes(&response);
         let want: BTreeSet<Cause> = all.iter().filter(|c| ours(c)).cloned().collect();
         // Rules aren't compiled where the schema has other errors; where rules may stand is the schema's business.
         let structural = want.iter().any(|c| c.1.contains("must be empty to be structural"));
         if all.len() == want.len() && !structural {
-            self.compare(name, &want, &told(&errors));
+            self.compare(name, &want, &reported(&errors));
         }
         if status != 422 && !dry {
             let schemas = schemas.into_iter().map(|(_, _, schema)| schema).collect();
@@ -158,15 +158,15 @@ impl State {
         };
         let Some(definition) = self.definitions.get(&format!("{group}/{plural}")) else { return };
         let Some((rules, version)) = definition.versions.get(*version) else { return };
-        let answer = step.get("answer").cloned().unwrap_or_default();
-        let status = answer.get("status").and_then(Value::as_int).unwrap_or(0);
+        let response = step.get("answer").cloned().unwrap_or_default();
+        let status = response.get("status").and_then(Value::as_int).unwrap_or(0);
         if !matches!(status, 200 | 201 | 422) {
             return;
         }
         let key = format!("{group}/{plural}/{item}");
         let old = if step.str_at(&["method"]) == "POST" { None } else { self.objects.get(&key).cloned() };
         let mut object = match step.str_at(&["method"]) {
-            "POST" | "PUT" => named(body, &answer),
+            "POST" | "PUT" => named(body, &response),
             "PATCH" => {
                 let kind = step.str_at(&["headers", "Content-Type"]);
                 let mut patched = old.clone().unwrap_or_default();
@@ -197,13 +197,13 @@ impl State {
             let validation = Validation { old: old.as_ref(), ratcheting: Some(&place), cost_max: None };
             rules.validate(&object, &validation)
         });
-        let got = verdict.map(|verdict| told(&verdict.errors)).unwrap_or_default();
-        let want = causes(&answer);
+        let got = verdict.map(|verdict| reported(&verdict.errors)).unwrap_or_default();
+        let want = causes(&response);
         if !want.iter().any(|cause| OTHERS.iter().any(|other| cause.1.contains(other) && !cause.1.contains("=<"))) {
             self.compare(name, &want, &got);
         }
         if status != 422 && !dry {
-            let stored = answer.get("body").filter(|b| b.get("spec").is_some() || b.get("kind").is_some());
+            let stored = response.get("body").filter(|b| b.get("spec").is_some() || b.get("kind").is_some());
             let ignored = step.get("ignore").and_then(Value::as_array).unwrap_or_default();
             let partial = ignored.iter().any(|i| i.as_str() == Some("spec"));
             let stored = stored.filter(|_| !partial).cloned().unwrap_or(object);
@@ -213,9 +213,9 @@ impl State {
 }
 
 /// The object with the name that the server made for it.
-fn named(body: &Value, answer: &Value) -> Value {
+fn named(body: &Value, response: &Value) -> Value {
     let mut object = body.clone();
-    let name = answer.get("body").map(|b| {
+    let name = response.get("body").map(|b| {
         if b.get("spec").is_some() { b.str_at(&["metadata", "name"]) } else { b.str_at(&["details", "name"]) }
     });
     if object.at(&["metadata", "name"]).is_none() {
@@ -304,7 +304,7 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 #[test]
-fn recorded_answers_are_ours() {
+fn responses_equal_the_recorded_ones() {
     let mut total = 0;
     let mut failures = vec![];
     for path in transcripts() {

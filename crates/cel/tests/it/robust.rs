@@ -61,7 +61,7 @@ fn cost_ends_evaluations() {
 
 /// Pieces of source text in every order: what comes of it doesn't matter, only that something does.
 #[test]
-fn odd_texts_are_answered() {
+fn odd_texts_have_a_result() {
     let pieces = [
         "self",
         ".",
@@ -161,7 +161,7 @@ fn patterns_that_are_compiled_anew_end_evaluations() {
 
 /// Arithmetic at the ends of its ranges, and values without an order.
 #[test]
-fn extreme_numbers_are_answered() {
+fn extreme_numbers_have_a_result() {
     let env = Environment::standard();
     for (text, want) in [
         ("lists.range(64).map(i, i % 3 == 0 ? 0.0 / 0.0 : double(i)).sort().size() == 64".to_owned(), "true"),

@@ -135,7 +135,7 @@ pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
 }
 
 /// As [`apply`]; the error says why an operation failed, as kube-apiserver words it.
-pub fn apply_or_tell(document: Value, patch: &Patch) -> Result<Value, String> {
+pub fn apply_or_report(document: Value, patch: &Patch) -> Result<Value, String> {
     let mut document = document;
     run(&mut document, patch).map_err(|failed| failed.why)?;
     Ok(document)
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_in_the_words_of_the_library() {
+    fn failures_have_the_wording_of_the_library() {
         let document = r#"{"l":["a"],"m":{},"s":3}"#;
         let cases = [
             (
@@ -469,7 +469,7 @@ mod tests {
         ];
         for (patch, want) in cases {
             let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
-            assert_eq!(apply_or_tell(decode(document.as_bytes()).expect("JSON"), &patch).expect_err(want), want);
+            assert_eq!(apply_or_report(decode(document.as_bytes()).expect("JSON"), &patch).expect_err(want), want);
         }
     }
 

@@ -139,7 +139,7 @@ fn small_sum(a: (i64, i32), b: (i64, i32)) -> Option<Amount> {
     Some(Amount::Small { value, power })
 }
 
-/// Both numbers before the smaller power of ten; none if they lie further apart than anybody writes.
+/// Both numbers before the smaller power of ten; none if they are further apart than in any real quantity.
 fn aligned(a: &Amount, b: &Amount) -> Option<(BigInt, BigInt, i32)> {
     let ((x, p), (y, q)) = (a.parts(), b.parts());
     let apart = p.abs_diff(q);

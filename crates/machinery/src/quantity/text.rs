@@ -104,7 +104,7 @@ fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<
     Ok(Some(Quantity { amount: Amount::Small { value, power }, form, text: is_canonical.then(|| text.to_owned()) }))
 }
 
-/// The digits as a number before a power of ten; of more than anybody writes the last ones are rounded up.
+/// The digits as a number before a power of ten; beyond the digits of any real quantity, the last ones are rounded up.
 fn number(parts: &Parts<'_>) -> Result<(BigInt, i32), &'static str> {
     let digits = format!("{}{}", parts.whole, parts.fraction);
     let digits = digits.trim_start_matches('0');

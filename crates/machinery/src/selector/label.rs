@@ -93,22 +93,22 @@ impl Requirement {
 
     fn new(key: &str, operator: Operator, values: Vec<Text>) -> Result<Requirement, String> {
         let mut errors = vec![];
-        let mut tell = |path: String, value: &str, why: &str| {
+        let mut report = |path: String, value: &str, why: &str| {
             errors.push(format!("{path}: Invalid value: {}: {why}", quote(value)));
         };
         let messages = names::qualified_name(key);
         if !messages.is_empty() {
-            tell("<nil>".to_owned(), key, &messages.join("; "));
+            report("<nil>".to_owned(), key, &messages.join("; "));
         }
         if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
             for (i, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err()) {
-                tell(format!("values[{i}]"), value, "for 'Gt', 'Lt' operators, the value must be an integer");
+                report(format!("values[{i}]"), value, "for 'Gt', 'Lt' operators, the value must be an integer");
             }
         }
         for (i, value) in values.iter().enumerate() {
             let messages = names::label_value(value);
             if !messages.is_empty() {
-                tell(format!("values[{i}][{key}]"), value, &messages.join("; "));
+                report(format!("values[{i}][{key}]"), value, &messages.join("; "));
             }
         }
         match errors.as_slice() {

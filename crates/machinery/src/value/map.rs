@@ -168,11 +168,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_equal_keys_wins_and_is_told() {
+    fn the_last_of_equal_keys_wins_and_is_reported() {
         let entries = [("b", 1), ("a", 2), ("b", 3), ("b", 4)].map(|(k, v)| (Text::from(k), Value::from(v)));
-        let mut told = vec![];
-        let map = Map::from_entries(entries.to_vec(), |k| told.push(k.to_owned()));
+        let mut reported = vec![];
+        let map = Map::from_entries(entries.to_vec(), |k| reported.push(k.to_owned()));
         assert_eq!(Value::Object(map).to_json(), r#"{"a":2,"b":4}"#);
-        assert_eq!(told, ["b", "b"]);
+        assert_eq!(reported, ["b", "b"]);
     }
 }

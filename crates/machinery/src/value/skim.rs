@@ -43,7 +43,7 @@ impl<'a> Members<'a> {
         (self.bytes.get(end) == Some(&b':')).then_some(Some((key, quote, end + 1)))
     }
 
-    /// Tells where the value of the last key has ended.
+    /// Sets the end of the value of the last key.
     fn ended(&mut self, end: usize) -> Option<()> {
         self.next = match self.bytes.get(end)? {
             b',' => Some(end + 1),

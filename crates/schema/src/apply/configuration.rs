@@ -1,4 +1,4 @@
-//! Merging a configuration that nobody owns: what a MutatingAdmissionPolicy applies (KEP-3962).
+//! Merging an apply configuration without ownership: the patches of MutatingAdmissionPolicies (KEP-3962).
 
 use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};

@@ -3,7 +3,7 @@
 //! [`update`] computes the managedFields of a create, a replacement or a patch; [`apply`] merges an applied
 //! configuration into the live object. Both take the objects in the version of the request and know other versions only
 //! through [`Versions`]. Invariants: a path has as many owners as applied its value, and a change of a value leaves it
-//! one; a write that changes nothing moves no time; what an applier leaves out goes only if nobody else owns it.
+//! one; a write that changes nothing moves no time; a field that an applier leaves out is removed only if no other manager owns it.
 //! Start reading at [`update`] and [`apply`], then `ownership.rs`; `typed/` holds the walks over values.
 
 mod configuration;
@@ -34,7 +34,7 @@ use owners::{Identity, Operation, Owners, Ownership};
 use ownership::{Applied, Failure, Write};
 use typed::{Duplicates, errors_text, validate};
 
-/// Who owns what nobody was recorded for, once someone applies.
+/// The manager that owns all fields without a recorded owner, from the first apply on.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 

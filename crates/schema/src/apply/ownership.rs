@@ -9,7 +9,7 @@ use machinery::{Text, Value};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// What nobody owns.
+/// Fields that have no owner.
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
@@ -261,7 +261,7 @@ fn same_object(live: &Value, new: &Value) -> bool {
 
 type Pruned<'v> = Result<Versioned<'v>, String>;
 
-/// Removes what the writer applied last time, doesn't apply now, and nobody else owns.
+/// Removes fields that the manager applied last time and not now, and that no other manager owns.
 fn prune(write: Write<'_>, merged: Value, owners: &Owners, writer: &Identity, last: &Owner) -> Result<Value, String> {
     if last.set.is_empty() {
         return Ok(merged);

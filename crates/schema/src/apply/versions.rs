@@ -22,7 +22,7 @@ pub trait Versions: Sync {
     /// The object in another version.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
 
-    /// What the endpoint of the request resets in objects of a version, and therefore nobody owns through it.
+    /// The fields that the endpoint of the request resets in objects of a version, which therefore get no owner through it.
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         None
     }

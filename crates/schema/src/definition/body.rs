@@ -37,7 +37,7 @@ pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeErro
         });
     }
     let mut definition = read.value;
-    // validation finds nothing in empty lists of names, and nobody owns what is not shown
+    // validation finds nothing in empty lists of names, and hidden fields have no owner
     for list in ["shortNames", "categories"] {
         if definition.at(&["spec", "names", list]).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
             definition.remove_at(&["spec", "names", list]);

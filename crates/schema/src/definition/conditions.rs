@@ -243,8 +243,8 @@ pub(super) fn aggregate(errors: &[FieldError]) -> String {
 }
 
 fn aggregate_texts(texts: Vec<String>) -> String {
-    let mut told = HashSet::new();
-    let unique: Vec<String> = texts.into_iter().filter(|text| told.insert(text.clone())).collect();
+    let mut reported = HashSet::new();
+    let unique: Vec<String> = texts.into_iter().filter(|text| reported.insert(text.clone())).collect();
     match unique.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

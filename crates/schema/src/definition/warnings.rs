@@ -1,4 +1,4 @@
-//! Warnings about accepted definitions: formats that nobody enforces.
+//! Warnings about accepted CRDs: formats that are not enforced.
 
 use machinery::Value;
 

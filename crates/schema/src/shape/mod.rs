@@ -1,6 +1,6 @@
 //! The shapes of typed API objects: which members they have, of which Go types, and when they are printed.
 //!
-//! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown members and tells
+//! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown fields and reports
 //! their paths, refuses wrong types in the words of Go's decoder, and normalises what is left.
 //! Invariant: shapes are static data; reading is one recursive walk over (value, shape).
 
@@ -82,11 +82,11 @@ pub enum Merge {
     Plain,
     /// A list of different scalars.
     Set,
-    /// A list of structs that a field tells apart.
+    /// A list of structs with one key field.
     Keyed(&'static str),
     /// The same, in strategic merge patches as well.
     Patched(&'static str),
-    /// The same where several members together tell structs apart; strategic merge patches look at the first alone.
+    /// A list of structs with several key fields; strategic merge patches use the first one only.
     PatchedByAll(&'static [&'static str]),
     /// The same as `Patched` for structs that have one owner each.
     PatchedWhole(&'static str),

@@ -81,7 +81,7 @@ pub fn read(value: &Value, shape: &'static Struct) -> Read {
     Reader::new(Some(Paths::default()), Empty::AsPrinted).read(value, shape)
 }
 
-/// As [`read`], after a round through storage, which does not tell empty lists and maps from absent ones.
+/// As [`read`], after a round through storage, which does not distinguish empty lists and maps from absent ones.
 pub fn read_stored(value: &Value, shape: &'static Struct) -> Value {
     Reader::new(None, Empty::Forgotten).read(value, shape).value
 }
@@ -581,8 +581,8 @@ mod tests {
 
     /// As Go's decoder: the first in the document, unless one ends decoding.
     #[test]
-    fn the_first_type_error_of_the_document_is_told() {
-        let told = |text: &str| {
+    fn the_first_type_error_of_the_document_is_reported() {
+        let reported = |text: &str| {
             let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
             let order = machinery::value::key_order(text.as_bytes());
             let error = first_error(&read.errors, Some(&order)).unwrap();
@@ -597,7 +597,7 @@ mod tests {
                 "json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.uid of type types.UID",
             ),
         ] {
-            assert_eq!(told(text), want, "{text}");
+            assert_eq!(reported(text), want, "{text}");
         }
     }
 
@@ -632,7 +632,8 @@ mod tests {
     /// A type that decodes itself reports its errors as those of the struct around it.
     #[test]
     fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
-        let told = |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
+        let reported =
+            |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
         for (schema, want) in [
             (
                 r#"{"items": {"type": 1}}"#,
@@ -651,10 +652,10 @@ mod tests {
                 "bool into Go struct field JSONSchemaProps.openAPIV3Schema.dependencies of type string",
             ),
         ] {
-            let error = told(&format!(r#"{{"openAPIV3Schema": {schema}}}"#));
+            let error = reported(&format!(r#"{{"openAPIV3Schema": {schema}}}"#));
             assert_eq!(error, format!("json: cannot unmarshal {want}"), "{schema}");
         }
-        assert_eq!(told(r#"{"openAPIV3Schema": {"additionalProperties": 1}}"#), "boolean or JSON schema expected");
+        assert_eq!(reported(r#"{"openAPIV3Schema": {"additionalProperties": 1}}"#), "boolean or JSON schema expected");
     }
 
     #[test]

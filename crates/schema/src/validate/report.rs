@@ -161,7 +161,7 @@ impl Report {
         self.add(path, |name| {
             let list: Vec<String> = supported.iter().map(text).collect();
             let detail = format!("supported values: {}", list.join(", "));
-            // The reference engine has no way to tell null from no value in this one place.
+            // kube-apiserver cannot distinguish null from an absent value here
             Failure { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
         });
     }

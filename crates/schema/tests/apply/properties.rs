@@ -150,7 +150,7 @@ fn ownership_obeys_its_laws() {
             }
             let live = live.as_ref().expect("live");
             let owned: Vec<String> = sets(live).iter().flat_map(|(_, set)| set.paths()).collect();
-            // once nobody owns anything, nothing is tracked until the next apply
+            // without any owner, nothing is tracked until the next apply
             for leaf in leaves(live).into_iter().filter(|_| !owned.is_empty()) {
                 assert!(owned.contains(&leaf), "{seed}: {leaf} has no owner in {live}");
             }

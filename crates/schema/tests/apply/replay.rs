@@ -178,7 +178,7 @@ struct World {
     failures: Vec<String>,
 }
 
-fn answer_object(step: &Value) -> Option<&Value> {
+fn response_object(step: &Value) -> Option<&Value> {
     let status = step.at(&["answer", "status"])?.as_int()?;
     let body = step.at(&["answer", "body"])?;
     (matches!(status, 200 | 201) && body.at(&["metadata", "name"]).is_some() && body.str_at(&["kind"]) != "Status")
@@ -229,8 +229,10 @@ impl World {
                 return;
             }
         };
-        // an answer that doesn't show the object
-        if answer_object(step).is_some_and(|answer| answer.str_at(&["kind"]) != definition.kind) && method != "GET" {
+        // a response without the object
+        if response_object(step).is_some_and(|response| response.str_at(&["kind"]) != definition.kind)
+            && method != "GET"
+        {
             self.lost.insert(located.resource.clone());
         }
         if self.lost.contains(&located.resource) {
@@ -256,37 +258,39 @@ impl World {
         let outcome = match (method, media.starts_with("application/apply-patch")) {
             ("PATCH", true) => applied(located, live.as_ref(), &request),
             // the last finalizer is gone: so is the object
-            ("PUT" | "PATCH", false) if located.subresource.is_empty() && answer_object(step).is_some_and(is_gone) => {
+            ("PUT" | "PATCH", false)
+                if located.subresource.is_empty() && response_object(step).is_some_and(is_gone) =>
+            {
                 if !located.query.contains("dryRun") {
                     self.live.remove(&located.resource);
                 }
                 return;
             }
-            ("POST" | "PUT" | "PATCH", _) => answer_object(step).map(|answer| {
-                let mut new = wanted(answer, located, definition);
+            ("POST" | "PUT" | "PATCH", _) => response_object(step).map(|response| {
+                let mut new = wanted(response, located, definition);
                 update(live.as_ref().filter(|_| method != "POST"), &mut new, &request);
                 Ok(new)
             }),
             _ => None,
         };
         let id = format!("{file}: {}", step.str_at(&["id"]));
-        match (outcome, answer_object(step)) {
-            (Some(Ok(new)), Some(answer)) => self.compare_lists(&id, located, &new, answer),
+        match (outcome, response_object(step)) {
+            (Some(Ok(new)), Some(response)) => self.compare_lists(&id, located, &new, response),
             (Some(Err(status)), _) if step.at(&["answer", "body", "message"]).is_some() => {
                 self.compare_errors(&id, step, &status);
             }
             (Some(Err(status)), Some(_)) => self.failures.push(format!("{id}: refused: {status}")),
-            (None, Some(answer)) if method != "GET" => {
-                self.live.insert(located.resource.clone(), answer.clone());
+            (None, Some(response)) if method != "GET" => {
+                self.live.insert(located.resource.clone(), response.clone());
             }
             _ => {}
         }
     }
 
     fn delete(&mut self, located: &Step<'_>) {
-        match (answer_object(located.step), self.live.get_mut(&located.resource)) {
-            (Some(answer), Some(live)) => {
-                let mut marked = answer.clone();
+        match (response_object(located.step), self.live.get_mut(&located.resource)) {
+            (Some(response), Some(live)) => {
+                let mut marked = response.clone();
                 marked.set_at(&LIST, live.at(&LIST).cloned().unwrap_or_default());
                 *live = marked;
             }
@@ -294,17 +298,17 @@ impl World {
         }
     }
 
-    fn compare_lists(&mut self, id: &str, located: &Step<'_>, new: &Value, answer: &Value) {
+    fn compare_lists(&mut self, id: &str, located: &Step<'_>, new: &Value, response: &Value) {
         let ignored = located.step.get("ignore").map(Value::to_json).unwrap_or_default();
         if !ignored.contains("managedFields") {
             self.checked += 1;
             let list = |v: &Value| comparable(v.at(&LIST));
-            if list(new) != list(answer) {
-                self.failures.push(format!("{id}\n want {}\n got  {}", list(answer), list(new)));
+            if list(new) != list(response) {
+                self.failures.push(format!("{id}\n want {}\n got  {}", list(response), list(new)));
             }
         }
         if !located.query.contains("dryRun") {
-            let mut stored = answer.clone();
+            let mut stored = response.clone();
             stored.remove_at(&LIST);
             if let Some(list) = new.at(&LIST) {
                 stored.set_at(&LIST, list.clone());
@@ -332,10 +336,10 @@ impl World {
     }
 }
 
-/// What the client wanted to store, as far as the answer tells.
-fn wanted(answer: &Value, located: &Step<'_>, definition: &Definition) -> Value {
+/// The object that the client wanted to store, as far as the response shows it.
+fn wanted(response: &Value, located: &Step<'_>, definition: &Definition) -> Value {
     let step = located.step;
-    let mut new = answer.clone();
+    let mut new = response.clone();
     new.remove_at(&LIST);
     if let Some(list) = requested_list(step) {
         new.set_at(&LIST, list);
@@ -345,7 +349,7 @@ fn wanted(answer: &Value, located: &Step<'_>, definition: &Definition) -> Value 
         definition.prune(&located.version, &mut body);
         overlay(&mut new, &body);
     }
-    let marked = answer.at(&["metadata", "deletionTimestamp"]).is_some();
+    let marked = response.at(&["metadata", "deletionTimestamp"]).is_some();
     let time = step.at(&["body", "metadata", "deletionTimestamp"]);
     if let Some(time) = time.filter(|t| marked && !t.is_null()) {
         new.set_at(&["metadata", "deletionTimestamp"], time.clone());
@@ -356,7 +360,7 @@ fn wanted(answer: &Value, located: &Step<'_>, definition: &Definition) -> Value 
     new
 }
 
-/// Adds what a patch sets and the answer no longer has: the storage version pruned it.
+/// Adds what a patch sets and the response no longer has: the storage version pruned it.
 fn overlay(new: &mut Value, patch: &Value) {
     let (Value::Object(new), Value::Object(patch)) = (new, patch) else { return };
     for (name, value) in patch.iter().filter(|(name, value)| !value.is_null() && *name != "metadata") {

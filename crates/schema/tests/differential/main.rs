@@ -1,7 +1,7 @@
 //! Patterns, paths of printer columns, numbers, quantities and YAML, against Go and the libraries of Kubernetes.
 //!
 //! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-schema --test differential`.
-//! Questions are made of parts at random, always the same; `main.go` answers them.
+//! Requests are made of parts by a fixed seed; `main.go` responds to them.
 
 mod quantities;
 mod yaml;
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// Builds the program that answers.
+/// Builds the Go program.
 fn program() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
@@ -47,7 +47,7 @@ fn program() -> PathBuf {
 }
 
 /// Asks the program everything at once.
-fn answers(questions: &[Value]) -> Vec<Value> {
+fn responses(questions: &[Value]) -> Vec<Value> {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(program);
     let mut program = Command::new(PROGRAM.as_path());
     let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a program");
@@ -56,10 +56,10 @@ fn answers(questions: &[Value]) -> Vec<Value> {
     let asking = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let output = program.wait_with_output().expect("its output");
     asking.join().expect("a thread").expect("all questions are asked");
-    let answers = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    let answers: Vec<Value> = answers.map(|line| decode(line).expect("JSON")).collect();
-    assert_eq!(answers.len(), questions.len(), "every question is answered");
-    answers
+    let responses = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let responses: Vec<Value> = responses.map(|line| decode(line).expect("JSON")).collect();
+    assert_eq!(responses.len(), questions.len(), "every question is answered");
+    responses
 }
 
 fn list(texts: &[&str]) -> Value {
@@ -168,8 +168,8 @@ const TEXTS: &[&str] = &[
 /// What is different, if anything is.
 type Difference = Option<String>;
 
-fn compare_pattern(pattern: &str, answer: &Value) -> Difference {
-    let regex = match (Regex::new(pattern), answer) {
+fn compare_pattern(pattern: &str, response: &Value) -> Difference {
+    let regex = match (Regex::new(pattern), response) {
         (Err(error), Value::String(want)) => {
             return (error.text != want.as_str()).then(|| format!("{:?} instead of {want:?}", error.text));
         }
@@ -177,7 +177,7 @@ fn compare_pattern(pattern: &str, answer: &Value) -> Difference {
         (Ok(_), Value::String(want)) => return Some(format!("taken, and Go says {want:?}")),
         (Ok(regex), _) => regex,
     };
-    for (text, want) in TEXTS.iter().zip(answer.as_array().unwrap_or_default()) {
+    for (text, want) in TEXTS.iter().zip(response.as_array().unwrap_or_default()) {
         let found: Vec<Vec<Option<&str>>> = regex.captures_iter(text).collect();
         let place = |i: &Value| i.as_int().and_then(|i| usize::try_from(i).ok());
         let group = |pair: &[Value]| text.get(place(pair.first()?)?..place(pair.get(1)?)?);
@@ -253,8 +253,8 @@ const OBJECTS: &[&str] = &[
     r#"{}"#,
 ];
 
-fn compare_path(path: &str, answer: &Value) -> Difference {
-    let path = match (JsonPath::parse(path), answer) {
+fn compare_path(path: &str, response: &Value) -> Difference {
+    let path = match (JsonPath::parse(path), response) {
         (Err(error), Value::String(want)) => {
             return (error != want.as_str()).then(|| format!("{error:?} instead of {want:?}"));
         }
@@ -262,7 +262,7 @@ fn compare_path(path: &str, answer: &Value) -> Difference {
         (Ok(_), Value::String(want)) => return Some(format!("taken, and the library says {want:?}")),
         (Ok(path), _) => path,
     };
-    for (object, want) in OBJECTS.iter().zip(answer.as_array().unwrap_or_default()) {
+    for (object, want) in OBJECTS.iter().zip(response.as_array().unwrap_or_default()) {
         let object = decode(object.as_bytes()).expect("JSON");
         let found = match path.find(&object) {
             Ok(found) => {
@@ -366,20 +366,20 @@ fn number_schemas(random: &mut Random) -> Vec<Value> {
     schemas.collect()
 }
 
-fn compare_number(number: &str, schemas: &[Value], answer: &Value) -> Difference {
+fn compare_number(number: &str, schemas: &[Value], response: &Value) -> Difference {
     let Ok(value) = decode(number.as_bytes()) else {
-        return (answer.as_str() != Some("refused")).then(|| "refused, and Go reads it".to_owned());
+        return (response.as_str() != Some("refused")).then(|| "refused, and Go reads it".to_owned());
     };
-    if answer.as_str() == Some("refused") {
+    if response.as_str() == Some("refused") {
         return Some("read, and Go refuses it".to_owned());
     }
     let of = if matches!(value, Value::Int(_)) { "int64" } else { "float64" };
     let seen = [of.to_owned(), gotext::plain(&value), value.to_json()];
-    let want = ["type", "shown", "written"].map(|key| answer.str_at(&[key]).to_owned());
+    let want = ["type", "shown", "written"].map(|key| response.str_at(&[key]).to_owned());
     if seen != want {
         return Some(format!("{seen:?} instead of {want:?}"));
     }
-    for (schema, want) in schemas.iter().zip(answer.get("said").and_then(Value::as_array).unwrap_or_default()) {
+    for (schema, want) in schemas.iter().zip(response.get("said").and_then(Value::as_array).unwrap_or_default()) {
         let whole = json!({"type": "object", "properties": {"n": (schema.clone())}});
         let object = json!({"n": (value.clone())});
         let outcome =
@@ -418,19 +418,24 @@ fn all_is_as_in_go() {
     };
     questions.extend(amounts.iter().map(amount));
 
-    let answers = answers(&questions);
-    let (first, rest) = answers.split_at(patterns.len());
+    let responses = responses(&questions);
+    let (first, rest) = responses.split_at(patterns.len());
     let (second, rest) = rest.split_at(paths.len());
     let (third, fourth) = rest.split_at(numbers.len());
-    let told = |what: &str, difference: Difference| difference.map(|difference| format!("{what}: {difference}"));
-    let mut differences: Vec<String> =
-        patterns.iter().zip(first).filter_map(|(text, answer)| told(text, compare_pattern(text, answer))).collect();
-    differences.extend(paths.iter().zip(second).filter_map(|(text, answer)| told(text, compare_path(text, answer))));
-    let number =
-        |((text, schemas), answer): (&(&str, Vec<Value>), &Value)| told(text, compare_number(text, schemas, answer));
+    let reported = |what: &str, difference: Difference| difference.map(|difference| format!("{what}: {difference}"));
+    let mut differences: Vec<String> = patterns
+        .iter()
+        .zip(first)
+        .filter_map(|(text, response)| reported(text, compare_pattern(text, response)))
+        .collect();
+    differences
+        .extend(paths.iter().zip(second).filter_map(|(text, response)| reported(text, compare_path(text, response))));
+    let number = |((text, schemas), response): (&(&str, Vec<Value>), &Value)| {
+        reported(text, compare_number(text, schemas, response))
+    };
     differences.extend(numbers.iter().zip(third).filter_map(number));
-    let amount = |((text, others), answer): (&(String, Vec<String>), &Value)| {
-        told(text, quantities::compare(text, others, answer))
+    let amount = |((text, others), response): (&(String, Vec<String>), &Value)| {
+        reported(text, quantities::compare(text, others, response))
     };
     differences.extend(amounts.iter().zip(fourth).filter_map(amount));
     let shown = differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n");

@@ -73,19 +73,19 @@ pub fn text(random: &mut Random) -> String {
     format!("{sign}{whole}{fraction}{}", SUFFIXES[random.below(SUFFIXES.len())])
 }
 
-/// What `main.go` answers.
+/// The response of `main.go`.
 fn said(text: &str, others: &[String]) -> Value {
     let quantity = match Quantity::parse(text) {
         Ok(quantity) => quantity,
         Err(error) => return Value::from(error),
     };
-    let told = |quantity: &Quantity| json!((format!("{:x}", quantity.approximate().to_bits())));
+    let reported = |quantity: &Quantity| json!((format!("{:x}", quantity.approximate().to_bits())));
     let whole = quantity.as_integer();
     let mut said = vec![
         json!((quantity.to_string())),
         Value::Int(whole.unwrap_or(0)),
         Value::Bool(whole.is_some()),
-        told(&quantity),
+        reported(&quantity),
         Value::Int(quantity.signum()),
     ];
     if quantity.approximate() > 0.0 && quantity.approximate() < 1e9 {
@@ -94,12 +94,12 @@ fn said(text: &str, others: &[String]) -> Value {
     for other in others.iter().filter_map(|other| Quantity::parse(other).ok()) {
         let (sum, difference) = (quantity.plus(&other), quantity.minus(&other));
         said.push(Value::Int(quantity.compare(&other) as i64));
-        said.extend([json!(sum.to_string()), told(&sum), json!(difference.to_string()), told(&difference)]);
+        said.extend([json!(sum.to_string()), reported(&sum), json!(difference.to_string()), reported(&difference)]);
     }
     Value::Array(said)
 }
 
-pub fn compare(text: &str, others: &[String], answer: &Value) -> Difference {
+pub fn compare(text: &str, others: &[String], response: &Value) -> Difference {
     let said = said(text, others);
-    (said != *answer).then(|| format!("with {others:?}: {} instead of {}", said.to_json(), answer.to_json()))
+    (said != *response).then(|| format!("with {others:?}: {} instead of {}", said.to_json(), response.to_json()))
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use machinery::value::decode;
 use machinery::{Value, json, yaml};
 
-use crate::{Difference, Random, answers};
+use crate::{Difference, Random, responses};
 
 const CHANGED: usize = 20_000;
 const MADE: usize = 30_000;
@@ -252,24 +252,25 @@ fn scalar(random: &mut Random) -> String {
     }
 }
 
-fn compare(text: &[u8], answer: &Value) -> Difference {
-    if answer.get("panic").is_some() {
+fn compare(text: &[u8], response: &Value) -> Difference {
+    if response.get("panic").is_some() {
         return None;
     }
-    let decoded = match (yaml::decode(text), answer.get("error").and_then(Value::as_str)) {
+    let decoded = match (yaml::decode(text), response.get("error").and_then(Value::as_str)) {
         (Err(error), Some(want)) if error.message == want => return None,
         (Err(error), Some(want)) => return Some(format!("{:?} instead of {want:?}", error.message)),
         (Err(error), None) => return Some(format!("{:?}, and the library decodes it", error.message)),
         (Ok(_), Some(want)) => return Some(format!("decoded, and the library says {want:?}")),
         (Ok(decoded), None) => decoded,
     };
-    let want = decode(answer.str_at(&["json"]).as_bytes()).expect("JSON");
+    let want = decode(response.str_at(&["json"]).as_bytes()).expect("JSON");
     if decoded.value != want {
         return Some(format!("{} instead of {}", decoded.value.to_json(), want.to_json()));
     }
     let lines: String = decoded.duplicates.iter().map(|line| format!("\n  {line}")).collect();
     let strict = if lines.is_empty() { lines } else { format!("yaml: unmarshal errors:{lines}") };
-    (strict != answer.str_at(&["strict"])).then(|| format!("{strict:?} instead of {:?}", answer.str_at(&["strict"])))
+    (strict != response.str_at(&["strict"]))
+        .then(|| format!("{strict:?} instead of {:?}", response.str_at(&["strict"])))
 }
 
 #[test]
@@ -293,9 +294,9 @@ fn documents_are_decoded_as_in_go() {
     let mut differences = vec![];
     for asked in documents.chunks(ASKED_AT_ONCE) {
         let questions: Vec<Value> = asked.iter().map(|text| json!({"Document": (BASE64.encode(text))})).collect();
-        for (text, answer) in asked.iter().zip(answers(&questions)) {
+        for (text, response) in asked.iter().zip(responses(&questions)) {
             let text_shown = String::from_utf8_lossy(text);
-            differences.extend(compare(text, &answer).map(|difference| format!("{text_shown:?}: {difference}")));
+            differences.extend(compare(text, &response).map(|difference| format!("{text_shown:?}: {difference}")));
         }
     }
     differences.sort_by_key(String::len);

@@ -9,7 +9,7 @@ pub type Verdict = Result<(), String>;
 /// Causes as sets.
 pub fn causes(step: &Step, errors: &[FieldError]) -> Verdict {
     let messages = !step.ignores("details.causes.*.message");
-    let recorded = step.answer.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    let recorded = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
     let line = |field: &str, reason: &str, message: &str| {
         let message = if messages { without_uids(message) } else { String::new() };
         format!("{field} | {reason} | {message}")
@@ -98,7 +98,7 @@ pub fn content(step: &Step, got: &Value) -> Verdict {
         step.ignore.iter().for_each(|path| drop_path(&mut value, path));
         value
     };
-    let (want, got) = (strip(&step.answer), strip(got));
+    let (want, got) = (strip(&step.response), strip(got));
     if same(&want, &got) { Ok(()) } else { Err(format!("content\n    want {want}\n    got  {got}")) }
 }
 
@@ -120,7 +120,7 @@ pub fn warnings(step: &Step, texts: &[String]) -> Verdict {
 pub fn status(step: &Step, definition: &Value) -> Verdict {
     let hidden = |key: &str| step.ignores("status") || step.ignores(&format!("status.{key}"));
     for key in ["acceptedNames", "conditions"] {
-        let (Some(want), false) = (step.answer.at(&["status", key]), hidden(key)) else { continue };
+        let (Some(want), false) = (step.response.at(&["status", key]), hidden(key)) else { continue };
         let got = definition.at(&["status", key]).cloned().unwrap_or_default();
         if !same_set(want, &got) {
             return Err(format!("{key}\n    want {want}\n    got  {got}"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use machinery::Value;
 use machinery::value::decode;
 
-/// One request and its answer.
+/// One request and its response.
 pub struct Step {
     pub id: String,
     pub method: String,
@@ -14,7 +14,7 @@ pub struct Step {
     pub content_type: String,
     pub body: Option<Value>,
     pub status: i64,
-    pub answer: Value,
+    pub response: Value,
     pub warnings: Vec<String>,
     pub ignore: Vec<String>,
 }
@@ -57,7 +57,7 @@ impl Step {
             content_type: content_type.unwrap_or_else(|| default_type(value.str_at(&["method"])).to_owned()),
             body,
             status: value.at(&["answer", "status"]).and_then(Value::as_int).unwrap_or_default(),
-            answer: value.at(&["answer", "body"]).cloned().unwrap_or_default(),
+            response: value.at(&["answer", "body"]).cloned().unwrap_or_default(),
             warnings,
             ignore: ignore.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         }

@@ -226,7 +226,7 @@ fn the_order_of_keys_means_nothing() {
 }
 
 #[test]
-fn what_did_not_change_is_not_told() {
+fn unchanged_values_are_not_reported() {
     for_each_case(|_, schema, text, mut object| {
         brought(schema, &mut object);
         schema.default(&mut object).expect("few defaults");

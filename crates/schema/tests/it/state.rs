@@ -1,4 +1,4 @@
-//! The state that recorded requests leave behind, and the requests that this crate can answer.
+//! The state that recorded requests leave behind, and the requests that this crate can evaluate.
 
 use std::collections::HashMap;
 
@@ -31,21 +31,21 @@ struct Target<'a> {
     subresource: String,
 }
 
-/// An answer, and the definition or object that it leaves behind.
-type Answer = (Verdict, Option<Value>);
+/// A verdict, and the CRD or object after the request.
+type Evaluated = (Verdict, Option<Value>);
 
 impl State {
-    /// Answers a step, if it can be; `None` otherwise.
+    /// Evaluates a step; `None` if this crate cannot.
     pub fn play(&mut self, step: &Step) -> Option<Verdict> {
         if let Some(rest) = step.path.strip_prefix(DEFINITIONS) {
             let name = rest.trim_start_matches('/').to_owned();
-            let answer = self.definition_request(step, &name);
-            let (verdict, new) = answer.map_or((None, None), |(verdict, new)| (Some(verdict), new));
+            let response = self.definition_request(step, &name);
+            let (verdict, new) = response.map_or((None, None), |(verdict, new)| (Some(verdict), new));
             self.learn_definition(step, &name, new);
             return verdict;
         }
-        let answer = self.object_request(step);
-        let (verdict, new) = answer.map_or((None, None), |(verdict, new)| (Some(verdict), new));
+        let response = self.object_request(step);
+        let (verdict, new) = response.map_or((None, None), |(verdict, new)| (Some(verdict), new));
         self.learn_object(step, new);
         verdict
     }
@@ -60,11 +60,12 @@ impl State {
             settle(&mut self.definitions, gone.str_at(&["spec", "group"]));
             return;
         }
-        let complete = step.answer.at(&["spec", "versions"]).is_some() && step.answer.at(&["spec", "names"]).is_some();
-        let new = new.or_else(|| complete.then(|| step.answer.clone()));
+        let complete =
+            step.response.at(&["spec", "versions"]).is_some() && step.response.at(&["spec", "names"]).is_some();
+        let new = new.or_else(|| complete.then(|| step.response.clone()));
         let Some(mut new) = new else { return };
         if step.status == 200
-            && let Some(status) = step.answer.get("status").and_then(Value::as_object)
+            && let Some(status) = step.response.get("status").and_then(Value::as_object)
         {
             status.iter().for_each(|(key, value)| new.set_at(&["status", key], value.clone()));
         }
@@ -74,25 +75,25 @@ impl State {
         settle(&mut self.definitions, &group);
     }
 
-    /// Takes over what we answered ourselves, or else what the recorded answer shows.
+    /// Updates the state from our own result, or else from the recorded response.
     fn learn_object(&mut self, step: &Step, new: Option<Value>) {
-        let status = step.answer.str_at(&["kind"]) == "Status";
+        let status = step.response.str_at(&["kind"]) == "Status";
         if !matches!(step.status, 200 | 201) || step.query.contains("dryRun") {
             return;
         }
-        let name = step.answer.str_at(&["metadata", "name"]).to_owned();
+        let name = step.response.str_at(&["metadata", "name"]).to_owned();
         let Some(target) = self.target(step) else { return };
         let key = if step.method == "POST" { format!("{}/{name}", target.key) } else { target.key };
         if step.method == "DELETE" {
             self.objects.remove(&key);
         } else if let Some(new) = new {
             self.objects.insert(key, new);
-        } else if !status && step.answer.get("items").is_none() && target.subresource != "scale" && !name.is_empty() {
-            self.objects.insert(key, step.answer.clone());
+        } else if !status && step.response.get("items").is_none() && target.subresource != "scale" && !name.is_empty() {
+            self.objects.insert(key, step.response.clone());
         }
     }
 
-    fn definition_request(&self, step: &Step, name: &str) -> Option<Answer> {
+    fn definition_request(&self, step: &Step, name: &str) -> Option<Evaluated> {
         if step.query.contains("fieldValidation") || step.query.contains("dryRun=Some") || step.query.contains("force")
         {
             return None;
@@ -138,13 +139,13 @@ impl State {
         Some(Target { definition, version, key, subresource })
     }
 
-    fn object_request(&self, step: &Step) -> Option<Answer> {
+    fn object_request(&self, step: &Step) -> Option<Evaluated> {
         let target = self.target(step)?;
         let view = View::new(target.definition);
         let version = view.version(&target.version)?;
         let schema = version.compile(view.preserve_unknown_fields);
         if step.query.contains("fieldValidation=Strict")
-            || step.answer.str_at(&["kind"]) == "Table"
+            || step.response.str_at(&["kind"]) == "Table"
             || !matches!(step.status, 200 | 201 | 422)
         {
             return None;
@@ -200,7 +201,7 @@ fn settle(definitions: &mut HashMap<String, Value>, group: &str) {
     }
 }
 
-/// One round of the controllers for one definition; tells whether they changed something.
+/// One round of the controllers for one CRD; returns whether they changed something.
 fn control(definitions: &mut HashMap<String, Value>, name: &str, group: &[String]) -> bool {
     let Some(mut definition) = definitions.get(name).cloned() else { return false };
     let mut taken = definition::Taken::default();
@@ -229,7 +230,7 @@ fn control(definitions: &mut HashMap<String, Value>, name: &str, group: &[String
     definitions.insert(name.to_owned(), definition.clone()) != Some(definition)
 }
 
-fn create_definition(step: &Step) -> Option<Answer> {
+fn create_definition(step: &Step) -> Option<Evaluated> {
     let body = step.body.as_ref()?;
     if !matches!(step.status, 201 | 400 | 422) || body.str_at(&["kind"]) != "CustomResourceDefinition" {
         return None;
@@ -241,7 +242,7 @@ fn create_definition(step: &Step) -> Option<Answer> {
         Ok(decoded) => decoded,
         Err(errors) => {
             let error = schema::shape::first_error(&errors, None).unwrap_or_default();
-            let want = step.answer.str_at(&["message"]);
+            let want = step.response.str_at(&["message"]);
             let got = format!(
                 "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: {error}"
             );
@@ -264,7 +265,7 @@ fn create_definition(step: &Step) -> Option<Answer> {
     Some((compare::content(step, &stored).and_then(|()| compare::warnings(step, &warnings)), Some(stored)))
 }
 
-fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Answer> {
+fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated> {
     if !matches!(step.status, 200 | 422) {
         return None;
     }
@@ -282,7 +283,7 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Answer> {
     }
     new.set_at(&["metadata", "resourceVersion"], Value::from("1"));
     definition::prepare_for_update(&mut new, &old);
-    if step.answer.to_json().contains("must be specified for an update") {
+    if step.response.to_json().contains("must be specified for an update") {
         return None;
     }
     let mut errors = before_update(&new, &old);
@@ -293,7 +294,7 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Answer> {
     let stored = definition::to_stored(&new);
     let mut shown = stored.clone();
     for key in ["conditions", "acceptedNames"] {
-        if let Some(recorded) = step.answer.at(&["status", key]) {
+        if let Some(recorded) = step.response.at(&["status", key]) {
             shown.set_at(&["status", key], recorded.clone());
         }
     }
@@ -305,7 +306,7 @@ fn before_update(new: &Value, old: &Value) -> Vec<FieldError> {
     schema::metadata::validate_before_update(&meta(new), &meta(old), false)
 }
 
-fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Answer> {
+fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Evaluated> {
     if !matches!(step.status, 200 | 422) || step.method == "PUT" {
         return None;
     }
@@ -320,9 +321,9 @@ fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<An
     Some((Ok(()), Some(definition::to_stored(&new))))
 }
 
-/// The recorded errors of metadata, which the server finds; those of the schema are told apart by their text.
+/// The recorded errors of metadata, which the server finds; those of the schema are recognized by their text.
 fn recorded_metadata(step: &Step) -> Vec<FieldError> {
-    let causes = step.answer.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    let causes = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
     let ours = |c: &&Value| {
         let message = c.str_at(&["message"]);
         let schema = ["in body", "Too long", "Unsupported value", "Required value"];
@@ -384,7 +385,7 @@ fn read_stored(object: &mut Value, view: &View<'_>, version: &str) {
     }
 }
 
-fn create_object(step: &Step, view: &View<'_>, version: &str, schema: &Schema) -> Option<Answer> {
+fn create_object(step: &Step, view: &View<'_>, version: &str, schema: &Schema) -> Option<Evaluated> {
     let body = step.body.as_ref()?;
     let (mut object, unknown) = prepare(body, view, schema)?;
     let generate = object.str_at(&["metadata", "generateName"]).to_owned();
@@ -403,8 +404,8 @@ fn create_object(step: &Step, view: &View<'_>, version: &str, schema: &Schema) -
         unknown.iter().filter(|u| !u.contains(char::is_control)).map(|u| format!("unknown field \"{u}\"")).collect();
     warnings.extend(outcome.warnings);
     let content = compare::content(step, &object);
-    let told = !step.query.contains("fieldValidation=Ignore");
-    let plain = told && step.warnings.iter().all(|w| w.contains("unknown field"));
+    let reported = !step.query.contains("fieldValidation=Ignore");
+    let plain = reported && step.warnings.iter().all(|w| w.contains("unknown field"));
     let verdict = if plain { content.and_then(|()| compare::warnings(step, &warnings)) } else { content };
     Some((verdict, Some(object)))
 }
@@ -416,7 +417,7 @@ fn update_object(
     schema: &Schema,
     old: &Value,
     body: Value,
-) -> Option<Answer> {
+) -> Option<Evaluated> {
     let with_status = view.version(&target.version)?.status;
     let (mut object, _) = prepare(&body, view, schema)?;
     let outcome = if target.subresource == "status" {

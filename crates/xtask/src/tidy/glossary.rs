@@ -9,8 +9,7 @@ use super::{ARCHITECTURE, Problem, tables};
 const HEADER: [&str; 3] = ["term", "meaning", "not"];
 
 /// Directories whose prose has not been rewritten since the glossary was introduced. Entries are only ever removed.
-const UNCHECKED: [&str; 5] =
-    ["benches/results/", "crates/cel/", "crates/machinery/", "crates/schema/", "crates/server/"];
+const UNCHECKED: [&str; 2] = ["benches/results/", "crates/server/"];
 
 /// A rejected word or phrase, and the term to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
