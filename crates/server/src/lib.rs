@@ -28,7 +28,7 @@ mod trace;
 pub mod transfer;
 mod verbs;
 mod webhook;
-mod wording;
+pub mod wording;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

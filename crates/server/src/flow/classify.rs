@@ -1,4 +1,4 @@
-//! Which flow a request belongs to.
+//! Classification of requests into flows.
 
 use http::HeaderValue;
 use machinery::{Text, Value};
@@ -6,7 +6,7 @@ use machinery::{Text, Value};
 use super::header;
 use crate::request::{RequestInfo, User};
 
-/// What tells the flows of a schema apart.
+/// The flow distinguisher of a FlowSchema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinguisher {
     Nothing,
@@ -24,13 +24,13 @@ pub struct Schema {
     rules: Vec<Rules>,
 }
 
-/// How much a level may do at once; queues of a length if what is too much waits.
+/// The limits of a priority level, and its queues if excess requests are queued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     pub shares: u32,
-    /// The part of its seats that others may use, from 0 to 1.
+    /// Lendable share of its seats, from 0 to 1.
     pub lendable: f64,
-    /// Seats of others that it may use, as a part of its own; none for any number.
+    /// Limit of borrowed seats, relative to its own; `None` for no limit.
     pub borrowing: Option<f64>,
     pub queuing: Option<Queuing>,
 }
@@ -42,7 +42,7 @@ pub struct Queuing {
     pub length: usize,
 }
 
-/// A PriorityLevelConfiguration; without a limit if it is exempt.
+/// A PriorityLevelConfiguration; without limits if it is exempt.
 pub struct Level {
     pub name: Text,
     pub uid: HeaderValue,
@@ -114,7 +114,7 @@ impl Schema {
         })
     }
 
-    /// What requests of one flow have in common.
+    /// The identity of a flow.
     pub fn flow(&self, user: &User, info: &RequestInfo) -> String {
         let apart = match self.distinguisher {
             Distinguisher::Nothing => "",

@@ -1,10 +1,10 @@
-//! The objects that a server has from the start: two that are mandatory, and what is suggested.
+//! The FlowSchemas and PriorityLevelConfigurations of a new server: mandatory and suggested ones.
 
 use machinery::{Value, json};
 
 const ALL: &str = "*";
 
-/// A level whose requests wait: its share, what it lends, and its queues.
+/// A level with queues: its share, its lendable percentage, and the queues.
 struct Queued {
     name: &'static str,
     shares: i64,
@@ -71,7 +71,7 @@ fn resources(verbs: &[&str], groups: &[&str], names: &[&str], cluster: bool) -> 
     rule
 }
 
-/// Everything that can be asked for.
+/// A rule for all requests.
 fn everything(subjects: Value) -> Value {
     let paths = json!({"verbs": [ALL], "nonResourceURLs": [ALL]});
     json!([{
@@ -90,9 +90,9 @@ fn schema(name: &str, level: &str, precedence: i64, distinguisher: &str, rules: 
 
 /// FlowSchemas.
 pub fn schemas() -> Vec<Value> {
-    let anybody = || json!([(group("system:unauthenticated")), (group("system:authenticated"))]);
+    let everyone = || json!([(group("system:unauthenticated")), (group("system:authenticated"))]);
     let probes = json!([{
-        "subjects": (anybody()),
+        "subjects": (everyone()),
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]
     }]);
     let leases = |verbs: &[&str]| resources(verbs, &["coordination.k8s.io"], &["leases"], false);
@@ -102,7 +102,7 @@ pub fn schemas() -> Vec<Value> {
     let of_nodes = resources(&[ALL], &[""], &["nodes", "nodes/status"], true);
     vec![
         schema("exempt", "exempt", 1, "", everything(json!([(group("system:masters"))]))),
-        schema("catch-all", "catch-all", 10_000, "ByUser", everything(anybody())),
+        schema("catch-all", "catch-all", 10_000, "ByUser", everything(everyone())),
         schema("probes", "exempt", 2, "", probes),
         schema(
             "system-leader-election",
@@ -147,6 +147,6 @@ pub fn schemas() -> Vec<Value> {
             "ByUser",
             everything(json!([(group("system:serviceaccounts"))])),
         ),
-        schema("global-default", "global-default", 9900, "ByUser", everything(anybody())),
+        schema("global-default", "global-default", 9900, "ByUser", everything(everyone())),
     ]
 }

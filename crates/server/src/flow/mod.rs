@@ -1,8 +1,8 @@
-//! How much at once, and for whom (layer 3; KEP-1040): FlowSchemas sort requests into flows of priority
-//! levels, each of which has its share of the seats; who asks too much waits in queues that others hardly share.
+//! API priority and fairness (layer 3; KEP-1040): FlowSchemas classify requests into flows of priority levels, each with
+//! its share of the seats; excess requests wait in queues, which flows share by shuffle sharding.
 //!
-//! Invariants: a level always gets the part of its share that it does not lend; a request runs, waits or is refused at
-//! once; whoever stops waiting leaves no trace.
+//! Invariants: a level always has the part of its share that it does not lend; a request is executed, queued or rejected
+//! at once; a request that is cancelled while it is queued has no effect.
 
 mod classify;
 pub mod defaults;
@@ -24,14 +24,14 @@ use classify::{Level, Schema};
 pub use seats::Seat;
 use seats::Seats;
 
-/// What a request was sorted into, by uid: the headers of its answer.
+/// The uids of the FlowSchema and the level of a request, for the headers of its response.
 #[derive(Clone, Debug)]
 pub struct Sorted {
     pub schema: HeaderValue,
     pub level: HeaderValue,
 }
 
-/// The objects, as they are.
+/// The configuration objects.
 #[derive(Clone, Default)]
 struct Configuration {
     /// By precedence, then by name.
@@ -39,25 +39,25 @@ struct Configuration {
     levels: HashMap<Text, Arc<Level>>,
 }
 
-/// Sorts requests and gives them seats.
+/// Classifies requests and assigns seats.
 pub struct Flow {
     configuration: ArcSwap<Configuration>,
     seats: Arc<Seats>,
-    /// Changes of the configuration, one after the other.
+    /// Serializes changes of the configuration.
     changing: Mutex<()>,
 }
 
-/// There is no seat, and no place to wait for one.
+/// The request is rejected: no seat is free and the queue is full.
 #[derive(Debug)]
 pub struct Refused;
 
 impl Flow {
-    /// `seats` for all limited levels together; 0 for any number.
+    /// `seats` is the total of all limited levels; 0 for no limit.
     pub fn new(seats: usize) -> Flow {
         Flow { configuration: ArcSwap::default(), seats: Arc::new(Seats::new(seats)), changing: Mutex::default() }
     }
 
-    /// Hears of every event, one after the other.
+    /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group != FLOW_GROUP {
             return;
@@ -81,7 +81,7 @@ impl Flow {
         self.configuration.store(Arc::new(next));
     }
 
-    /// The schema that a request falls under, and its level. A schema whose level is not there counts for nothing.
+    /// The FlowSchema that matches a request, and its level. FlowSchemas of absent levels are ignored.
     fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<Level>)> {
         let configuration = self.configuration.load();
         let fits =
@@ -91,8 +91,8 @@ impl Flow {
         Some((schema.clone(), level.clone()))
     }
 
-    /// A seat for a request, when there is one; it may have to wait for that. What it was sorted into is told in any
-    /// case. Without configuration everything runs.
+    /// Waits for a seat for a request. Its classification is returned in any case. Without configuration, every request
+    /// gets a seat.
     pub async fn admit(
         &self,
         user: &User,

@@ -1,8 +1,8 @@
-//! Seats: who runs, who waits, who is next.
+//! Seats and queues.
 //!
-//! A level has seats by its share of all shares. What it does not lend is always there for it; beyond that it may run as
-//! long as enough is left for what others are sure of. A request that has to wait goes to the shortest of a few queues
-//! that its flow is dealt, so that a noisy flow fills those few and not all. Queues are served by how much they have had.
+//! A level has seats in proportion to its share. The seats that it does not lend are reserved for it; beyond them it may
+//! borrow as long as the reserved seats of other levels stay free. A request that has to wait joins the shortest of a few
+//! queues that its flow is dealt, so that a noisy flow fills those and no others. The queue with the least service is next.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,12 +17,12 @@ use super::classify::{Limit, Queuing};
 use crate::clock;
 use crate::metrics::{FlowLevel, METRICS};
 
-/// A place to run, given back when it is dropped.
+/// A seat, returned when it is dropped.
 #[derive(Debug)]
 pub struct Seat(Option<(Arc<Mutex<State>>, FlowLevel)>);
 
 impl Seat {
-    /// One of which there are any number.
+    /// A seat of an unlimited level.
     pub fn free() -> Seat {
         Seat(None)
     }
@@ -38,7 +38,7 @@ impl Drop for Seat {
     }
 }
 
-/// One who waits.
+/// A queued request.
 #[derive(Debug)]
 struct Waiting {
     of: FlowLevel,
@@ -47,7 +47,7 @@ struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// How much it has had, in requests.
+    /// Service that the queue has received, in requests.
     served: u64,
     waiting: VecDeque<Waiting>,
 }
@@ -55,14 +55,14 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Level {
     limit: Option<Limit>,
-    /// Seats by its share, and those of them that it does not lend.
+    /// Seats by its share, and the ones that it does not lend.
     nominal: usize,
     sure: usize,
-    /// Seats that it may have at most.
+    /// Maximum number of seats, including borrowed ones.
     most: usize,
     running: usize,
     waiting: usize,
-    /// What the queue served last has had: one that was empty starts there.
+    /// Service of the queue that was served last; a queue that was empty starts there.
     served: u64,
     queues: Vec<Queue>,
 }
@@ -83,8 +83,7 @@ impl Seats {
         Seats(Arc::new(Mutex::new(State { total, ..State::default() })))
     }
 
-    /// The levels there are; those without a limit need no seats. Whoever waits in a level that has changed goes on
-    /// waiting.
+    /// Sets the levels; those without a limit need no seats. Requests that are queued in a changed level stay queued.
     pub fn set_levels(&self, limits: impl Iterator<Item = (Text, Option<Limit>)>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let limits: HashMap<Text, Limit> = limits.filter_map(|(name, limit)| Some((name, limit?))).collect();
@@ -92,7 +91,7 @@ impl Seats {
         state.dispatch(&self.0);
     }
 
-    /// A seat of a level for a flow, or a place in a queue until there is one.
+    /// Returns a seat of a level for a flow, or waits in a queue for one.
     pub async fn take(&self, of: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
         let began = clock::instant();
         let waiting = {
@@ -104,7 +103,7 @@ impl Seats {
                 None
             } else {
                 let place = state.enqueue(&of, flow);
-                // those before it may have left
+                // requests before it may have been cancelled
                 state.dispatch(&self.0);
                 Some(place)
             }
@@ -121,7 +120,7 @@ impl Seats {
         seat
     }
 
-    /// Requests that run and wait, by level.
+    /// Executing and queued requests, by level.
     #[cfg(test)]
     pub fn counts(&self, level: &str) -> (usize, usize) {
         let state = self.0.lock().unwrap();
@@ -132,7 +131,7 @@ impl Seats {
 impl State {
     fn set(&mut self, limits: HashMap<Text, Limit>) {
         let shares: u64 = limits.values().map(|limit| u64::from(limit.shares)).sum::<u64>().max(1);
-        // a level that is gone stays until nobody runs or waits in it
+        // a removed level stays until it has no executing and queued requests
         self.levels.retain(|name, level| limits.contains_key(name) || level.running + level.waiting > 0);
         for (name, limit) in limits {
             let level = self.levels.entry(name).or_default();
@@ -175,7 +174,7 @@ impl State {
         METRICS.flow.executing(of, -1);
     }
 
-    /// A place in the shortest queue that the flow is dealt; none if that is full, or if nobody waits in this level.
+    /// Joins the shortest queue that the flow is dealt; `None` if it is full, or if the level has no queues.
     fn enqueue(&mut self, of: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
         let level = self.levels.get_mut(&of.priority_level.0)?;
         let queuing = level.limit.as_ref()?.queuing?;
@@ -183,7 +182,7 @@ impl State {
         let at = dealt.into_iter().min_by_key(|i| level.queues.get(*i).map_or(usize::MAX, |it| it.waiting.len()))?;
         let served = level.served;
         let queue = level.queues.get_mut(at)?;
-        // whoever has left is not in the way
+        // cancelled requests do not count
         let before = queue.waiting.len();
         queue.waiting.retain(|waiting| {
             let gone = waiting.seat.is_closed();
@@ -204,27 +203,27 @@ impl State {
         Some(receiver)
     }
 
-    /// Gives seats to those who wait, as long as there are any.
+    /// Assigns free seats to queued requests.
     fn dispatch(&mut self, state: &Arc<Mutex<State>>) {
         while let Some(name) = self.next_level() {
             let Some(next) = self.next_waiting(&name) else { continue };
             self.start(&next.of);
             if let Err(mut seat) = next.seat.send(Seat(Some((state.clone(), next.of.clone())))) {
-                // nobody waits there any more; the seat goes to the next, and not through its own end
+                // the request was cancelled; the seat goes to the next one, and not through its own drop
                 seat.0 = None;
                 self.release(&next.of);
             }
         }
     }
 
-    /// Of the levels in which somebody waits and may run, the one that uses the least of its share.
+    /// Of the levels with queued requests and seats left, the one that uses the least of its share.
     fn next_level(&self) -> Option<Text> {
         let waiting = self.levels.iter().filter(|(name, level)| level.waiting > 0 && self.may_run(name));
         let used = |level: &Level| level.running * 1000 / level.nominal.max(1);
         waiting.min_by_key(|(name, level)| (used(level), (*name).clone())).map(|(name, _)| name.clone())
     }
 
-    /// Who is next in a level: the first of the queue that has had the least.
+    /// The next request of a level: the first of the queue with the least service.
     fn next_waiting(&mut self, name: &Text) -> Option<Waiting> {
         let level = self.levels.get_mut(name)?;
         let queues = level.queues.iter_mut().filter(|queue| !queue.waiting.is_empty());
@@ -241,7 +240,7 @@ impl State {
     }
 }
 
-/// The queues of a flow: a hand of different ones, always the same.
+/// The hand of queues of a flow, distinct and always the same.
 fn deal(flow: &str, queuing: &Queuing) -> Vec<usize> {
     let mut hasher = DefaultHasher::new();
     flow.hash(&mut hasher);

@@ -35,7 +35,7 @@ async fn a_level_has_its_share_and_what_others_do_not_use() {
     let seats = seats(10, &[("a", 50, 0, reject.clone()), ("b", 50, 100, reject)]);
     let take = |level: &'static str| seats.take(of(level), "f", LONG);
     let mut kept = vec![];
-    // b may use what a does not need right now, but not what a is sure of
+    // b may borrow what a does not use now, but not its reserved seats
     for _ in 0..5 {
         kept.push(take("b").await.unwrap());
     }
@@ -70,14 +70,14 @@ async fn a_noisy_flow_waits_and_a_quiet_one_is_next() {
     drop(first);
     let quiet = quiet.now_or_never().expect("the quiet flow is next").unwrap();
     assert_eq!(seats.counts("a"), (1, 49));
-    // whoever leaves leaves no trace
+    // cancelled requests have no effect
     drop(noisy);
     drop(quiet);
     assert_eq!(seats.counts("a"), (0, 0));
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn no_request_waits_forever() {
     let seats = seats(1, &[("a", 1, 0, queue(1, 1, 50))]);
     let running = seats.take(of("a"), "f", LONG).await.unwrap();
     assert!(seats.take(of("a"), "f", Duration::ZERO).await.is_err());

@@ -128,7 +128,7 @@ impl Edge {
             audit_context.code(answer.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
-            span.answered(answer.status().as_u16());
+            span.set_status(answer.status().as_u16());
         }
         measured.end(&mut answer);
         if let Some(sorted) = reply.sorted {

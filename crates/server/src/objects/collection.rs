@@ -1,4 +1,4 @@
-//! All objects of one resource: a persistent ordered map, and a ring of the newest events.
+//! The watch cache of one resource: a persistent ordered map of its objects, and a ring of the newest events.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use crate::limits;
 /// The objects of a collection at one revision, sorted by path; cloning it is cheap.
 pub type Root = imbl::OrdMap<Text, Arc<Stored>>;
 
-/// What a reader is interested in.
+/// The part of a collection that a reader selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     All,
@@ -40,7 +40,7 @@ impl Scope {
     }
 }
 
-/// The history that was asked for is gone; the oldest revision that can be continued from.
+/// The requested history is compacted; holds the oldest revision that a watch can start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
     pub oldest: Revision,
@@ -53,11 +53,11 @@ struct Inner {
     revision: Revision,
     ring: Ring,
     wakers: HashMap<Scope, Arc<Notify>>,
-    /// States at revisions that were asked for lately, for the next pages of lists.
+    /// States at recently requested revisions, for the next pages of lists.
     past: VecDeque<(Revision, Root)>,
-    /// How many objects a list at a revision has left in a scope behind a path, for its next page.
+    /// Number of objects in a scope after a path at a revision, for `remainingItemCount` of the next page.
     left: VecDeque<((Revision, Scope, Text), usize)>,
-    /// How many objects were in a scope at a revision, all of which can be shown in a version.
+    /// Number of objects in a scope at a revision, all of which have been found to have a rendition in a version.
     surveyed: VecDeque<((Revision, Scope, u64), usize)>,
 }
 
@@ -123,14 +123,14 @@ impl Collection {
         Ok(root)
     }
 
-    /// How many objects were in `scope` behind `path` at `revision`, if that was found out lately.
+    /// Number of objects in `scope` after `path` at `revision`, if it has been counted recently.
     pub fn left_after(&self, revision: Revision, scope: &Scope, path: &str) -> Option<usize> {
         let inner = self.lock();
         let is_it = |(at, of, behind): &(Revision, Scope, Text)| *at == revision && of == scope && behind == path;
         inner.left.iter().find(|(key, _)| is_it(key)).map(|(_, left)| *left)
     }
 
-    /// How many objects were in `scope` at `revision`, if it is known that all of them can be shown in a version.
+    /// Number of objects in `scope` at `revision`, if all of them are known to have a rendition in a version.
     pub fn surveyed(&self, revision: Revision, scope: &Scope, version: u64) -> Option<usize> {
         let inner = self.lock();
         let is_it = |(at, of, shown): &(Revision, Scope, u64)| *at == revision && of == scope && *shown == version;
@@ -149,7 +149,7 @@ impl Collection {
         inner.left.push_front(((revision, scope, path), left));
     }
 
-    /// Takes objects into the base, without events.
+    /// Inserts objects without events.
     pub fn load(&self, objects: Vec<(Text, Arc<Stored>)>) {
         let mut inner = self.lock();
         for (path, object) in objects {
@@ -158,8 +158,8 @@ impl Collection {
         }
     }
 
-    /// Puts the events up to `start` before those that it has seen since the start. They are of no use any more if it has
-    /// forgotten some of these.
+    /// Inserts the events up to `start` before the events since the start; does nothing if some of the latter have been
+    /// dropped already.
     pub(super) fn put_before(&self, start: Revision, earlier: Ring) {
         let mut inner = self.lock();
         if inner.ring.after() == start {
@@ -167,8 +167,8 @@ impl Collection {
         }
     }
 
-    /// Applies changes that were made together and answers their events; no object stands for a deletion. Deleting what
-    /// is absent is no event.
+    /// Applies the changes of one transaction and returns their events; `None` stands for a deletion. The deletion of an
+    /// absent object causes no event.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         let mut inner = self.lock();
         let events: Vec<Arc<Event>> =
@@ -182,7 +182,7 @@ impl Collection {
         events
     }
 
-    /// Starts again from other objects: history is gone for everybody who watches. Answers what is different now.
+    /// Replaces all objects; history is lost, so that watches have to start again. Returns the differences as events.
     pub fn replace(&self, revision: Revision, objects: Vec<(Text, Arc<Stored>)>) -> Vec<Arc<Event>> {
         let mut inner = self.lock();
         let root: Root = objects.into_iter().collect();
@@ -201,7 +201,7 @@ impl Collection {
         events
     }
 
-    /// A cursor behind `after`. 410 if that is older than the ring.
+    /// A cursor after revision `after`; an error (410) if the ring has dropped events since then.
     pub fn subscribe(self: &Arc<Self>, scope: Scope, after: Revision) -> Result<Cursor, Expired> {
         let mut inner = self.lock();
         inner.reaches(after)?;
@@ -213,13 +213,13 @@ impl Collection {
         Ok(Cursor { collection: self.clone(), scope, after, waker })
     }
 
-    /// Events after `after` within `scope`, and the revision up to which that is all there is.
+    /// Events after `after` within `scope`, and the revision up to which they are complete.
     fn events(&self, scope: &Scope, after: Revision) -> Result<(Vec<Arc<Event>>, Revision), Expired> {
         let inner = self.lock();
         inner.reaches(after)?;
         let mut events = vec![];
         for event in inner.ring.later_than(after) {
-            // changes that were made together are told together
+            // changes of one transaction are delivered together
             let full = events.len() >= limits::EVENTS_PER_BATCH;
             if let Some(last) = events.last().filter(|last: &&Arc<Event>| full && last.revision != event.revision) {
                 let revision = last.revision;
@@ -255,7 +255,7 @@ impl Inner {
     }
 }
 
-/// A watcher's place in the ring: a revision and a waker, no queue.
+/// The position of a watcher in the ring: a revision and a waker, no queue.
 pub struct Cursor {
     collection: Arc<Collection>,
     scope: Scope,
@@ -264,7 +264,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Up to where this cursor has seen everything.
+    /// Revision up to which this cursor has delivered all events.
     pub fn after(&self) -> Revision {
         self.after
     }
@@ -274,7 +274,7 @@ impl Cursor {
         self.collection.lock().revision > self.after
     }
 
-    /// What has happened since; empty if nothing has.
+    /// The events since the last call; empty if there are none.
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
         let (events, seen) = self.collection.events(&self.scope, self.after)?;
         self.after = seen;
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_made_together_are_told_together() {
+    async fn changes_of_one_transaction_are_delivered_together() {
         let collection = Arc::new(Collection::new(0));
         let mut cursor = collection.subscribe(Scope::All, 0).unwrap();
         let many = limits::EVENTS_PER_BATCH + 10;
@@ -397,10 +397,11 @@ mod tests {
         }
         let mut cursor = collection.subscribe(Scope::All, 3).unwrap();
         let now = [("b", 2), ("c", 8), ("d", 9)].map(|(name, revision)| (name.into(), object(name, revision)));
-        let told = collection.replace(10, now.to_vec());
-        let told: Vec<_> = told.iter().map(|event| (event.kind, event.path.as_str(), event.object.revision)).collect();
+        let events = collection.replace(10, now.to_vec());
+        let events: Vec<_> =
+            events.iter().map(|event| (event.kind, event.path.as_str(), event.object.revision)).collect();
         let want = [(EventKind::Deleted, "a", 10), (EventKind::Modified, "c", 8), (EventKind::Added, "d", 9)];
-        assert_eq!(told, want);
+        assert_eq!(events, want);
         assert_eq!(cursor.take().err(), Some(Expired { oldest: 10 }));
         assert_eq!((collection.latest().1, collection.len()), (10, 3));
         assert!(collection.subscribe(Scope::All, 10).is_ok());

@@ -1,4 +1,4 @@
-//! What happened to an object.
+//! Events of objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum EventKind {
     Deleted,
 }
 
-/// One change of one object. Of a deletion, `object` is the last state under the revision of the deletion.
+/// One change of one object. For a deletion, `object` is the last state, with the revision of the deletion.
 #[derive(Debug)]
 pub struct Event {
     pub revision: Revision,
@@ -23,6 +23,6 @@ pub struct Event {
     /// `namespace/name`, or `name`.
     pub path: Text,
     pub object: Arc<Stored>,
-    /// The state before, for selectors; absent when the object was added.
+    /// The previous state, for selectors; absent if the object was added.
     pub previous: Option<Arc<Stored>>,
 }

@@ -1,4 +1,4 @@
-//! What keeps the server from following its store: shown by the health checks, and the end of the process if it lasts.
+//! Faults of the watch cache: reported by the health checks, and the end of the process if they last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::clock;
 struct Fault {
     since: Instant,
     why: String,
-    /// It does not pass without a restart.
+    /// The fault lasts until the process is restarted.
     is_final: bool,
 }
 
-/// The fault that there is, if any.
+/// The current fault.
 #[derive(Default)]
 pub struct Faults(Mutex<Option<Fault>>);
 
@@ -32,18 +32,18 @@ impl Faults {
         *fault = Some(Fault { since, why, is_final });
     }
 
-    /// Something failed that is tried again.
+    /// Reports a failure that is being retried.
     pub fn passing(&self, why: String) {
         self.set(why, false);
     }
 
-    /// What is derived from objects may be wrong until the next start.
+    /// Reports a failure after which state derived from objects may be wrong until a restart.
     pub fn lasting(&self, why: String) {
-        tracing::error!(why, "the server has to be started again");
+        tracing::error!(why, "the server must be restarted");
         self.set(why, true);
     }
 
-    /// What was tried again has worked.
+    /// Clears a fault whose retry has succeeded.
     pub fn passed(&self) {
         let mut fault = self.lock();
         if fault.as_ref().is_some_and(|fault| !fault.is_final) {
@@ -51,12 +51,12 @@ impl Faults {
         }
     }
 
-    /// Why the server does not follow its store, if it does not.
+    /// Fails with the reason if there is a fault.
     pub fn now(&self) -> Result<(), String> {
         self.lock().as_ref().map_or(Ok(()), |fault| Err(fault.why.clone()))
     }
 
-    /// The fault that has lasted for `limit`. One that may pass counts only if `passing` says so.
+    /// The reason of a fault that has lasted for `limit`. Faults that are being retried count only if `passing` is true.
     pub fn lasted(&self, limit: Duration, passing: bool) -> Option<String> {
         let fault = self.lock();
         let counts = |fault: &&Fault| (fault.is_final || passing) && fault.since.elapsed() >= limit;

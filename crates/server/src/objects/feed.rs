@@ -1,4 +1,4 @@
-//! The one task that follows the store, and the one way to write.
+//! The task that follows the store, and the path of writes to the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,56 +22,56 @@ use crate::metrics::{GroupResource, METRICS, StoreOperation};
 use crate::task;
 
 pub(super) type Id = (Text, Text);
-/// A change that was read: its key, and the object unless that was deleted.
+/// A change that was read: its key, and the object unless it was deleted.
 type Read = (Key, Option<Arc<Stored>>);
 /// Changes of a collection by path.
 type Changed = Vec<(Text, Option<Arc<Stored>>)>;
 /// The objects of a collection by path.
 type Found = Vec<(Text, Arc<Stored>)>;
 
-/// Fewer are not worth a thread.
+/// Minimum number of items for which a thread is started.
 const ITEMS_PER_CORE_MIN: usize = 64;
 
-/// What becomes of values that are no objects: at a start they stop it, later the server goes on without them.
+/// Treatment of values that cannot be decoded: they prevent a start, and are logged and skipped later.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
     Refused,
-    Told,
+    Logged,
 }
 
-/// Hears of every event before its revision is visible: keeps what is derived from objects up to date.
+/// Called with every event before its revision becomes visible, to keep state derived from objects up to date.
 type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
-/// An object on its way from its writer to the feed.
+/// An object between its writer and the feed.
 struct InFlight {
     /// The bytes that the store holds.
     sealed: Bytes,
     object: Encoded,
 }
 
-/// Every collection, and the store below them.
+/// All collections, and the store.
 pub struct Objects {
     pub(super) store: Arc<dyn Store>,
     pub(super) layout: Layout,
     collections: Mutex<HashMap<Id, Arc<Collection>>>,
-    /// One of them, which almost every write looks into.
+    /// The collection of namespaces, which almost every write reads.
     namespaces: OnceLock<Arc<Collection>>,
-    /// Objects on their way from the writer to the feed, so that bytes just encoded are not parsed again.
+    /// Objects between their writers and the feed, so that bytes that were just encoded are not decoded again.
     in_flight: Mutex<HashMap<Bytes, InFlight>>,
     applied: watch::Sender<Revision>,
-    /// Everything is known that happened after this revision.
+    /// The history after this revision is known.
     base: Mutex<Revision>,
-    /// The history before this revision is still to be read.
+    /// The history before this revision has yet to be read.
     pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
-    /// Why the store is not followed, if it is not.
+    /// Faults of the feed.
     pub faults: Arc<Faults>,
-    /// Set when a key that is not ours has been met.
+    /// Set when a foreign key has been found.
     others: OnceLock<()>,
 }
 
 impl Objects {
-    /// Loads everything the store holds. `observer` is called for each object that is there, then for each event.
+    /// Loads the store. `observer` is called for each existing object, then for each event.
     pub async fn open(storage: Storage, observer: Observer) -> Result<Arc<Objects>, StoreError> {
         let Storage { store, layout } = storage;
         let objects = Objects {
@@ -89,7 +89,7 @@ impl Objects {
         };
         let start = objects.load().await?;
         let _ = objects.observer.set(observer);
-        objects.tell_all();
+        objects.notify_all();
         let objects = Arc::new(objects);
         let changes = objects.store.follow(start).await?;
         let following = crate::task::spawn("feed", objects.clone().follow(changes));
@@ -103,7 +103,7 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Reads what is stored now and answers its revision.
+    /// Reads the current state of the store and returns its revision.
     async fn load(&self) -> Result<Revision, StoreError> {
         let snapshot = self.store.snapshot().await?;
         let start = snapshot.revision;
@@ -116,7 +116,7 @@ impl Objects {
         Ok(start)
     }
 
-    /// Everything is known since `since`, where it was so since `start`.
+    /// Records that the history is known from `since` on instead of `start`.
     pub(super) fn put_before(&self, since: Revision, start: Revision, mut rings: HashMap<Id, Ring>) {
         let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
         let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ impl Objects {
         }
     }
 
-    /// Everything is known from a revision on.
+    /// Records that the history is known from a revision on.
     fn begin_at(&self, revision: Revision) {
         *self.base.lock().unwrap_or_else(PoisonError::into_inner) = revision;
     }
@@ -147,8 +147,8 @@ impl Objects {
         }
     }
 
-    /// Goes on after an error, as soon as that is possible: behind the last change, or with all objects read again if
-    /// changes were lost.
+    /// Resumes after an error, as soon as possible: after the last change, or with all objects read again if changes
+    /// were lost.
     async fn follow_again(&self, mut error: StoreError, pause: &mut Duration) -> Box<dyn Changes> {
         loop {
             let followed = match error {
@@ -188,24 +188,24 @@ impl Objects {
         self.applied.send_replace(batch.revision);
     }
 
-    /// Reads everything anew, since changes were lost: whoever watches has to start again too.
+    /// Reads all objects again, since changes were lost; watches have to start again too.
     async fn reload(&self) -> Result<Box<dyn Changes>, StoreError> {
         let snapshot = self.store.snapshot().await?;
         let revision = snapshot.revision;
-        let mut found = self.read_snapshot(snapshot, Unreadable::Told)?;
+        let mut found = self.read_snapshot(snapshot, Unreadable::Logged)?;
         self.begin_at(revision);
         found.keys().for_each(|(group, plural)| drop(self.collection(group, plural)));
         for (id, collection) in self.all() {
             for event in collection.replace(revision, found.remove(&id).unwrap_or_default()) {
                 let (group, plural) = id.clone();
-                self.tell(&Key { group, plural, path: event.path.clone() }, &event);
+                self.notify(&Key { group, plural, path: event.path.clone() }, &event);
             }
         }
         self.applied.send_replace(revision);
         self.store.follow(revision).await
     }
 
-    /// The objects of a snapshot. What is none of ours stays as it is, in a store that isn't all ours.
+    /// The objects of a snapshot. Foreign keys of a shared store are ignored.
     fn read_snapshot(&self, snapshot: Snapshot, unreadable: Unreadable) -> Result<HashMap<Id, Found>, StoreError> {
         let mut found: HashMap<Id, Found> = HashMap::new();
         for read in on_all_cores(&snapshot.entries, |entry| self.read_entry(entry)) {
@@ -214,7 +214,7 @@ impl Objects {
                     found.entry((group, plural)).or_default().push((path, stored));
                 }
                 Ok(None) => {}
-                Err(error) if unreadable == Unreadable::Told => {
+                Err(error) if unreadable == Unreadable::Logged => {
                     tracing::error!(%error, "an object of the store cannot be read");
                 }
                 Err(error) => return Err(error),
@@ -231,7 +231,7 @@ impl Objects {
         Ok(Some((place.key, Arc::new(stored))))
     }
 
-    /// A key of none of our objects stays as it is, in a store that isn't all ours.
+    /// Ignores a foreign key of a shared store.
     fn pass_over(&self, key: &Bytes) -> Result<(), StoreError> {
         let shown = key.escape_ascii();
         if !self.store.is_shared() {
@@ -243,7 +243,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The object of a change; `None` if the change is of none of ours.
+    /// The object of a change; `None` for a foreign key.
     fn read(&self, change: &Change) -> Result<Option<Read>, StoreError> {
         let Some(place) = self.layout.find(&change.key) else {
             return self.pass_over(&change.key).map(|()| None);
@@ -255,7 +255,7 @@ impl Objects {
         Ok(Some((place.key, object)))
     }
 
-    /// Applies changes that were made together.
+    /// Applies the changes of one transaction.
     fn take(&self, revision: Revision, changes: Vec<Read>) {
         let mut by_collection: Vec<(Id, Changed)> = vec![];
         for (Key { group, plural, path }, object) in changes {
@@ -270,7 +270,7 @@ impl Objects {
             for event in self.collection(&group, &plural).apply(revision, changes) {
                 METRICS.reads.events_received.get_or_create(&of).inc();
                 let path = event.path.clone();
-                self.tell(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
+                self.notify(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
             }
         }
     }
@@ -308,11 +308,11 @@ impl Objects {
         Ok(stored)
     }
 
-    fn tell(&self, key: &Key, event: &Event) {
+    fn notify(&self, key: &Key, event: &Event) {
         let Some(observer) = self.observer.get() else { return };
-        // what one event breaks must not keep all later ones from readers
-        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
-        if told.is_err() {
+        // a panic over one event must not keep later events from readers
+        let notified = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
+        if notified.is_err() {
             self.faults.lasting(format!("an observer has panicked at {}/{} {}", key.group, key.plural, key.path));
         }
     }
@@ -322,19 +322,19 @@ impl Objects {
         collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
     }
 
-    /// Tells of everything that is there after loading.
-    fn tell_all(&self) {
+    /// Notifies the observer of all objects after loading.
+    fn notify_all(&self) {
         for ((group, plural), collection) in self.all() {
             for (path, object) in collection.latest().0 {
                 let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
                 let kind = super::EventKind::Added;
                 let event = Event { revision: object.revision, kind, path, object, previous: None };
-                self.tell(&key, &event);
+                self.notify(&key, &event);
             }
         }
     }
 
-    /// The collection of a resource, made when it is first asked for.
+    /// The collection of a resource; created on first use.
     pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
         let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *self.base.lock().unwrap_or_else(PoisonError::into_inner);
@@ -346,7 +346,7 @@ impl Objects {
         self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))
     }
 
-    /// Everything up to this revision is visible.
+    /// The revision up to which all changes are visible.
     pub fn revision(&self) -> Revision {
         *self.applied.borrow()
     }
@@ -358,7 +358,7 @@ impl Objects {
         let _ = applied.wait_for(|applied| *applied >= revision).await;
     }
 
-    /// Waits until everything is visible that was written before, by whomever.
+    /// Waits until all earlier writes of all servers are visible.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         if self.store.is_shared() { self.reach_head().await } else { Ok(()) }
     }
@@ -396,7 +396,7 @@ impl Objects {
         self.commit(key, operation, write, landed).await
     }
 
-    /// The object as every other reader of the store will see it.
+    /// The object as other readers of the store decode it.
     fn in_flight(&self, place: &Place, sealed: Bytes, object: Encoded) -> Result<InFlight, StoreError> {
         if sealed == object.body.bytes {
             return Ok(InFlight { sealed, object });
@@ -436,7 +436,7 @@ impl Objects {
         committed.await.unwrap_or_else(|error| Err(Refused::Failed(StoreError::Unavailable(error.to_string()))))
     }
 
-    /// Waits until the outcome of a commit can be read: the new object, or the one that stood in its way.
+    /// Waits until the result of a commit is visible: the new object, or the one that it conflicts with.
     async fn visible(&self, result: Result<Revision, Refused>) -> Result<Revision, Refused> {
         match result {
             Ok(revision) | Err(Refused::Conflict(Some(revision))) => self.wait_for(revision).await,
@@ -451,7 +451,7 @@ impl Objects {
     }
 }
 
-/// Does something with each item, on every core, and answers what came of it in their order: what a start spends its time on.
+/// Maps items on all cores and returns the results in order; most of a start is spent here.
 fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (work, mut parts) = (&work, items.chunks(items.len().div_ceil(cores).max(ITEMS_PER_CORE_MIN)));
@@ -464,7 +464,7 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
         let running: Vec<_> = parts.map(start).collect();
         let mut all: Vec<R> = here.iter().map(work).collect();
         for (part, thread) in running {
-            // without a thread, or after a panic in it, this one does it
+            // without a thread, or after its panic, this thread takes over
             let done = thread.ok().and_then(|thread| thread.join().ok());
             all.extend(done.unwrap_or_else(|| part.iter().map(work).collect()));
         }
@@ -481,7 +481,7 @@ mod tests {
 
     use super::*;
 
-    /// A store whose followers fail a few times before they tell anything.
+    /// A store whose followers fail a few times before they deliver changes.
     struct Flaky {
         store: Embedded,
         failures: Arc<AtomicUsize>,

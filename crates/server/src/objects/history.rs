@@ -1,5 +1,5 @@
-//! The history of before the start. It is read while the server is at work already, and put before what the collections
-//! have seen since; who asks for it sooner waits ([`Objects::reach_back`]).
+//! The history before the start. It is read while the server is serving, and inserted before the events since the start;
+//! earlier requests for it wait ([`Objects::reach_back`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::ring::Ring;
 use super::stored::Stored;
 use crate::limits;
 
-/// How often history is read that is compacted meanwhile.
+/// Attempts to read history that is being compacted.
 const ATTEMPTS: usize = 3;
 
 /// Events as far as collections keep them, and what is there after the last of them.
 struct Past<'a> {
     objects: &'a Objects,
     since: Revision,
-    /// By key in the store, as far as it is of interest.
+    /// State by key in the store, as far as it is needed.
     there: HashMap<Bytes, Arc<Stored>>,
     rings: HashMap<Id, Ring>,
 }
@@ -31,7 +31,7 @@ impl Past<'_> {
         let (since, mut there) = (snapshot.revision, HashMap::new());
         for entry in snapshot.entries {
             let Some(place) = objects.layout.find(&entry.key) else { continue };
-            // what has not changed since replaces nothing and is not replaced
+            // an unchanged object replaces nothing and is not replaced
             if live(objects, &place.key, entry.revision).is_none() {
                 let stored = objects.opened(&place, entry.revision, &entry.value)?;
                 there.insert(entry.key, Arc::new(stored));
@@ -63,18 +63,18 @@ impl Past<'_> {
     }
 }
 
-/// The live object, if it is of this revision: nothing is in memory twice.
+/// The live object, if it has this revision, so that no value is in memory twice.
 fn live(objects: &Objects, key: &Key, revision: Revision) -> Option<Arc<Stored>> {
     let live = objects.collection(&key.group, &key.plural).get(&key.path);
     live.filter(|live| live.revision == revision)
 }
 
 impl Objects {
-    /// Reads what changed before `start`, as far as lists and watches may go back.
+    /// Reads the changes before `start`, as far back as lists and watches may reach.
     pub(super) async fn load_history(self: Arc<Self>, start: Revision) {
         let mut result = self.try_history(start).await;
         for _ in 1..ATTEMPTS {
-            // another server has compacted under us: there is less of it
+            // another server has compacted meanwhile: there is less history
             if matches!(result, Err(StoreError::Compacted(_))) {
                 result = self.try_history(start).await;
             }
@@ -104,7 +104,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Waits until the history of before the start is known, if `revision` is in it.
+    /// Waits until the history before the start is known, if `revision` is part of it.
     pub async fn reach_back(&self, revision: Revision) {
         let mut unread = self.unread.subscribe();
         // the sender lives as long as self

@@ -1,4 +1,4 @@
-//! Where an object lies in the store: `/registry/<group>/<plural>/[<namespace>/]<name>`, as kube-apiserver has it.
+//! Keys of objects in the store: `/registry/<group>/<plural>/[<namespace>/]<name>`, as in kube-apiserver.
 
 use bytes::Bytes;
 use machinery::Text;

@@ -1,7 +1,7 @@
-//! How objects lie in a store: their keys, and what is done to their bytes on the way there and back.
+//! The layout of a store: keys of objects, and transformations of their values.
 //!
-//! The steps are a chain. On the way to the store each gets what the one before it made: first the form of the value, last
-//! its encryption, which takes the key in the store as authenticated data. On the way back they go in the other order.
+//! Transformations are a chain of steps. Writes apply them in order: first the encoding of the value, last its encryption,
+//! with the key in the store as authenticated data. Reads apply them in reverse order.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use store::Store;
 
 use super::key::Key;
 
-/// Where an object lies: its address, and its key in the store.
+/// The address of an object, and its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub key: Key,
     pub bytes: Bytes,
 }
 
-/// A value that came back from the store.
+/// A value read from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub value: Bytes,
-    /// It would be written otherwise today: a write that changes nothing else is made.
+    /// The value would be encoded differently now, so that a write without changes is still made.
     pub stale: bool,
 }
 
@@ -32,11 +32,11 @@ pub trait Transform: Send + Sync {
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String>;
 }
 
-/// What the keys of a store look like.
+/// The scheme of the keys of a store.
 pub trait Keys: Send + Sync {
     fn to_bytes(&self, key: &Key) -> Bytes;
 
-    /// `None` if the key is of no object that could be known here.
+    /// `None` for foreign keys.
     fn parse(&self, bytes: &[u8]) -> Option<Key>;
 }
 
@@ -46,20 +46,20 @@ pub struct Layout {
     steps: Vec<Box<dyn Transform>>,
 }
 
-/// A store and how objects lie in it.
+/// A store and its layout.
 pub struct Storage {
     pub store: Arc<dyn Store>,
     pub layout: Layout,
 }
 
 impl Storage {
-    /// A store that is all our own.
+    /// A store that no other program writes to.
     pub fn own(store: Arc<dyn Store>) -> Storage {
         Storage { store, layout: Layout::own() }
     }
 }
 
-/// The keys of a store that is all our own.
+/// Keys of a store that no other program writes to.
 struct OwnKeys;
 
 impl Keys for OwnKeys {
@@ -73,7 +73,7 @@ impl Keys for OwnKeys {
 }
 
 impl Layout {
-    /// Objects as they are, under keys of our own.
+    /// Pintle's own keys, and no steps.
     pub fn own() -> Layout {
         Layout { keys: Box::new(OwnKeys), steps: vec![] }
     }
@@ -82,7 +82,7 @@ impl Layout {
         Layout { keys, steps: vec![] }
     }
 
-    /// The same with one more step next to the store.
+    /// Appends a step next to the store.
     pub fn then(mut self, step: Box<dyn Transform>) -> Layout {
         self.steps.push(step);
         self
@@ -92,7 +92,7 @@ impl Layout {
         Place { key: key.clone(), bytes: self.keys.to_bytes(key) }
     }
 
-    /// The place of a key in the store, if it is one of an object.
+    /// The address of the object of a key; `None` for foreign keys.
     pub fn find(&self, bytes: &Bytes) -> Option<Place> {
         Some(Place { key: self.keys.parse(bytes)?, bytes: bytes.clone() })
     }
@@ -114,7 +114,7 @@ impl Layout {
 mod tests {
     use super::*;
 
-    /// Puts its name and the length of the key before what it gets.
+    /// Prepends its name and the length of the key.
     struct Named(&'static str);
 
     impl Transform for Named {

@@ -1,8 +1,8 @@
-//! Live objects: what the store holds, kept in memory as bytes and parsed metadata (layer 1).
+//! The watch cache: all objects of the store, in memory, as bytes and decoded metadata (layer 1).
 //!
-//! Invariants: this room knows bytes and metadata, no schemas and no requests. One task follows the store and applies
+//! Invariants: this room handles bytes and metadata, no schemas and no requests. One task follows the store and applies
 //! each change to its [`Collection`]; a change is visible to readers and watchers before the revision advances, and a
-//! writer is answered after that. Readers take snapshots, watchers pull; nobody waits for a slow one.
+//! writer gets its result after that. Readers take snapshots and watchers pull events, so none waits for a slow one.
 
 mod collection;
 mod encryption;

@@ -1,4 +1,4 @@
-//! The newest events of a collection, as many as the limits allow.
+//! The event ring: the newest events of a collection, within the limits of number and bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// An empty ring; what happens after `after` goes into it.
+    /// An empty ring for events after `after`.
     pub fn new(after: Revision) -> Ring {
         Ring { events: VecDeque::new(), bytes: 0, after }
     }
@@ -43,7 +43,7 @@ impl Ring {
         many || self.events.len() > limits::RING_EVENTS_MAX
     }
 
-    /// Puts what came before this ring in front of it. `earlier` ends where this one begins.
+    /// Prepends earlier events; `earlier` ends where this ring begins.
     pub fn put_before(&mut self, earlier: Ring) {
         let later = std::mem::replace(self, earlier);
         later.events.into_iter().for_each(|event| self.push(event));
@@ -56,7 +56,7 @@ impl Ring {
     }
 }
 
-/// What an event holds in memory, in bytes.
+/// Memory of an event, in bytes.
 fn size(event: &Event) -> usize {
     event.object.body.bytes.len()
 }

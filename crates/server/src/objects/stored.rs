@@ -1,4 +1,4 @@
-//! One object as it is stored: its JSON without resourceVersion, the place where that belongs, and parsed metadata.
+//! A stored object: its JSON without resourceVersion, the offset where that is inserted, and decoded metadata.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub struct Owner {
     pub kind: Text,
     pub name: Text,
     pub uid: Text,
-    /// The owner's deletion in the foreground waits for this object.
+    /// `blockOwnerDeletion`: foreground deletion of the owner waits for this object.
     pub blocks: bool,
 }
 
@@ -28,7 +28,7 @@ impl Owner {
     }
 }
 
-/// The parts of metadata that the server looks at without opening the object.
+/// The metadata that the server reads without decoding the object.
 #[derive(Clone, Debug, Default)]
 pub struct Meta {
     pub name: Text,
@@ -83,7 +83,7 @@ impl Encoded {
     }
 }
 
-/// Where encoded objects are written to.
+/// A destination for encoded objects.
 pub trait Sink {
     fn copy(&mut self, bytes: &[u8]);
 
@@ -101,7 +101,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Encoded JSON with a hole: the resourceVersion member is spliced in at `hole` when it is sent.
+/// Encoded JSON without resourceVersion, which is inserted at offset `hole` when the object is sent.
 #[derive(Clone, Debug)]
 pub struct Body {
     pub bytes: Bytes,
@@ -109,7 +109,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Encodes an object; a resourceVersion in it is left out.
+    /// Encodes an object without its resourceVersion.
     pub fn encode(object: &Value) -> Body {
         let mut out = Vec::with_capacity(4096);
         let mut hole = 0;
@@ -125,7 +125,7 @@ impl Body {
             }),
             other => write_json(other, &mut out),
         }
-        // exactly as long as it is: it stays in memory for as long as the object
+        // allocated to size, since it stays in memory as long as the object
         Body { bytes: Bytes::copy_from_slice(&out), hole }
     }
 
@@ -150,8 +150,7 @@ impl Body {
         out.share(&self.bytes, self.hole..part.end);
     }
 
-    /// Appends the object without `apiVersion` and `kind`, as items of typed lists are. False if its bytes do not show where
-    /// those are.
+    /// Appends the object without `apiVersion` and `kind`, like items of typed lists. Returns false if the bytes cannot be skimmed.
     pub fn write_untyped(&self, revision: Revision, out: &mut impl Sink) -> bool {
         let Some(members) = skim::members(&self.bytes, 0) else { return false };
         out.copy(b"{");
@@ -166,13 +165,13 @@ impl Body {
         true
     }
 
-    /// Whether a member of the object has this member, without decoding it; an answer for bytes that were encoded here.
+    /// Whether field `outer` of the object has field `inner`, without decoding; only for bytes that were encoded here.
     pub fn has(&self, outer: &str, inner: &str) -> bool {
         let members = skim::find(&self.bytes, outer).and_then(|start| skim::members(&self.bytes, start));
         members.is_some_and(|members| members.iter().any(|member| member.key == inner.as_bytes()))
     }
 
-    /// The tree, with its resourceVersion.
+    /// The decoded object, with its resourceVersion.
     pub fn to_value(&self, revision: Revision) -> Value {
         let mut value = decode(&self.bytes).unwrap_or_default();
         if revision > 0 && value.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
@@ -195,7 +194,7 @@ fn write_members(map: &Map, out: &mut Vec<u8>, write: &mut dyn FnMut(&str, &Valu
     out.push(b'}');
 }
 
-/// Writes metadata without resourceVersion and answers where it belongs.
+/// Writes metadata without resourceVersion and returns the offset where that is to be inserted.
 fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
     const KEY: &str = "resourceVersion";
     let mut hole = 0;
@@ -220,7 +219,7 @@ fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
     hole
 }
 
-/// An object as [`Body::encode`] left it, of which only metadata is looked at; `None` if it is written otherwise.
+/// Skims the metadata of an object encoded by [`Body::encode`]; `None` if the encoding differs.
 fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
     const KEY: &[u8] = b"resourceVersion";
     let start = skim::find(bytes, "metadata")?;
@@ -238,7 +237,7 @@ fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
     Some((meta, Body { bytes: bytes.clone(), hole }))
 }
 
-/// Any object, encoded anew where it is not written as it should be.
+/// Decodes any object, and encodes it again if its encoding differs from [`Body::encode`]'s.
 fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
     let value = decode(bytes).ok()?;
     let mut body = Body::encode(&value);
@@ -248,10 +247,10 @@ fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
     Some((Meta::of(&value), body))
 }
 
-/// The form of an object in one version: `None` where the stored bytes are that form.
+/// The encoding of an object in one version; `None` if it equals the stored bytes.
 pub type Rendition = Option<Arc<Body>>;
 
-/// Renditions that one object keeps: as many versions as are read at once.
+/// Maximum number of renditions that an object keeps: one for each version that is read concurrently.
 const RENDITIONS_MAX: usize = 4;
 
 /// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
@@ -265,7 +264,7 @@ pub struct Stored {
     unchanged_by: AtomicU64,
     pub body: Body,
     pub meta: Meta,
-    /// It would be written otherwise today.
+    /// The object would be encoded differently now.
     pub stale: bool,
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }
@@ -275,13 +274,13 @@ impl Stored {
         Stored { revision, body, meta, stale: false, unchanged_by: AtomicU64::new(0), renditions: Mutex::new(vec![]) }
     }
 
-    /// From the bytes of the store. `None` if they are no object with metadata.
+    /// Decodes the bytes of the store. `None` if they are not an object with metadata.
     pub fn parse(revision: Revision, bytes: &Bytes) -> Option<Stored> {
         let (meta, body) = skimmed(bytes).or_else(|| decoded(bytes))?;
         (!meta.name.is_empty()).then(|| Stored::new(revision, body, meta))
     }
 
-    /// The same content under a later revision: what a DELETED event shows.
+    /// The same content with a later revision, for DELETED events.
     pub fn at(&self, revision: Revision) -> Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let (body, meta) = (self.body.clone(), self.meta.clone());
@@ -289,7 +288,7 @@ impl Stored {
         Stored { revision, body, meta, stale: self.stale, unchanged_by, renditions: Mutex::new(renditions) }
     }
 
-    /// The rendition for the version program `id`, made by `make` when it is first asked for.
+    /// The rendition for the version program `id`, made by `make` on first use.
     pub fn rendition<E>(&self, id: u64, make: impl FnOnce() -> Result<Rendition, E>) -> Result<Rendition, E> {
         if self.unchanged_by.load(Ordering::Relaxed) == id {
             return Ok(None);

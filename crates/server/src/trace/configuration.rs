@@ -1,18 +1,18 @@
-//! TracingConfiguration (`apiserver.config.k8s.io`, KEP-647): where spans go, and of how many requests.
+//! TracingConfiguration (`apiserver.config.k8s.io`, KEP-647): the collector of spans, and the sampling rate.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
 const PER_MILLION_MAX: i64 = 1_000_000;
-/// Where a collector listens unless something else is said.
+/// Default address of the collector.
 const ENDPOINT: &str = "localhost:4317";
 
-/// What the file says.
+/// The configuration of tracing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
-    /// `host:port` of a collector that speaks OTLP over gRPC, without TLS.
+    /// `host:port` of the collector: OTLP over gRPC, without TLS.
     pub endpoint: String,
-    /// Of so many of a million requests, beside those of traces that are sampled already.
+    /// Sampling rate per million requests, apart from requests whose trace is sampled already.
     pub per_million: u32,
 }
 
@@ -52,9 +52,9 @@ impl Configuration {
                 given
             }
         };
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        if !told.is_empty() {
-            return Err(machinery::status::aggregate(&told));
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        if !texts.is_empty() {
+            return Err(machinery::status::aggregate(&texts));
         }
         let endpoint = if endpoint.is_empty() { ENDPOINT } else { endpoint }.to_owned();
         Ok(Configuration { endpoint, per_million: u32::try_from(number).unwrap_or_default() })
@@ -100,8 +100,8 @@ mod tests {
             ("kind", json!("Other"), "no kind \"Other\" is registered for version \"apiserver.config.k8s.io/v1\""),
         ];
         for (key, value, wanted) in cases {
-            let told = read(&[(key, value)]).unwrap_err();
-            assert!(told.starts_with(wanted), "{told}");
+            let error = read(&[(key, value)]).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Traces (layer 1): what a request does and how long each part of it takes, in the words of OpenTelemetry, for one
-//! request in so many.
+//! Traces of sampled requests, in OpenTelemetry's terms (layer 1).
 //!
-//! Invariant: without a configuration, and for requests that are not sampled, a span is nothing but its future. A span
-//! that cannot be sent is lost; nobody waits for it.
+//! Invariant: without a configuration, and for requests that are not sampled, a span adds nothing to its future. A span
+//! that cannot be sent is dropped; requests do not wait for the export.
 
 mod configuration;
 mod otlp;
@@ -24,10 +23,10 @@ struct Tracer {
     exporter: Exporter,
 }
 
-/// What a span says of itself; empty values are left out.
+/// Attributes of a span, without empty values.
 pub type Attributes = Vec<(&'static str, String)>;
 
-/// Who begins a span: the server of a request, a client of another server, or neither.
+/// The kind of a span: server, client or internal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Internal = 1,
@@ -35,12 +34,12 @@ pub enum Kind {
     Client = 3,
 }
 
-/// A part of a request's way that has begun; it ends when this is dropped, whether its work was done or given up.
+/// A span in progress; it ends when this is dropped, whether its work was completed or cancelled.
 #[derive(Debug)]
 pub struct Span {
     at: Trace,
     parent: Option<[u8; 8]>,
-    /// Another trace that led to this one, without being believed.
+    /// The trace of an untrusted caller, which is linked.
     link: Option<Trace>,
     name: String,
     kind: Kind,
@@ -49,31 +48,31 @@ pub struct Span {
     status: u16,
 }
 
-/// Sends spans from now on, once in a process. The error is one line.
+/// Starts the export of spans, once in a process. The error is one line.
 pub fn start(configuration: &Configuration) -> Result<(), String> {
     let exporter = Exporter::start(&configuration.endpoint)?;
     let _ = TRACER.set(Tracer { per_million: configuration.per_million, exporter });
     Ok(())
 }
 
-/// Sends what waits to be sent.
+/// Exports the queued spans.
 pub async fn flush() {
     if let Some(tracer) = TRACER.get() {
         tracer.exporter.flush().await;
     }
 }
 
-/// The span of a request, and where in a trace the rest of it stands. The trace that its headers name is gone on with if
-/// they are believed, and else only linked to.
+/// The span of a request, and the context for its children. The trace in the headers is continued if the headers are
+/// trusted, and linked otherwise.
 pub fn of_request(
     headers: &HeaderMap,
-    believed: bool,
+    trusted: bool,
     received: i64,
     name: impl FnOnce() -> (String, Attributes),
 ) -> (Option<Span>, Option<Trace>) {
     let Some(tracer) = TRACER.get() else { return (None, None) };
-    let told = headers.get(task::TRACE_HEADER).and_then(|value| parse(value.to_str().ok()?));
-    let (parent, link) = if believed { (told, None) } else { (None, told) };
+    let given = headers.get(task::TRACE_HEADER).and_then(|value| parse(value.to_str().ok()?));
+    let (parent, link) = if trusted { (given, None) } else { (None, given) };
     let at = match parent {
         Some(parent) => Trace { span: clock::random_bytes(), ..parent },
         None => {
@@ -90,7 +89,7 @@ pub fn of_request(
     (Some(span), Some(at))
 }
 
-/// Does work under a span of its own, if the request is sampled.
+/// Runs a future within a span of its own, if the request is sampled.
 pub async fn span<F: Future>(
     name: &'static str,
     kind: Kind,
@@ -107,7 +106,7 @@ pub async fn span<F: Future>(
     done
 }
 
-/// Does work at a place in a trace, if there is one.
+/// Runs a future within a span, if there is one.
 pub async fn at<F: Future>(place: Option<Trace>, work: F) -> F::Output {
     match place {
         Some(place) => task::traced(place, work).await,
@@ -116,8 +115,8 @@ pub async fn at<F: Future>(place: Option<Trace>, work: F) -> F::Output {
 }
 
 impl Span {
-    /// Says how the request was answered.
-    pub fn answered(&mut self, status: u16) {
+    /// Sets the response status.
+    pub fn set_status(&mut self, status: u16) {
         self.status = status;
     }
 }
@@ -130,14 +129,14 @@ impl Drop for Span {
     }
 }
 
-/// The share of traces that have an id below a bound, so that every server decides alike.
+/// Whether a trace is sampled: by its id, so that all servers decide alike.
 fn is_sampled(id: [u8; 16], per_million: u32) -> bool {
     let low = u64::from_be_bytes(std::array::from_fn(|i| id[8 + i])) >> 1;
     let bound = (u128::from(per_million) << 63) / 1_000_000;
     u128::from(low) < bound
 }
 
-/// Reads `00-<trace>-<span>-<flags>`; no other version is known.
+/// Parses `00-<trace>-<span>-<flags>`, the only version.
 fn parse(text: &str) -> Option<Trace> {
     let mut parts = text.trim().split('-');
     let (version, id, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -167,7 +166,7 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(out)
 }
 
-/// The attributes of a span without those that say nothing.
+/// The attributes of a span, without empty ones.
 pub fn attributes<const N: usize>(all: [(&'static str, &str); N]) -> Attributes {
     let cut = |text: &str| text.chars().take(limits::TRACE_TEXT_RUNES_MAX).collect();
     all.into_iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key, cut(text))).collect()

@@ -1,4 +1,4 @@
-//! Spans on their way to a collector: OTLP over gRPC, in batches. The messages are those of `trace/v1/trace.proto`.
+//! Export of spans in batches: OTLP over gRPC, with the messages of `trace/v1/trace.proto`.
 
 use tokio::sync::{mpsc, oneshot};
 use tonic::transport::{Channel, Endpoint};
@@ -7,7 +7,7 @@ use super::Span;
 use crate::{clock, limits, task};
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-/// What kube-apiserver calls itself, and its instrumentation.
+/// Service name and instrumentation scope, as kube-apiserver sends them.
 const SERVICE: &str = "apiserver";
 const SCOPE: &str = "k8s.io/component-base/tracing";
 
@@ -48,7 +48,7 @@ pub struct Scope {
     pub name: String,
 }
 
-/// A span that has ended.
+/// A finished span.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Encoded {
     #[prost(bytes = "vec", tag = "1")]
@@ -114,11 +114,11 @@ fn member(key: &str, value: Any) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
 }
 
-/// A span that ends now, in nanoseconds since 1970.
+/// Finishes a span now; times are in nanoseconds since the Unix epoch.
 pub fn encoded(span: &Span, end: i64) -> Encoded {
     let nanos = |time: i64| u64::try_from(time).unwrap_or_default();
     let texts = span.attributes.iter().map(|(key, text)| member(key, Any::Text(text.clone())));
-    let answered = (span.status > 0).then(|| member("http.response.status_code", Any::Int(span.status.into())));
+    let status = (span.status > 0).then(|| member("http.response.status_code", Any::Int(span.status.into())));
     Encoded {
         trace_id: span.at.id.to_vec(),
         span_id: span.at.span.to_vec(),
@@ -127,7 +127,7 @@ pub fn encoded(span: &Span, end: i64) -> Encoded {
         kind: span.kind as i32,
         start_time_unix_nano: nanos(span.start),
         end_time_unix_nano: nanos(end.max(span.start)),
-        attributes: texts.chain(answered).collect(),
+        attributes: texts.chain(status).collect(),
         links: span.link.map(|at| Link { trace_id: at.id.to_vec(), span_id: at.span.to_vec() }).into_iter().collect(),
         status: (span.status >= 500).then_some(SpanStatus { code: 2 }),
     }
@@ -138,7 +138,7 @@ enum Message {
     Flush(oneshot::Sender<()>),
 }
 
-/// Takes spans and sends them when there are enough of them or enough time has passed.
+/// Receives spans and exports them in batches, by number or after an interval.
 pub struct Exporter {
     queue: mpsc::Sender<Message>,
 }
@@ -154,7 +154,7 @@ impl Exporter {
     }
 
     pub fn take(&self, span: Encoded) {
-        // one that finds no room is lost
+        // dropped if the queue is full
         let _ = self.queue.try_send(Message::Span(Box::new(span)));
     }
 

@@ -190,7 +190,7 @@ impl Response<'_> {
             let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
             return Err(Failure::Failed(Status::internal(why)));
         }
-        let applied = json_patch::apply_or_tell(object.clone(), &patch);
+        let applied = json_patch::apply_or_report(object.clone(), &patch);
         applied.map(Some).map_err(|why| Failure::Failed(Status::internal(why)))
     }
 }

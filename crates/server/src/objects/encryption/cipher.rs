@@ -1,7 +1,7 @@
-//! What is done to bytes: AES in CBC and GCM mode, and NaCl's secretbox (XSalsa20 and Poly1305).
+//! Ciphers: AES in CBC and GCM mode, and NaCl's secretbox (XSalsa20 and Poly1305).
 //!
-//! As upstream lays them out (apiserver/pkg/storage/value/encrypt): a random start, then the ciphertext. Only GCM
-//! authenticates the key under which a value lies, so that values cannot be exchanged.
+//! The encoding is kube-apiserver's: a random nonce, then the ciphertext. Only GCM authenticates the key of the store, so
+//! that values cannot be exchanged.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{self, AES_128, AES_192, AES_256, PaddedBlockDecryptingKey, PaddedBlockEncryptingKey};
@@ -19,7 +19,7 @@ const SECRETBOX_TAG: usize = 16;
 
 const SHORT: &str = "the stored data was shorter than the required size";
 
-/// A key and what is done with it.
+/// A cipher with its key.
 pub enum Cipher {
     Cbc(Box<(PaddedBlockEncryptingKey, PaddedBlockDecryptingKey)>),
     Gcm(LessSafeKey),
@@ -64,7 +64,7 @@ impl Cipher {
         }
     }
 
-    /// Seals with a given start, which must never be used twice with a key.
+    /// Encrypts with a nonce, which must never be used twice with a key.
     pub fn seal_from(&self, start: &[u8], plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
         let failed = |_| "it cannot be encrypted".to_owned();
         let sealed = match self {

@@ -1,4 +1,4 @@
-//! An EncryptionConfiguration is checked as upstream checks it (apiserver/validation/validation_encryption.go), then read.
+//! Decoding and validation of EncryptionConfigurations, with kube-apiserver's errors.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// The rules in their order. The error is one line, without secrets.
+/// The rules, in order. The error is one line, without secrets.
 pub fn parse(value: &Value) -> Result<Vec<Rule>, String> {
     let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
     if (version, kind) != (API_VERSION, KIND) {
@@ -82,7 +82,7 @@ fn split(text: &str) -> (&str, &str) {
     text.split_once('.').unwrap_or((text, ""))
 }
 
-/// An earlier rule for a whole group, or for everything, would never let this one speak.
+/// Whether an earlier rule, for a whole group or for everything, masks this one.
 fn not_masked(rules: &[Rule], resource: &str, group: &str) -> Result<(), String> {
     for (any, shown) in [(group, format!("*.{group}")), ("*", "*.*".to_owned())] {
         let masks = |rule: &Rule| rule.group == any && rule.resource == "*" && (any, "*") != (group, resource);
@@ -182,7 +182,7 @@ fn wrong_provider(provider: &Value, path: &FieldPath) -> Vec<FieldError> {
     let found: Vec<&str> = all.into_iter().filter(|field| provider.get(field).is_some_and(|v| !v.is_null())).collect();
     let [one] = found[..] else {
         let why = if found.is_empty() { NO_PROVIDER } else { SEVERAL_PROVIDERS };
-        // what is in it may be secret
+        // its content may be secret
         return vec![FieldError::invalid_raw(path, found.join(","), why)];
     };
     let Some(kind) = KINDS.iter().find(|kind| kind.field == one) else { return vec![] };

@@ -1,6 +1,6 @@
 //! Encryption at rest, as kube-apiserver does it with an EncryptionConfiguration: the same prefixes, the same bytes.
 //!
-//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and what the cipher makes of it. The first provider of a resource
+//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource
 //! writes, all of them read; what another than the first key of the first provider wrote is stale, so that the next write
 //! of the object encrypts it anew. Key management services (KMS) are refused.
 
@@ -13,18 +13,18 @@ use machinery::Value;
 use self::cipher::Cipher;
 use super::layout::{Opened, Place, Transform};
 
-/// What all encrypted values begin with.
+/// Prefix of all encrypted values.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// One list of keys, or none.
 enum Provider {
-    /// Values as they are.
+    /// No encryption.
     Identity,
-    /// What values begin with, and the keys by their prefixes (name and colon).
+    /// Prefix of values, and the keys by their own prefixes (name and colon).
     Keys { prefix: &'static str, noun: &'static str, keys: Vec<(String, Cipher)> },
 }
 
-/// Resources and who encrypts them; "*" stands for any.
+/// Resources and their providers; "*" stands for any.
 struct Rule {
     group: String,
     resource: String,
@@ -38,12 +38,12 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// From a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration. The error is one line, without secrets.
+    /// Reads a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration. The error is one line, without secrets.
     pub fn parse(configuration: &Value) -> Result<Encryption, String> {
         configuration::parse(configuration).map(|rules| Encryption { rules })
     }
 
-    /// Those of a resource: what names it goes before its group, and that before everything.
+    /// The providers of a resource: rules for it take precedence over rules for its group, and those over rules for all.
     fn providers(&self, place: &Place) -> Vec<&Provider> {
         let (group, plural) = (place.key.group.as_str(), place.key.plural.as_str());
         for (group, resource) in [(group, plural), (group, "*"), ("*", "*")] {
@@ -64,7 +64,7 @@ impl Provider {
         Ok([prefix.as_bytes(), name.as_bytes(), &cipher.seal(&value, &place.bytes)?].concat().into())
     }
 
-    /// `None` if the value is not one of this provider.
+    /// `None` if the value was not written by this provider.
     fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
         let Provider::Keys { prefix, noun, keys } = self else {
             let plain = !value.starts_with(ENCRYPTED);
@@ -73,7 +73,7 @@ impl Provider {
         let rest = value.strip_prefix(prefix.as_bytes())?;
         let mut failed = None;
         for (at, (name, cipher)) in keys.iter().enumerate() {
-            // keys may have one name: then each is tried
+            // several keys may have the same name: each is tried
             let Some(sealed) = rest.strip_prefix(name.as_bytes()) else { continue };
             match cipher.open(sealed, &place.bytes) {
                 Ok(value) => return Some(Ok(Opened { value: value.into(), stale: at > 0 })),

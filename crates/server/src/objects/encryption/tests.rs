@@ -1,4 +1,4 @@
-//! Known vectors, the rules of configurations, and what becomes of values when keys change.
+//! Known vectors, rules of configurations, and values after a change of keys.
 
 use machinery::json;
 
@@ -63,7 +63,7 @@ fn what_is_sealed_is_opened_and_nothing_else() {
                     || matches!(cipher, Cipher::Cbc(_))
             );
         }
-        // nobody can put the value of one object under the key of another
+        // the value of one object cannot be moved to the key of another
         assert_eq!(cipher.open(&sealed, b"elsewhere").is_err(), matches!(cipher, Cipher::Gcm(_)));
         let authenticated = !matches!(cipher, Cipher::Cbc(_));
         for at in 0..sealed.len() {
@@ -154,7 +154,7 @@ fn keys_can_be_rotated() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn values_that_cannot_be_decrypted_are_reported() {
     let place = place("", "secrets");
     let one = |provider: Value| of(vec![(&["secrets"], vec![provider])]);
     let gcm = one(keys("aesgcm", &[("k", FIRST)]));

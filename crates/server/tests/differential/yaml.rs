@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use machinery::value::decode;
 use machinery::{Value, json, yaml};
+use server::wording::yaml_error;
 
 use crate::{Difference, Random, responses};
 
@@ -256,16 +257,20 @@ fn compare(text: &[u8], response: &Value) -> Difference {
     if response.get("panic").is_some() {
         return None;
     }
-    let decoded = match (yaml::decode(text), response.get("error").and_then(Value::as_str)) {
-        (Err(error), Some(want)) if error.message == want => return None,
-        (Err(error), Some(want)) => return Some(format!("{:?} instead of {want:?}", error.message)),
-        (Err(error), None) => return Some(format!("{:?}, and the library decodes it", error.message)),
+    let decoded = yaml::decode(text).map_err(|error| yaml_error(&error));
+    let decoded = match (decoded, response.get("error").and_then(Value::as_str)) {
+        (Err(error), Some(want)) if error == want => return None,
+        (Err(error), Some(want)) => return Some(format!("{error:?} instead of {want:?}")),
+        (Err(error), None) => return Some(format!("{error:?}, and the library decodes it")),
         (Ok(_), Some(want)) => return Some(format!("decoded, and the library says {want:?}")),
         (Ok(decoded), None) => decoded,
     };
-    let want = decode(response.str_at(&["json"]).as_bytes()).expect("JSON");
-    if decoded.value != want {
-        return Some(format!("{} instead of {}", decoded.value.to_json(), want.to_json()));
+    let results = response.get("json").and_then(Value::as_array).unwrap_or_default();
+    let results = results.iter().map(|json| decode(json.as_str().unwrap_or_default().as_bytes()).expect("JSON"));
+    let results: Vec<Value> = results.collect();
+    if !results.contains(&decoded.value) {
+        let expected: Vec<String> = results.iter().map(Value::to_json).collect();
+        return Some(format!("{} instead of {}", decoded.value.to_json(), expected.join(" or ")));
     }
     let lines: String = decoded.duplicates.iter().map(|line| format!("\n  {line}")).collect();
     let strict = if lines.is_empty() { lines } else { format!("yaml: unmarshal errors:{lines}") };

@@ -1,6 +1,6 @@
 //! Patterns, paths of printer columns, numbers, quantities and YAML, against Go and the libraries of Kubernetes.
 //!
-//! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-schema --test differential`.
+//! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-server --test differential`.
 //! Requests are made of parts by a fixed seed; `main.go` responds to them.
 
 mod quantities;

@@ -79,10 +79,10 @@ fn said(text: &str, others: &[String]) -> Value {
         Ok(quantity) => quantity,
         Err(error) => return Value::from(error),
     };
-    let reported = |quantity: &Quantity| json!((format!("{:x}", quantity.approximate().to_bits())));
+    let reported = |quantity: &Quantity| json!(format!("{:x}", quantity.approximate().to_bits()));
     let whole = quantity.as_integer();
     let mut said = vec![
-        json!((quantity.to_string())),
+        json!(quantity.to_string()),
         Value::Int(whole.unwrap_or(0)),
         Value::Bool(whole.is_some()),
         reported(&quantity),
