@@ -70,59 +70,59 @@ pub use webhook::{Address, Identity, Outside, Remote};
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
 
-/// How a server is to be run.
+/// The configuration of a server.
 pub struct Config {
     pub address: SocketAddr,
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
     pub descriptors: u64,
     pub tls: Tls,
-    /// Where `tls` and the static tokens come from.
+    /// The files of `tls` and of the static tokens, for reloads.
     pub replacements: Replacements,
     pub authentication: Authentication,
     /// Where its issuers come from, and what that says of requests without credentials.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
-    /// Who is asked whether somebody may, in this order.
+    /// The authorization modes, in order.
     pub authorization: Vec<AuthorizationMode>,
     /// Where that comes from.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
-    /// Steps of admission that don't run.
+    /// Disabled admission plugins.
     pub disabled_admission_plugins: Vec<String>,
-    /// Who we are to servers beside us.
+    /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Identity>,
-    /// Where services are that webhooks and APIServices name, by `namespace/name` or `namespace/name:port`.
+    /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
-    /// Where the addresses and node ports of Services come from.
+    /// The ranges of cluster IPs and node ports.
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
-    /// The older generations that are served.
+    /// The legacy and beta APIs that are served.
     pub runtime: RuntimeConfig,
-    /// What passes between compactions of a store that others write to as well.
+    /// Interval of compactions of a shared store.
     pub compaction_interval: Duration,
     pub request_timeout: Duration,
     pub inflight_max: InFlightMax,
-    /// Whether those numbers, added up, are seats that priority levels share.
+    /// Whether the sum of those limits is shared by priority levels.
     pub priority_and_fairness: bool,
-    /// What is recorded of requests, and where.
+    /// The audit policy and backends.
     pub audit: Audit,
-    /// Where traces go.
+    /// The export of traces.
     pub tracing: Option<TracingConfiguration>,
-    /// How long the server goes on serving, not ready any more, when it is told to stop.
+    /// Time between the signal to stop and the end of serving, during which the server is not ready.
     pub shutdown_delay: Duration,
-    /// How long open requests may take when the server stops.
+    /// Time limit of requests that are in flight when the server stops.
     pub grace: Duration,
 }
 
-/// Certificates, keys and tokens that take the place of those before, for connections and requests from then on.
+/// Reloaded certificates, keys and tokens, for new connections and requests.
 pub struct Replacement {
     pub tls: Tls,
     pub tokens: StaticTokens,
 }
 
-/// Files that are read again when one of them changes.
+/// Files that are reloaded when one of them changes.
 pub struct Replacements {
     pub paths: Vec<PathBuf>,
-    /// Reads all of them. The error is one line: then everything stays as it is.
+    /// Reads all files. The error is one line; then nothing is changed.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
 }
 
@@ -147,20 +147,20 @@ impl Replacements {
     }
 }
 
-/// What makes something of the bytes of a file.
+/// Decodes the content of a file.
 pub type Reading<T> = Box<dyn Fn(&[u8]) -> Result<T, String> + Send + Sync>;
 
-/// A configuration file that counts anew whenever it changes.
+/// A configuration file that is reloaded when it changes.
 pub struct Followed<T> {
     pub path: PathBuf,
-    /// What it said at the start.
+    /// Its content at the start.
     pub content: Vec<u8>,
     /// Reads it; the error is one line.
     pub read: Reading<T>,
 }
 
 impl<T: 'static> Followed<T> {
-    /// Applies every change that reads well, as long as there is something to apply it to.
+    /// Applies every valid change, until `apply` returns `None`.
     fn follow(
         self,
         reloads: &'static Family<Reload, Counter>,
@@ -186,23 +186,23 @@ impl<T: 'static> Followed<T> {
     }
 }
 
-/// A server that answers.
+/// A running server.
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
-    /// Why the server cannot go on.
+    /// The reason for which the server has to end.
     fault: watch::Sender<Option<String>>,
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
     serving: tokio::task::JoinHandle<()>,
-    /// Takes part in the contest for the controllers.
+    /// Takes part in leader election.
     candidate: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Server {
-    /// Listens, loads the store, and serves what it defines. Until then only `/livez`, `/readyz` and `/healthz` are
-    /// answered. The error is one line.
+    /// Listens, loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
+    /// served. The error is one line.
     pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
         if let Some(tracing) = &config.tracing {
             trace::start(tracing)?;
@@ -240,7 +240,7 @@ impl Server {
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
         if let Err(status) = verbs::publish_trust(&context, &trust).await {
-            tracing::warn!(error = %status, "servers beside us are not told whom to believe");
+            tracing::warn!(error = %status, "extension-apiserver-authentication cannot be published");
         }
         follow_files(&context, config.authentication_file, config.authorization_file);
         config.replacements.follow(acceptors, Arc::downgrade(&context));
@@ -261,19 +261,19 @@ impl Server {
         Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
 
-    /// Looks at certificates, keys, tokens and configuration files now; those that have changed are read again.
+    /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
     pub fn reload(&self) {
         task::look_at_files();
     }
 
-    /// Waits until the server cannot go on, and returns why.
+    /// Waits until the server has to end because of a fault, and returns the reason.
     pub async fn failed(&self) -> String {
         let mut fault = self.fault.subscribe();
         let why = fault.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
         why.unwrap_or_default()
     }
 
-    /// Is not ready any more, and after the delay stops accepting, ends watches and lets open requests finish within the
+    /// Becomes not ready, and after the delay stops accepting, ends watches and lets requests in flight finish within the
     /// grace period.
     pub async fn stop(self) {
         self.health.drain();
@@ -288,12 +288,12 @@ impl Server {
     }
 }
 
-/// Reports a fault that has lasted for too long, of the store or of what follows it.
+/// Reports a fault of the store or of the watch cache that has lasted for the grace period.
 async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
     let mut ended = None;
     while let Some(objects) = objects.upgrade() {
         let store = objects.store();
-        // etcd may be away for as long as it likes
+        // etcd may be unavailable for any time
         let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
         if let Some(ended_by) = store.ended() {
             let since = *ended.get_or_insert_with(clock::instant);
@@ -308,7 +308,8 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
     }
 }
 
-/// Whom servers beside us are to believe, as they read it; nothing where no proxy is believed here either.
+/// The content of `extension-apiserver-authentication`, from which aggregated API servers read the CA bundles and the user
+/// headers to trust; empty without `--requestheader-client-ca-file`.
 fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
     let Some(proxy) = &tls.proxy else { return vec![] };
     let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
@@ -334,7 +335,7 @@ fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Goes by configuration files as they change.
+/// Reloads configuration files when they change.
 fn follow_files(
     context: &Arc<Context>,
     authentication: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
@@ -357,8 +358,8 @@ fn follow_files(
     }
 }
 
-/// Calls webhooks, and finds their services among the objects once those are open. Cluster IPs that are not `routed` are
-/// no addresses.
+/// The client of webhooks, which resolves services from stored objects once they are loaded. Cluster IPs are used only if
+/// they are `routed`.
 fn webhook_client(
     mapped: HashMap<String, Address>,
     routed: bool,
@@ -377,7 +378,7 @@ fn webhook_client(
     webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
 }
 
-/// What is derived from objects and follows their changes.
+/// State derived from objects, updated by their events.
 struct Followers {
     registry: Arc<Registry>,
     rbac: Arc<authorization::Rbac>,
@@ -399,12 +400,12 @@ impl Followers {
             let defined = resource::defined(objects, client, self.third_party, &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
-        // last, since controllers look at what the others have made of the event
+        // last, since controllers read the state that the others derive from the event
         self.derived.observe(key, event);
     }
 }
 
-/// Who is who, who may what, and who else serves.
+/// Authentication, authorization, fairness, aggregation and allocation.
 #[derive(Default)]
 struct Gatekeepers {
     authentication: Authentication,
@@ -414,7 +415,7 @@ struct Gatekeepers {
     allocation: Allocation,
 }
 
-/// Loads the store and serves what it defines, and what a new one has from the start.
+/// Loads the store, registers its resources and creates the objects of a new store.
 async fn prepare(
     storage: Storage,
     admission: Arc<Admission>,

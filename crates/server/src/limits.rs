@@ -42,9 +42,9 @@ pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
 pub const CONVERSION_SECONDS: u64 = 30;
 /// Connections to one webhook that are kept for later calls.
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
-/// Bytes of a webhook's answer.
-pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Runes of a webhook's error that are told.
+/// Bytes of a webhook's response.
+pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 << 20;
+/// Runes of a webhook's error that are reported.
 pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
 /// Bytes of a field manager's name.
 pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
@@ -66,7 +66,7 @@ pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
 pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
-/// Answers from this size on are compressed.
+/// Responses from this size on are compressed.
 pub const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// An OpenAPI document of all groups that is larger is made anew when it is asked for; that of 10,000 definitions of 13 KB
 /// has 260 MB. Ours.
@@ -77,13 +77,13 @@ pub const FUTURE_VERSION_SECONDS: u64 = 3;
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
 /// Of so many objects one is deleted after the other.
 pub const DELETE_IN_ORDER_MAX: usize = 32;
-/// Runes of all warnings of an answer, and of one when the sum is exceeded.
+/// Runes of all warnings of a response, and of each when the sum is exceeded.
 pub const WARNING_RUNES_MAX: usize = 4096;
 pub const WARNING_RUNES_EACH: usize = 256;
 /// Warnings of a response. Upstream has no such bound; common clients refuse a response with more than 100 headers
 /// (Python's http.client, hyper), and others need some.
 pub const WARNINGS_MAX: usize = 80;
-/// Seconds that the client of a WebSocket has to answer our end of it.
+/// Seconds that a WebSocket client has to respond to the close frame.
 pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 /// Concurrent streams of one HTTP/2 connection; kube-apiserver's.
 pub const HTTP2_STREAMS_MAX: u32 = 100;
@@ -129,7 +129,7 @@ pub const REGISTRATION_GRACE: Duration = Duration::from_secs(1);
 pub const REGISTRATION_DELAY_MAX: Duration = Duration::from_secs(10);
 /// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
 pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
-/// What passes between looks whether servers beside us are available, at most, and how long one takes; upstream's.
+/// Maximum interval of availability checks of aggregated API servers, and the time limit of one; upstream's values.
 pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
 pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
 /// What passes between questions for their resources.
@@ -158,15 +158,15 @@ pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Events of the audit log that may wait to be written.
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Bytes of a User-Agent that the audit log keeps.
-/// A request that takes longer tells in its record what held it up, in nanoseconds.
+/// Requests slower than this have latency annotations in their audit events, in nanoseconds.
 pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 /// Users whose way to act as others is remembered; upstream's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
-/// Answers of webhooks of authentication and authorization that are remembered, each.
-pub const REMEMBERED_ANSWERS_MAX: usize = 4096;
+/// Cached responses of authentication and of authorization webhooks, each.
+pub const CACHED_RESPONSES_MAX: usize = 4096;
 /// Spans of traces that may wait to be sent, that one call sends, and what passes between calls; upstream's.
 pub const TRACE_QUEUE_SPANS: usize = 2_048;
 pub const TRACE_BATCH_SPANS: usize = 512;

@@ -17,12 +17,12 @@ use crate::request::User;
 pub struct Authorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
-    answers: Mutex<Answers>,
+    answers: Mutex<ResponseCache>,
 }
 
 /// What authorizers were asked on behalf of expressions about one write.
 #[derive(Default)]
-struct Answers {
+struct ResponseCache {
     known: Vec<(Check, Decision)>,
     /// The first question that has no answer yet.
     open: Option<Check>,
@@ -39,7 +39,7 @@ impl<'a> Authorizer<'a> {
         Authorizer { authorizer, user: attributes.user, answers: Mutex::default() }
     }
 
-    fn answers(&self) -> MutexGuard<'_, Answers> {
+    fn answers(&self) -> MutexGuard<'_, ResponseCache> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! Whether a server is available: the condition that its APIService shows.
+//! Availability of aggregated API servers: the condition of their APIServices.
 
 use bytes::Bytes;
 use futures_util::future::select_ok;
@@ -12,10 +12,10 @@ use crate::request::User;
 use crate::resource::builtin::SERVED_HERE;
 use crate::webhook::{Address, Unresolved};
 
-/// How many look at once; one of them is enough.
+/// Concurrent checks, of which one has to succeed.
 const ATTEMPTS: usize = 5;
 
-/// What is found, in upstream's words.
+/// The result of a check, with upstream's reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub reason: &'static str,
@@ -23,7 +23,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// That of what is served here.
+    /// The result for groups that this server itself serves.
     pub fn served_here() -> Condition {
         let (reason, message) = SERVED_HERE;
         Condition { reason, message: message.to_owned() }
@@ -46,7 +46,7 @@ impl Condition {
     }
 }
 
-/// Whether an APIService says that it is available.
+/// Whether an APIService has the condition Available.
 pub fn is_available(service: &Value) -> bool {
     let conditions = service.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let is = |condition: &Value| condition.str_at(&["type"]) == "Available" && condition.str_at(&["status"]) == "True";
@@ -54,7 +54,7 @@ pub fn is_available(service: &Value) -> bool {
 }
 
 impl Aggregation {
-    /// Looks whether a server answers.
+    /// Checks whether a server responds.
     pub async fn check(&self, remote: &Remote) -> Condition {
         let backend = &remote.backend;
         let address = match self.client.locate(backend) {
@@ -68,19 +68,20 @@ impl Aggregation {
         }
     }
 
-    /// Asks once for what every such server has to serve. Who answers is not verified: nothing is told.
+    /// Requests a path that every aggregated API server serves, once. Its certificate is not verified, since the request
+    /// carries no user.
     async fn ask(&self, remote: &Remote, address: &Address) -> Result<(), String> {
         let url = format!("https://{address}{}", remote.root());
         let failed = |why: String| format!("failing or missing response from {url}: {why}");
         let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
         identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut())?;
         identity::forward(&mut request, &address.to_string());
-        let answer = self.client.pass_on(&remote.backend, address, false, request);
-        let answer = tokio::time::timeout(limits::REMOTE_CHECK, answer).await;
+        let response = self.client.pass_on(&remote.backend, address, false, request);
+        let response = tokio::time::timeout(limits::REMOTE_CHECK, response).await;
         let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-        let answer = answer.unwrap_or_else(|_| Err(late.to_owned()));
-        let answer = answer.map_err(|why| failed(format!("Get \"{url}\": {why}")))?;
-        match answer.status().as_u16() {
+        let response = response.unwrap_or_else(|_| Err(late.to_owned()));
+        let response = response.map_err(|why| failed(format!("Get \"{url}\": {why}")))?;
+        match response.status().as_u16() {
             200..=299 => Ok(()),
             code => Err(failed(format!("bad status from {url}: {code}"))),
         }
@@ -94,7 +95,7 @@ fn unresolved(why: Unresolved, namespace: &str, name: &str, port: u16) -> Condit
         Unresolved::NoPort => {
             Condition { reason: "ServicePortError", message: format!("{service} is not listening on port {port}") }
         }
-        // there are no EndpointSlices here
+        // EndpointSlices are not served
         Unresolved::NoAddress => {
             Condition { reason: "EndpointsNotFound", message: format!("cannot find endpointslices for {service}") }
         }
@@ -106,11 +107,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_as_upstream_does() {
-        let told = |why| unresolved(why, "n", "s", 443).message;
-        assert_eq!(told(Unresolved::NotFound), "service/s in \"n\" is not present");
-        assert_eq!(told(Unresolved::NoPort), "service/s in \"n\" is not listening on port 443");
-        assert_eq!(told(Unresolved::NoAddress), "cannot find endpointslices for service/s in \"n\"");
+    fn missing_services_have_the_messages_of_upstream() {
+        let message = |why| unresolved(why, "n", "s", 443).message;
+        assert_eq!(message(Unresolved::NotFound), "service/s in \"n\" is not present");
+        assert_eq!(message(Unresolved::NoPort), "service/s in \"n\" is not listening on port 443");
+        assert_eq!(message(Unresolved::NoAddress), "cannot find endpointslices for service/s in \"n\"");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a server says of its resources, in the form of aggregated discovery.
+//! The resources of an aggregated API server, in the format of aggregated discovery.
 
 use bytes::Bytes;
 use http::header::ACCEPT;
@@ -10,27 +10,27 @@ use super::{Aggregation, Remote, identity};
 use crate::limits;
 use crate::request::User;
 
-/// The entry of a version of which nothing is known.
+/// The entry of a version whose resources are unknown.
 pub fn stale(version: &Text) -> Value {
     json!({"version": (version.clone()), "freshness": "Stale"})
 }
 
-/// Asks a server for its resources.
+/// Requests the resources of a server.
 pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).ok()?;
     identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut()).ok()?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let answer = aggregation.pass_on(remote, request).await.ok()?;
-    if answer.status() != http::StatusCode::OK {
+    let response = aggregation.pass_on(remote, request).await.ok()?;
+    if response.status() != http::StatusCode::OK {
         return None;
     }
-    let body = Limited::new(answer.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await.ok()?;
+    let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await.ok()?;
     let list = machinery::value::decode(&body.to_bytes()).ok()?;
     let resources = list.get("resources").and_then(Value::as_array).unwrap_or_default();
     Some(json!({"version": (remote.version.clone()), "resources": (aggregated(resources)), "freshness": "Current"}))
 }
 
-/// The entries of an APIResourceList in their other form.
+/// The entries of an APIResourceList, converted.
 fn aggregated(resources: &[Value]) -> Value {
     let mut out: Vec<Value> = vec![];
     for resource in resources {

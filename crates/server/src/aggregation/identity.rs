@@ -1,4 +1,4 @@
-//! What a server beside us is told with a request: who asks, and what was asked for.
+//! Headers of requests to aggregated API servers: the user, and the original request.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Request, Uri};
@@ -10,7 +10,7 @@ const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
 
-/// Headers of one connection, which are not for the next (RFC 9110, 7.6.1).
+/// Hop-by-hop headers, which are not forwarded (RFC 9110, 7.6.1).
 pub const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -22,8 +22,8 @@ pub const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// Says who asks; whatever the headers have said of that before, and how he has shown it, is gone. The error is Go's: what
-/// no header can say is not left out, or somebody else would ask.
+/// Sets the user headers, and removes earlier ones and the credentials of the request. Fails, with Go's error, if a value
+/// cannot be a header: leaving it out would change the user.
 pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     let ours = |name: &HeaderName| {
         let name = name.as_str();
@@ -31,8 +31,8 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
             || name.starts_with(EXTRA)
             || name.starts_with("impersonate-")
     };
-    let told: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
-    told.iter().for_each(|name| drop(headers.remove(name)));
+    let given: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
+    given.iter().for_each(|name| drop(headers.remove(name)));
     // a WebSocket's token stands among its protocols, and upgrades are not passed on
     [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL].iter().for_each(|name| drop(headers.remove(name)));
     let mut add = |name: &HeaderName, text: &str| {
@@ -62,7 +62,7 @@ fn escaped(key: &str) -> String {
     key.bytes().map(one).collect()
 }
 
-/// Addresses a request to a server.
+/// Sets the URL of a request to a server.
 pub fn forward<B>(request: &mut Request<B>, host: &str) {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let path = request.uri().path().to_owned();
@@ -124,9 +124,9 @@ mod tests {
         introduce(&user, request.headers_mut()).unwrap();
         forward(&mut request, "s:443");
         assert_eq!(request.uri(), "/apis/a.b/v1/things?x=1");
-        let mut told: Vec<String> =
+        let mut sent: Vec<String> =
             request.headers().iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
-        told.sort();
+        sent.sort();
         let want = [
             "accept: */*",
             "host: s:443",
@@ -139,7 +139,7 @@ mod tests {
             "x-remote-group: h",
             "x-remote-user: bob",
         ];
-        assert_eq!(told, want);
+        assert_eq!(sent, want);
         let unspeakable = User { name: "bob\nX-Remote-Group: system:masters".into(), ..User::default() };
         let why = introduce(&unspeakable, request.headers_mut()).unwrap_err();
         assert_eq!(why, "net/http: invalid header field value for \"x-remote-user\"");

@@ -1,7 +1,7 @@
-//! Servers that serve groups beside us (layer 3): APIServices that name a service.
+//! Aggregated API servers (layer 3): APIServices with a service.
 //!
-//! Invariants: which servers there are, and whether they are available, is what the stored APIServices say; nothing else
-//! decides where a request goes. What a server says of its resources is kept here and can be asked for again.
+//! Invariants: the stored APIServices alone determine which servers there are, whether they are available and where requests
+//! go. The discovery documents of servers are cached here.
 
 mod check;
 mod documents;
@@ -37,7 +37,7 @@ pub struct Remote {
     pub version: Text,
     pub group_priority: i64,
     pub version_priority: i64,
-    /// What its APIService says of it.
+    /// The spec and conditions of its APIService.
     pub available: bool,
     spec: Value,
     backend: Arc<Backend>,
@@ -45,7 +45,7 @@ pub struct Remote {
     document: Arc<ArcSwap<Value>>,
 }
 
-/// The servers beside us.
+/// The aggregated API servers.
 #[derive(Default)]
 pub struct Aggregation {
     client: Arc<Client>,
@@ -55,30 +55,30 @@ pub struct Aggregation {
     generation: AtomicU64,
     /// Rises when servers come, go or move.
     moved: watch::Sender<u64>,
-    /// Rises when they become available or not, too.
+    /// Rises on these changes, and on changes of availability.
     changed: watch::Sender<u64>,
 }
 
 impl Aggregation {
-    /// `identity` is who we are to those servers.
+    /// `identity` is the client certificate for those servers.
     pub fn new(client: Arc<Client>, identity: Option<Identity>) -> Aggregation {
         Aggregation { client, identity, ..Aggregation::default() }
     }
 
-    /// Hears of every change of an object, one after the other.
+    /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == REGISTRATION_GROUP && key.plural == API_SERVICES {
             let body = &event.object.body;
-            // most are of what is served here
+            // most APIServices are local
             let wanted = (event.kind != EventKind::Deleted && body.has("spec", "service")).then(|| body.to_value(0));
             self.set(&key.path, wanted.filter(|service| service.at(&["spec", "service"]).is_some()));
         } else if key.group.is_empty() && key.plural == "services" && !self.remotes.load().is_empty() {
-            // it may be where a server is
+            // the Service of a server may have changed
             self.moved.send_modify(|count| *count += 1);
         }
     }
 
-    /// Takes over an APIService, by its name, or that there is none any more.
+    /// Applies an APIService by its name, or its deletion.
     fn set(&self, name: &str, service: Option<Value>) {
         let Some((version, group)) = name.split_once('.') else { return };
         let place = (Text::from(group), Text::from(version));
@@ -125,7 +125,7 @@ impl Aggregation {
         }
     }
 
-    /// The server for a path, `/apis/GROUP/VERSION` or below, if one beside us serves it.
+    /// The aggregated API server for a path, `/apis/GROUP/VERSION` or below, if there is one.
     pub fn find(&self, path: &str) -> Option<Arc<Remote>> {
         let remotes = self.remotes.load();
         if remotes.is_empty() {
@@ -136,12 +136,12 @@ impl Aggregation {
         remotes.get(&(group.into(), version.into())).cloned()
     }
 
-    /// All of them.
+    /// All aggregated API servers.
     pub fn all(&self) -> Vec<Arc<Remote>> {
         self.remotes.load().values().cloned().collect()
     }
 
-    /// Under which what discovery shows of them can be kept.
+    /// The generation under which their discovery entries may be cached.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -151,7 +151,7 @@ impl Aggregation {
         self.moved.subscribe()
     }
 
-    /// Passes a request on that says who asks. The error is an answer's: its code and its text.
+    /// Forwards a request that has the user headers. The error is a response: its code and its text.
     pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
@@ -163,16 +163,16 @@ impl Aggregation {
         let address = self.client.locate(&remote.backend).map_err(|_| unavailable())?;
         let mut request = request;
         identity::forward(&mut request, &address.to_string());
-        // whoever discovers what there is asks every server and waits for the slowest
+        // a discovery request asks every server and waits for the slowest
         let discovering = request.uri().path().trim_end_matches('/') == remote.root();
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
-        let answer = self.client.pass_on(&remote.backend, &address, true, request);
-        let answer = tokio::time::timeout(bound, answer).await;
-        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-        answer.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
+        let response = self.client.pass_on(&remote.backend, &address, true, request);
+        let response = tokio::time::timeout(bound, response).await;
+        let response = response.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        response.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
     }
 
-    /// Keeps what servers say of their resources up to date until `stop` becomes true.
+    /// Keeps the discovery documents of servers up to date until `stop` becomes true.
     pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut changed = self.changed.subscribe();
         loop {

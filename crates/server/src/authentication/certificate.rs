@@ -1,4 +1,4 @@
-//! Client certificates: whom they name, and until when.
+//! Client certificates: their user and their validity.
 
 use machinery::Text;
 
@@ -10,7 +10,7 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 
 /// What the client of a connection has shown.
 pub enum ClientCertificate {
-    /// No certificate, or one that names nobody.
+    /// No certificate, or one without a user.
     None,
     /// A certificate that has expired, or that no authority of ours has signed for clients.
     Refused,
@@ -56,7 +56,7 @@ impl ClientCertificate {
         matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::now_seconds() <= *not_after)
     }
 
-    /// How long a certificate that names somebody is still valid.
+    /// Remaining validity of a certificate that names a user.
     pub fn seconds_left(&self) -> Option<i64> {
         match self {
             ClientCertificate::Valid { not_after, .. } => Some(not_after - clock::now_seconds()),

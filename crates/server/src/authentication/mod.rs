@@ -1,4 +1,4 @@
-//! Who is asking (layer 3): a proxy's word, a client certificate, a bearer token, or nobody.
+//! Authentication (layer 3): front proxies, client certificates, bearer tokens, anonymous requests.
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 
@@ -34,7 +34,7 @@ pub struct Credentials<'a> {
     pub headers: &'a http::HeaderMap,
     /// The sub-protocols that a WebSocket was asked for with; browsers have no other place for a token.
     pub protocols: Option<&'a str>,
-    /// What is asked for: being nobody may be enough for some paths only.
+    /// The path of the request: anonymous requests may be restricted to some paths.
     pub path: &'a str,
 }
 
@@ -49,7 +49,7 @@ pub struct Authentication {
     pub anonymous: Anonymous,
 }
 
-/// Who somebody is, and to whom.
+/// A user, and the audiences of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub user: User,
@@ -58,14 +58,14 @@ pub struct Identity {
     pub remarks: Remarks,
 }
 
-/// What is said of credentials that had better be others: to whoever shows them, and in the record.
+/// Remarks about discouraged credentials: warnings for the client, and audit annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
     pub warnings: Vec<&'static str>,
     pub annotations: Vec<(&'static str, Text)>,
 }
 
-/// What is wrong with a token that nobody knows; upstream says it of all others too, before what is wrong with them.
+/// The error of an unknown token, which upstream puts before the specific errors of other tokens too.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The exact 401.
@@ -74,7 +74,7 @@ pub fn unauthorized() -> Status {
 }
 
 impl Authentication {
-    /// Whose token this is, for one of `audiences`, or for this server if there are none. The error says why nobody's.
+    /// Authenticates a token for one of `audiences`, or for this server if there are none. The error says why it is invalid.
     pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
         let mut refusals = vec![INVALID_TOKEN.to_owned()];
         let own = self.own_audiences(audiences);
@@ -114,7 +114,7 @@ impl Authentication {
         Ok(())
     }
 
-    /// Those of the wanted audiences that this server is; tokens that name none are for it and nobody else.
+    /// The requested audiences that this server accepts; tokens without audiences are for this server alone.
     fn own_audiences(&self, wanted: &[Text]) -> Vec<Text> {
         let own = self.accounts.audiences().iter();
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
@@ -168,7 +168,7 @@ fn bearer(header: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// How somebody tried to say who he is, for the record.
+/// The kinds of credentials that a request had, for the audit log.
 pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> String {
     let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let scheme = header.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
@@ -214,8 +214,8 @@ mod tests {
         assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
         assert_eq!(ask(none, Some("Bearer t1 more")).await.unwrap().name, "ann");
         assert_eq!(ask(none, Some("Bearer nope")).await.unwrap_err(), unauthorized());
-        for nobody in [None, Some("Bearer  t1"), Some("Basic t1"), Some("Bearer")] {
-            assert_eq!(ask(none, nobody).await.unwrap(), User::anonymous(), "{nobody:?}");
+        for absent in [None, Some("Bearer  t1"), Some("Basic t1"), Some("Bearer")] {
+            assert_eq!(ask(none, absent).await.unwrap(), User::anonymous(), "{absent:?}");
         }
         assert!(StaticTokens::parse("t1,ann").is_err());
     }

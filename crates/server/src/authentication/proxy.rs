@@ -1,5 +1,5 @@
-//! A proxy in front of the server that has found out who asks, and says it in headers. They are
-//! believed from nobody whose certificate does not make him the proxy.
+//! Front proxies, which authenticate users and pass them in request headers. The headers are used only if the client
+//! certificate is the proxy's.
 
 use http::HeaderMap;
 use machinery::Text;
@@ -29,7 +29,7 @@ impl Default for ProxyHeaders {
 }
 
 impl ProxyHeaders {
-    /// Who asks, if the headers name somebody.
+    /// The user of the headers, if there is one.
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let text = |value: &http::HeaderValue| Text::from(String::from_utf8_lossy(value.as_bytes()).trim());
         let first = |names: &[String]| {
@@ -53,7 +53,7 @@ impl ProxyHeaders {
         Some(User { name, uid: first(&self.uid).unwrap_or_default(), groups, extra }.authenticated())
     }
 
-    /// Takes away what anybody has said in these headers.
+    /// Removes these headers.
     pub fn forget(&self, headers: &mut HeaderMap) {
         let named =
             |name: &str| [&self.username, &self.uid, &self.groups].iter().any(|names| names.iter().any(|n| n == name));

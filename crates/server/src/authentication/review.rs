@@ -6,7 +6,7 @@ use machinery::{Text, Value, json};
 
 use super::{Identity, Remarks};
 use crate::request::User;
-use crate::webhook::{Answers, Remote};
+use crate::webhook::{Remote, ResponseCache};
 
 /// The version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,12 @@ impl Version {
 pub struct TokenReviewer {
     remote: Remote,
     version: Version,
-    remembered: Answers<Option<Identity>>,
+    remembered: ResponseCache<Option<Identity>>,
 }
 
 impl TokenReviewer {
     pub fn new(remote: Remote, version: Version, remember: Duration) -> TokenReviewer {
-        TokenReviewer { remote, version, remembered: Answers::new(move |_| remember) }
+        TokenReviewer { remote, version, remembered: ResponseCache::new(move |_| remember) }
     }
 
     /// Whose token it is, for one of `audiences`; `None` if the webhook does not know it. The error is one line.
@@ -59,8 +59,8 @@ impl TokenReviewer {
             "kind": "TokenReview", "apiVersion": version, "metadata": {}, "spec": spec,
             "status": {"user": {}}
         });
-        let answer = self.remote.post(&review).await?;
-        let found = self.identity(answer.get("status").unwrap_or(&Value::Null), audiences)?;
+        let response = self.remote.post(&review).await?;
+        let found = self.identity(response.get("status").unwrap_or(&Value::Null), audiences)?;
         self.remembered.put(key, found.clone());
         Ok(found)
     }

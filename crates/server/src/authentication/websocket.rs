@@ -14,7 +14,7 @@ pub const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// The token of the headers `Sec-WebSocket-Protocol`, joined by commas, if one is named. One that can't be read, a
-/// second one, or one that stands alone, so that no protocol is left to answer with, is 401.
+/// second one, or one that stands alone, so that no protocol is left for the response, is 401.
 pub fn token(protocols: &str) -> Result<Option<String>, Status> {
     let all = protocols.split(',').map(str::trim);
     let (tokens, others): (Vec<&str>, Vec<&str>) = all.partition(|protocol| protocol.starts_with(TOKEN_PROTOCOL));

@@ -11,7 +11,7 @@ use super::conditions::{Condition, all_hold};
 use super::{Attributes, Decision, Selection};
 use crate::authentication::ReviewVersion;
 use crate::request::User;
-use crate::webhook::{Answers, Remote};
+use crate::webhook::{Remote, ResponseCache};
 
 /// The bytes of a question whose answer is remembered, at most; upstream's.
 const REMEMBERED_BYTES_MAX: usize = 10_000;
@@ -28,7 +28,7 @@ pub struct Remember {
 pub struct AccessReviewer {
     remote: Remote,
     version: ReviewVersion,
-    remembered: Answers<Decision>,
+    remembered: ResponseCache<Decision>,
     /// What must hold of a question, or it is not asked.
     conditions: Vec<Condition>,
     /// Whether a webhook that cannot be asked refuses; else it has no opinion.
@@ -38,7 +38,7 @@ pub struct AccessReviewer {
 impl AccessReviewer {
     pub fn new(remote: Remote, version: ReviewVersion, remember: Remember) -> AccessReviewer {
         let good_for = move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
-        let remembered = Answers::new(good_for);
+        let remembered = ResponseCache::new(good_for);
         AccessReviewer { remote, version, remembered, conditions: vec![], denies: false }
     }
 

@@ -1,6 +1,6 @@
 //! Discovery (layer 7): which groups, versions and resources there are.
 //!
-//! Invariant: everything is derived from a registry snapshot when somebody asks; a change of a definition costs nothing
+//! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing
 //! here. The aggregated document is kept until the registry changes.
 
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_
 /// The documents of discovery.
 pub struct Discovery {
     registry: Arc<Registry>,
-    /// Who serves beside us.
+    /// The aggregated API servers.
     aggregation: Arc<Aggregation>,
-    /// By the generations of both.
+    /// Cached by the registry's and the aggregation's generation.
     aggregated: Mutex<Option<((u64, u64), Aggregated)>>,
 }
 
@@ -35,16 +35,16 @@ struct Document {
     etag: String,
 }
 
-/// How documents become answers; the edge implements it.
+/// Renders documents as responses; implemented by the room `http`.
 pub trait Render {
-    type Answer;
+    type Response;
     /// Whether the best form that can be had is the aggregated one.
     fn wants_aggregated(&self) -> bool;
     /// A document of old.
-    fn document(&self, value: &Value) -> Self::Answer;
+    fn document(&self, value: &Value) -> Self::Response;
     /// The aggregated document, and its usual encoding, which is JSON.
-    fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Answer;
-    fn not_modified(&self, etag: &str) -> Self::Answer;
+    fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Response;
+    fn not_modified(&self, etag: &str) -> Self::Response;
 }
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -200,8 +200,8 @@ impl Discovery {
         Some(document)
     }
 
-    /// Answers a discovery path.
-    pub fn answer<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Answer> {
+    /// Returns the response for a discovery path.
+    pub fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
         if matches!(path, "/api" | "/apis") && render.wants_aggregated() {
             let aggregated = self.aggregated();
             let document = if path == "/api" { aggregated.core } else { aggregated.groups };

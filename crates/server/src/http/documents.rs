@@ -90,7 +90,7 @@ impl Edge {
         let in_own_group = in_own_group.is_some_and(|(group, _)| crate::resource::builtin::is_built_in_group(group));
         // built-in routes know their methods, those that follow the definitions don't ask
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
-        if let Some(found) = self.discovery.answer(path, etag, reply) {
+        if let Some(found) = self.discovery.respond(path, etag, reply) {
             return match built_in {
                 true if info.method != Method::GET => reply.status(&no_such_method()),
                 true if !negotiate::takes(given, self.served) => reply.status(&negotiate::unsupported_body()),
@@ -198,7 +198,7 @@ pub(super) fn empty(code: StatusCode) -> Answer {
 }
 
 impl crate::discovery::Render for Reply {
-    type Answer = Answer;
+    type Response = Answer;
 
     fn wants_aggregated(&self) -> bool {
         self.aggregated.is_some()

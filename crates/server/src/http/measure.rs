@@ -10,8 +10,8 @@ use super::body::Body;
 use super::health;
 use crate::clock;
 use crate::metrics::{
-    Answered, BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource,
-    Label, METRICS, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
+    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
+    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
 };
 use crate::request::{RequestInfo, User, Verb};
 use crate::resource::Registry;
@@ -78,7 +78,7 @@ impl Measured {
             Body::Document(_, size) if reads => size.histogram = Some(sizes()),
             _ => {}
         }
-        METRICS.request.get_or_create(&Answered { code, of }).inc();
+        METRICS.request.get_or_create(&RequestLabels { code, of }).inc();
     }
 }
 

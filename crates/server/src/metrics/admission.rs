@@ -9,8 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::{
-    AdmissionController, AdmissionStep, Buckets, Histograms, WebhookAnswered, WebhookCall, WebhookName,
-    WebhookRejection,
+    AdmissionController, AdmissionStep, Buckets, Histograms, WebhookCall, WebhookName, WebhookRejection,
+    WebhookResponse,
 };
 
 const STEP_SECONDS: Buckets = Buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5]);
@@ -20,7 +20,7 @@ pub struct AdmissionMetrics {
     step_duration_seconds: Histograms<AdmissionStep>,
     controller_duration_seconds: Histograms<AdmissionController>,
     pub webhook_duration_seconds: Histograms<WebhookCall>,
-    pub webhook_request: Family<WebhookAnswered, Counter>,
+    pub webhook_request: Family<WebhookResponse, Counter>,
     pub webhook_rejection_count: Family<WebhookRejection, Gauge<u64, AtomicU64>>,
     pub webhook_fail_open_count: Family<WebhookName, Gauge<u64, AtomicU64>>,
 }

@@ -1,4 +1,4 @@
-//! Servers beside us.
+//! Aggregated API servers.
 
 use std::sync::atomic::AtomicU64;
 

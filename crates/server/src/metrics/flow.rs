@@ -52,7 +52,7 @@ impl FlowMetrics {
         self.inqueue.get_or_create(of).inc_by(more);
     }
 
-    /// A request that asked for a seat, and how long it waited for the answer.
+    /// Counts a request for a seat, with its waiting time.
     pub fn asked(&self, of: &FlowLevel, given: bool, waited: Duration) {
         let counted = if given { &self.dispatched } else { &self.rejected };
         counted.get_or_create(of).inc();

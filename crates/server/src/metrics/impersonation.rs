@@ -49,7 +49,7 @@ impl ImpersonationMetrics {
         all.register("authorization_attempts_duration_seconds", help, self.authorization_attempts.seconds.clone());
     }
 
-    /// A request that was to act as somebody else.
+    /// Counts an impersonation request.
     pub fn attempted(&self, attempt: &ImpersonationAttempt, took: Duration) {
         self.attempts.count(attempt, took);
     }

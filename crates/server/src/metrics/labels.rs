@@ -56,7 +56,7 @@ pub struct DrySeries {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Answered {
+pub struct RequestLabels {
     pub code: u16,
     #[prometheus(flatten)]
     pub of: DrySeries,
@@ -107,7 +107,7 @@ pub struct GroupResource {
     pub resource: Label,
 }
 
-/// A list of resources, and the index that it was answered from: there is none.
+/// Labels of lists: the resource, and the index used, which is always empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Listed {
     pub index: &'static str,
@@ -135,7 +135,7 @@ pub struct AttemptResult {
     pub result: &'static str,
 }
 
-/// An attempt to act as somebody else, or a question that it takes: in which mode, `legacy` for `impersonate`; none where
+/// Labels of an impersonation attempt, or of one of its authorization checks: the mode, `legacy` for `impersonate`; none where
 /// all modes refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ImpersonationAttempt {
@@ -155,9 +155,9 @@ pub struct WebhookCall {
     pub rejected: &'static str,
 }
 
-/// What a webhook answered: the code of its refusal or of the failed call, 200 if it let the write pass.
+/// Labels of a webhook call: the code of its rejection or of the failed call, 200 if it admitted the write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookAnswered {
+pub struct WebhookResponse {
     pub code: u16,
     #[prometheus(flatten)]
     pub call: WebhookCall,

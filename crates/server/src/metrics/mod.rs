@@ -2,7 +2,7 @@
 //!
 //! Everything here belongs to the process, so there is one [`METRICS`]. Label values come from what is served, never
 //! from a request alone: strangers can't make series. Counters whose names the exposition format does not allow (they
-//! lack `_total`) are gauges here. Scrapers are answered by `text`.
+//! lack `_total`) are gauges here. `text` renders the exposition format.
 
 mod admission;
 mod aggregation;
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use admission::AdmissionMetrics;
 pub use labels::{
-    AdmissionController, AdmissionStep, Answered, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi,
-    DrySeries, Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt,
-    Label, Listed, QueueName, Reload, RequestKind, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
-    Username, WatchList, WebhookAnswered, WebhookCall, WebhookName, WebhookRejection,
+    AdmissionController, AdmissionStep, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi, DrySeries,
+    Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt, Label, Listed,
+    QueueName, Reload, RequestKind, RequestLabels, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
+    Username, WatchList, WebhookCall, WebhookName, WebhookRejection, WebhookResponse,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -85,7 +85,7 @@ type Histograms<L> = Family<L, Histogram, Buckets>;
 /// All of them. Each field is named as its metric, but for the prefix `apiserver_` and the suffix `_total`.
 pub struct Metrics {
     registry: Registry,
-    pub request: Family<Answered, Counter>,
+    pub request: Family<RequestLabels, Counter>,
     pub request_duration_seconds: Histograms<DrySeries>,
     pub request_sli_duration_seconds: Histograms<Series>,
     pub response_sizes: Histograms<Series>,

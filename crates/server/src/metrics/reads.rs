@@ -1,4 +1,4 @@
-//! Lists and watches, which are answered from memory: what kube-apiserver calls its watch cache.
+//! Lists and watches, which are served by the watch cache.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -58,7 +58,7 @@ impl Reads {
         all.register("watch_cache_resource_version", "The newest change", self.resource_version.clone());
     }
 
-    /// A list that looked at so many objects and answered with so many.
+    /// Counts a list, with the number of objects visited and returned.
     pub fn listed(&self, of: &GroupResource, fetched: usize, returned: usize) {
         let list = Listed { index: "", of: of.clone() };
         self.cache_list.get_or_create(&list).inc();

@@ -4,10 +4,10 @@
 //! Invariant: an answer or one line that reads as the reference server's. A call ends within its timeout; idle
 //! connections are kept, and given up when the configuration that names them is.
 
-mod answers;
 mod backend;
 mod connect;
 mod remote;
+mod response_cache;
 mod service;
 mod trust;
 
@@ -26,10 +26,10 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
 use crate::{limits, task, wording};
-pub use answers::Answers;
 pub use backend::Backend;
 use connect::{Connection, SendError};
 pub use remote::{Identity, Outside, Remote};
+pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};
 
 type WebhookConnection = Connection<Full<Bytes>>;
@@ -246,7 +246,7 @@ impl Endpoint {
         let status = response.status().as_u16();
         let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media = media.unwrap_or_default().to_owned();
-        let body = Limited::new(response.into_body(), limits::WEBHOOK_ANSWER_BYTES_MAX).collect().await;
+        let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
         self.keep(connection);
         Ok(Answer { status, media, body })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Failure, Hook};
 use crate::admission::Operation;
-use crate::metrics::{Label, METRICS, WebhookAnswered, WebhookCall, WebhookName, WebhookRejection};
+use crate::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, WebhookResponse};
 
 /// Webhooks refuse by any code; greater ones than this are counted as it.
 const CODE_MAX: u16 = 600;
@@ -31,5 +31,5 @@ pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option
     let rejected = if refused.is_some() { "true" } else { "false" };
     let call = WebhookCall { name, r#type: kind, operation, rejected };
     METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
-    METRICS.admission.webhook_request.get_or_create(&WebhookAnswered { code: code.min(CODE_MAX), call }).inc();
+    METRICS.admission.webhook_request.get_or_create(&WebhookResponse { code: code.min(CODE_MAX), call }).inc();
 }

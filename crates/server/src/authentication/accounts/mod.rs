@@ -69,7 +69,7 @@ struct Inner {
     jwks_uri: OnceLock<String>,
     keys: watch::Sender<Keys>,
     /// The claims of tokens whose signature was verified, by the digest of the token: keys are added and never taken
-    /// away, so that this part of the answer stays. All else is looked at every time.
+    /// away, so that this part of the result is cached. Everything else is checked every time.
     verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
     uses: Uses,
 }
@@ -110,7 +110,7 @@ impl Accounts {
     }
 
     /// Tokens are signed with this private key, PEM, from now on, and its public half verifies. An error is kept, so
-    /// that nobody waits for a key that will not come.
+    /// that requests do not wait for a key that will never be set.
     pub fn set_signing_key(&self, pem: Result<&[u8], String>) -> Result<(), String> {
         let key = pem.and_then(SigningKey::from_pem);
         let failed = key.as_ref().err().cloned();
@@ -125,7 +125,7 @@ impl Accounts {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Where the server answers, for the documents that name it.
+    /// Sets the address of the server, for the discovery documents.
     pub fn set_address(&self, address: std::net::SocketAddr) {
         // a given address is kept
         let _ = self.inner.jwks_uri.set(format!("https://{address}/openid/v1/jwks"));

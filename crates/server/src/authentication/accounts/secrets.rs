@@ -21,7 +21,7 @@ const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 const AUTOMATIC: &str = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of \
                          auto-generated secret-based tokens.";
 
-/// Secrets whose tokens were used on a day that they don't tell, by `namespace/name`. Whoever uses one does not wait until
+/// Secrets whose tokens were used on a day that their label does not have yet, by `namespace/name`. Requests do not wait until
 /// it does.
 #[derive(Default)]
 pub struct Uses {
@@ -30,10 +30,10 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// A token was used at a time. One of tomorrow is told by a server whose clock is ahead.
+    /// Records the use of a token. The label may have tomorrow's date, from a server whose clock is ahead.
     fn note(&self, secret: &Stored, now: i64) {
-        let told = secret.meta.label(LAST_USED);
-        if told != Some(&time::date(now)) && told != Some(&time::date(now + 86_400)) {
+        let known = secret.meta.label(LAST_USED);
+        if known != Some(&time::date(now)) && known != Some(&time::date(now + 86_400)) {
             let path = Text::from(format!("{}/{}", secret.meta.namespace, secret.meta.name));
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
             self.changed.notify_one();
@@ -95,7 +95,7 @@ pub fn account(
     Ok(user(&account, ""))
 }
 
-/// Says of a good token whether somebody made its Secret: one that the account lists was made for it by older releases.
+/// Whether a valid token's Secret was created manually; Secrets that the account lists were created by older releases.
 fn remark(account: &Stored, secret: &str, remarks: &mut Remarks) {
     let value = account.body.to_value(0);
     let mut listed = value.get("secrets").and_then(Value::as_array).unwrap_or_default().iter();
@@ -118,7 +118,7 @@ mod tests {
     use crate::objects::{Body, Meta};
 
     #[test]
-    fn a_day_is_told_once() {
+    fn a_day_is_recorded_once() {
         let noon = 1_800_000_000 - 1_800_000_000 % 86_400 + 43_200;
         let cases = [
             ("", true),
@@ -128,12 +128,12 @@ mod tests {
             ("2027-01-17", true),
             ("yesterday", true),
         ];
-        for (told, noted) in cases {
+        for (known, noted) in cases {
             let uses = Uses::default();
             let mut secret = json!({"metadata": {"name": "s", "namespace": "n"}});
-            secret.set_at(&["metadata", "labels", LAST_USED], Value::from(told));
+            secret.set_at(&["metadata", "labels", LAST_USED], Value::from(known));
             uses.note(&Stored::new(1, Body::encode(&secret), Meta::of(&secret)), noon);
-            assert_eq!(uses.take().contains("n/s"), noted, "{told}");
+            assert_eq!(uses.take().contains("n/s"), noted, "{known}");
         }
     }
 }

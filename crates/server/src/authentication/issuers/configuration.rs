@@ -71,10 +71,10 @@ impl Configuration {
             }
         }
         let anonymous = value.get("anonymous").map(|anonymous| reader.anonymous(anonymous));
-        let told: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
-        match told.is_empty() {
+        let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
+        match texts.is_empty() {
             true => Ok(Configuration { issuers, anonymous }),
-            false => Err(machinery::status::aggregate(&told)),
+            false => Err(machinery::status::aggregate(&texts)),
         }
     }
 }
@@ -345,7 +345,7 @@ impl Reader {
         out
     }
 
-    /// An address that nobody has verified is no name.
+    /// An unverified e-mail address is not accepted as a user name.
     fn verified_email(&mut self, claims: &Claims, path: &FieldPath) {
         let Mapping::Expression(username) = &claims.username else { return };
         let extra = claims.extra.iter().map(|(_, expression)| &expression.text);

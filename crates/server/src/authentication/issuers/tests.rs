@@ -77,8 +77,8 @@ fn what_is_wrong_is_named() {
         ),
     ];
     for (path, value, want) in cases {
-        let told = configuration(entry(|entry| entry.set_at(path, value))).unwrap_err();
-        assert!(told.starts_with(want), "{told}");
+        let error = configuration(entry(|entry| entry.set_at(path, value))).unwrap_err();
+        assert!(error.starts_with(want), "{error}");
     }
     assert!(configuration(entry(|_| {})).is_ok());
     let wrong = Configuration::parse(&json!({"kind": "Other"}), &Algorithm::ALL).unwrap_err();
@@ -108,8 +108,8 @@ fn claims_are_a_user() {
     assert_eq!(of(by_claim("sub", ""), by_claim("absent", ""), claims.clone()).unwrap().1.len(), 1);
     let refused = [("absent", "claim not present"), ("n", "no string"), ("email", "email not verified")];
     for (claim, why) in refused {
-        let told = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err();
-        assert!(told.contains(why), "{told}");
+        let error = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err();
+        assert!(error.contains(why), "{error}");
     }
     let expression = |text: &str| Mapping::Expression(Expression::compile(text, Subject::Claims, false).unwrap());
     let found = of(by_claim("sub", ""), expression("claims.g.filter(g, g != 'a')"), claims.clone()).unwrap();

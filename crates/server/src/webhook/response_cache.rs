@@ -9,20 +9,20 @@ use tokio::time::Instant;
 use crate::{clock, limits};
 
 /// Remembers answers by a key, each for as long as it says.
-pub struct Answers<T> {
+pub struct ResponseCache<T> {
     good_for: Box<dyn Fn(&T) -> Duration + Send + Sync>,
     known: Mutex<HashMap<String, (Instant, T)>>,
 }
 
-impl<T> std::fmt::Debug for Answers<T> {
+impl<T> std::fmt::Debug for ResponseCache<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("answers")
     }
 }
 
-impl<T: Clone> Answers<T> {
-    pub fn new(good_for: impl Fn(&T) -> Duration + Send + Sync + 'static) -> Answers<T> {
-        Answers { good_for: Box::new(good_for), known: Mutex::default() }
+impl<T: Clone> ResponseCache<T> {
+    pub fn new(good_for: impl Fn(&T) -> Duration + Send + Sync + 'static) -> ResponseCache<T> {
+        ResponseCache { good_for: Box::new(good_for), known: Mutex::default() }
     }
 
     pub fn get(&self, key: &str) -> Option<T> {
@@ -35,10 +35,10 @@ impl<T: Clone> Answers<T> {
         let now = clock::instant();
         let until = now + (self.good_for)(&answer);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= limits::REMEMBERED_ANSWERS_MAX {
+        if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.retain(|_, (until, _)| now < *until);
         }
-        if known.len() >= limits::REMEMBERED_ANSWERS_MAX {
+        if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.clear();
         }
         known.insert(key, (until, answer));
@@ -51,13 +51,13 @@ mod tests {
 
     #[test]
     fn answers_are_good_for_as_long_as_they_say() {
-        let answers = Answers::new(|good: &bool| if *good { Duration::from_secs(600) } else { Duration::ZERO });
+        let answers = ResponseCache::new(|good: &bool| if *good { Duration::from_secs(600) } else { Duration::ZERO });
         answers.put("a".into(), true);
         answers.put("b".into(), false);
         assert_eq!((answers.get("a"), answers.get("b"), answers.get("c")), (Some(true), None, None));
-        for i in 0..2 * limits::REMEMBERED_ANSWERS_MAX {
+        for i in 0..2 * limits::CACHED_RESPONSES_MAX {
             answers.put(format!("x{i}"), true);
         }
-        assert!(answers.known.lock().unwrap().len() <= limits::REMEMBERED_ANSWERS_MAX);
+        assert!(answers.known.lock().unwrap().len() <= limits::CACHED_RESPONSES_MAX);
     }
 }
