@@ -8,27 +8,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use client::{Call, Client};
 use tokio::task::JoinSet;
 
 use super::load::Samples;
 use super::process::{Launch, Server, memory, memory_peak};
-use client::{Call, Client};
-
 use super::subject::options;
 use inputs::{Attack, Scenario};
 
 /// Time for which hostile clients are served, unless they have their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
-/// How long other requests are measured without them.
+/// Time for which ordinary requests are measured alone.
 const QUIET: Duration = Duration::from_secs(3);
-/// What passes between two other requests.
+/// Pause between two ordinary requests.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A request that takes longer counts as this long.
+/// Time limit of an ordinary request, and its value if exceeded.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A server that takes more memory is stopped.
+/// Memory at which the server is stopped.
 const MEMORY_MAX: u64 = 6 << 30;
 
-/// What was seen of one scenario.
+/// The measurements of one scenario.
 struct Seen {
     memory_before: u64,
     memory_peak: u64,
@@ -98,16 +97,16 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         peak = peak.max(memory_peak(server.id()).unwrap_or_default());
         outcome = hostile.try_join_next().map(|result| result.unwrap_or_else(|error| error.to_string()));
     }
-    let unanswered = || match peak >= MEMORY_MAX {
+    let unfinished = || match peak >= MEMORY_MAX {
         true => format!("the server was stopped at {} MiB", peak >> 20),
-        false => format!("not answered in {} s", ATTACK.as_secs()),
+        false => format!("no response in {} s", ATTACK.as_secs()),
     };
     Ok(Seen {
         memory_before: before,
         memory_peak: peak,
         quiet,
         beside: Samples::new(times, ATTACK),
-        outcome: outcome.unwrap_or_else(unanswered),
+        outcome: outcome.unwrap_or_else(unfinished),
     })
 }
 
