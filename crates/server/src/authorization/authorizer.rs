@@ -1,4 +1,4 @@
-//! The authorizers in their order: the first that has an opinion decides.
+//! The chain of authorizers: the first one with an opinion decides.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::webhook::AccessReviewer;
 use super::{Attributes, Rbac, Rule};
 use crate::request::User;
 
-/// Whether somebody may, and why.
+/// A decision, with its reason.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// Members of `system:masters` may all.
+    /// Allowed as member of `system:masters`.
     Master,
     Allowed(Arc<Grant>),
-    /// By an authorizer that gave this reason.
+    /// Allowed by an authorizer, with its reason.
     AllowedFor(String),
-    /// Nobody allows it.
+    /// No authorizer has an opinion.
     NoOpinion(Words),
-    /// By an authorizer, and nobody is asked after it.
+    /// Denied by an authorizer; later ones are not asked.
     Denied(Words),
 }
 
-/// What authorizers said, and what went wrong while they were asked.
+/// The decision of the chain, and the errors of its authorizers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     pub reasons: Vec<String>,
@@ -48,12 +48,12 @@ impl Decision {
         matches!(self, Decision::Master | Decision::Allowed(_) | Decision::AllowedFor(_))
     }
 
-    /// Whether it was refused, and not just allowed by nobody.
+    /// Whether the request was denied explicitly.
     pub fn is_final_refusal(&self) -> bool {
         matches!(self, Decision::Denied(_))
     }
 
-    /// The reason as reviews and refusals show it.
+    /// The reason, for reviews and error messages.
     pub fn reason(&self) -> String {
         match self {
             Decision::Master => String::new(),
@@ -63,7 +63,7 @@ impl Decision {
         }
     }
 
-    /// What went wrong, if something did that is no authorizer's word.
+    /// The evaluation error, if there is one.
     pub fn error(&self) -> Option<String> {
         match self {
             Decision::NoOpinion(words) | Decision::Denied(words) if !words.errors.is_empty() => {
@@ -83,7 +83,7 @@ pub enum Mode {
     Webhook(Box<AccessReviewer>),
 }
 
-/// All of them. Members of `system:masters` may all before anybody is asked.
+/// The chain. Members of `system:masters` are allowed before any authorizer is asked.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: ArcSwap<Vec<Mode>>,
@@ -94,7 +94,7 @@ impl Authorizer {
         Authorizer { rbac, modes: ArcSwap::from_pointee(modes) }
     }
 
-    /// Asks others from now on.
+    /// Replaces the authorizers.
     pub fn set_modes(&self, modes: Vec<Mode>) {
         self.modes.store(Arc::new(modes));
     }
@@ -103,7 +103,7 @@ impl Authorizer {
         &self.rbac
     }
 
-    /// Whether a user may.
+    /// Decides about a request of a user.
     pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
@@ -127,7 +127,7 @@ impl Authorizer {
         Decision::NoOpinion(words)
     }
 
-    /// The same, if nobody has to be waited for.
+    /// Decides without waiting; `None` if an authorizer has to be awaited.
     pub fn decide_at_once(&self, user: &User, asked: &Attributes<'_>) -> Option<Decision> {
         let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, Mode::Webhook(_)));
         if asks_outside && !user.in_group(User::MASTERS) {
@@ -136,7 +136,7 @@ impl Authorizer {
         self.decide(user, asked).now_or_never()
     }
 
-    /// The rules that a user holds in a namespace, what could not be resolved, and whether there may be more.
+    /// The rules of a user in a namespace, the errors of their resolution, and whether they are incomplete.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
         let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
         for mode in self.modes.load().iter() {

@@ -1,4 +1,4 @@
-//! The match conditions of a webhook: CEL over the SubjectAccessReview that it would be sent.
+//! The match conditions of a webhook: CEL over the SubjectAccessReview to be sent.
 
 use cel::{Activation, Decl, Environment, Program, Type, Val, from_json};
 use machinery::status::aggregate;
@@ -19,7 +19,7 @@ impl std::fmt::Debug for Condition {
 }
 
 impl Condition {
-    /// Compiles the text of a condition, which is true or false.
+    /// Compiles a condition, which must be a boolean expression.
     pub fn compile(text: &str) -> Result<Condition, String> {
         let env = Environment::kubernetes(MINOR).variable("request", access_review_type());
         let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
@@ -31,7 +31,7 @@ impl Condition {
     }
 }
 
-/// Whether all conditions hold of a review's spec; one that doesn't outweighs errors of others.
+/// Whether all conditions are true for the spec of a review; a false one takes precedence over errors of others.
 pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> {
     if conditions.is_empty() {
         return Ok(true);
@@ -53,7 +53,7 @@ pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> 
     if errors.is_empty() { Ok(true) } else { Err(aggregate(&errors)) }
 }
 
-/// The spec with every text that a review may leave out, so that expressions need not ask for each.
+/// The spec with empty strings for absent fields, so that expressions need no `has()`.
 fn complete(spec: &Value) -> Value {
     let mut spec = spec.clone();
     let mut fill = |path: &[&str], value: Value| {

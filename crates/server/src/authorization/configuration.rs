@@ -17,10 +17,10 @@ const GROUP: &str = "apiserver.config.k8s.io";
 const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// What reads a kubeconfig and answers its server, or one line.
+/// Creates the client of a kubeconfig; the error is one line.
 pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
 
-/// The authorizers that a decoded AuthorizationConfiguration names, in their order. The error is one line.
+/// The authorizers of a decoded AuthorizationConfiguration, in order. The error is one line.
 pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
     let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
     let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
@@ -34,7 +34,7 @@ pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
     if told.is_empty() { Ok(modes) } else { Err(machinery::status::aggregate(&told)) }
 }
 
-/// What is wrong, collected while the parts are made.
+/// Validation errors, collected while the parts are built.
 struct Reader<'a> {
     errors: Vec<FieldError>,
     connect: Connect<'a>,
@@ -53,7 +53,7 @@ impl Reader<'_> {
         self.errors.push(FieldError::invalid(path, &Value::from(value), why.into()));
     }
 
-    /// Names what the file has no place for.
+    /// Reports unknown fields.
     fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
         let keys = value.as_object().into_iter().flat_map(machinery::Map::keys);
         for key in keys.filter(|key| !known.contains(&key.as_str())) {
@@ -83,7 +83,7 @@ impl Reader<'_> {
         modes
     }
 
-    /// Whether this type of authorizer can stand here.
+    /// Whether this type of authorizer is valid here.
     fn kind(&mut self, kind: &str, seen: &[&str], path: &FieldPath) -> bool {
         if kind.is_empty() {
             self.required(path, "");
@@ -160,7 +160,7 @@ impl Reader<'_> {
         Some(AccessReviewer::new(remote, version?, remember).with_conditions(conditions).deny_on_failure(denies?))
     }
 
-    /// A positive duration; `default` in seconds stands for one that is absent or zero.
+    /// A positive duration; `default`, in seconds, if it is absent or zero.
     fn duration(&mut self, webhook: &Value, path: &FieldPath, name: &str, default: Option<u64>) -> Option<Duration> {
         let (text, path) = (webhook.str_at(&[name]), path.child(name));
         let range = if name == "timeout" { "must be > 0s and <= 30s" } else { "must be > 0s" };
@@ -197,7 +197,7 @@ impl Reader<'_> {
         version
     }
 
-    /// Whether a webhook that cannot be asked refuses.
+    /// Whether requests are denied if the webhook fails.
     fn failure_policy(&mut self, policy: &str, path: &FieldPath) -> Option<bool> {
         match policy {
             "NoOpinion" => return Some(false),
@@ -220,7 +220,7 @@ impl Reader<'_> {
                 Ok(remote) => return Some(remote),
                 Err(why) => self.invalid(&place, file, format!("error loading file: {why}")),
             },
-            // nobody has put us into a cluster
+            // the server does not run in a cluster
             other => {
                 let path = path.child("type");
                 self.errors.push(FieldError::not_supported(&path, &Value::from(other), &["KubeConfigFile"]));

@@ -1,13 +1,13 @@
-//! The roles and bindings that every server has from its first start.
+//! The bootstrap roles and bindings.
 
 use machinery::{Value, json};
 
 use super::GROUP;
 
-/// The table: who may what, and how it is written stands at its beginning.
+/// The table of roles; its format is described at its beginning.
 const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// The roles of the table, one after the other, so that never all of them lie in memory as trees.
+/// Iterates over the roles of the table, of which only one at a time is in memory as a tree.
 fn entries() -> impl Iterator<Item = Entry<'static>> {
     let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     std::iter::from_fn(move || {
@@ -29,17 +29,17 @@ pub fn bindings(namespaced: bool) -> impl Iterator<Item = Value> {
     entries().filter(move |entry| entry.is_namespaced() == namespaced).filter_map(|entry| entry.binding())
 }
 
-/// A role of the table as it is read.
+/// A role of the table.
 struct Entry<'a> {
     /// Empty for a ClusterRole.
     namespace: &'a str,
     name: &'a str,
-    /// Of which label it gathers the rules.
+    /// Label of the roles that it aggregates.
     gathers: &'a str,
-    /// Which role gathers its rules.
+    /// The role that aggregates its rules.
     goes_into: &'a str,
     bound_as: &'a str,
-    /// To whom it is bound, if it is.
+    /// Subject of its binding, if there is one.
     bound_to: Option<&'a str>,
     rules: Vec<Value>,
 }
@@ -124,7 +124,7 @@ fn rule(line: &str) -> Value {
     rule
 }
 
-/// A subject written as `user=NAME`, `group=NAME` or `account=NAMESPACE/NAME`.
+/// Parses a subject: `user=NAME`, `group=NAME` or `account=NAMESPACE/NAME`.
 fn subject(text: &str) -> Value {
     match text.split_once('=').unwrap_or_default() {
         ("account", account) => {

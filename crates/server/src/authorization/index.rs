@@ -1,7 +1,7 @@
-//! Who holds which roles: an immutable snapshot derived from the live objects of RBAC, found by subject.
+//! The RBAC index: grants by subject, an immutable snapshot derived from the objects of RBAC.
 //!
-//! A decision looks up the user's name and groups in the cluster and in one namespace, so that its cost depends on
-//! what this user holds and not on how many bindings there are.
+//! A decision looks up the user's name and groups in the cluster and in one namespace, so that its cost depends on the
+//! user's grants and not on the number of bindings.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -28,11 +28,11 @@ pub struct Grant {
     namespace: Text,
     role_kind: Text,
     role: Text,
-    /// Where the role lies: `namespace/name`, or `name` for a ClusterRole.
+    /// Key of the role: `namespace/name`, or `name` for a ClusterRole.
     role_path: Text,
-    /// As reasons show it.
+    /// Its text in reasons.
     subject: Text,
-    /// Its place among the subjects of the binding.
+    /// Index among the subjects of the binding.
     place: usize,
 }
 
@@ -62,7 +62,7 @@ struct Scope {
 struct Role {
     rules: Arc<[Rule]>,
     labels: Vec<(Text, Text)>,
-    /// The ClusterRoles whose rules this one gathers.
+    /// Selectors of the ClusterRoles that this one aggregates.
     selectors: Vec<LabelSelector>,
     gathered: OnceLock<Arc<[Rule]>>,
 }
@@ -80,7 +80,7 @@ impl Role {
         }
     }
 
-    /// The same role, which has gathered nothing yet.
+    /// A copy of the role without aggregated rules.
     fn renewed(&self) -> Role {
         let (rules, labels, selectors) = (self.rules.clone(), self.labels.clone(), self.selectors.clone());
         Role { rules, labels, selectors, gathered: OnceLock::new() }
@@ -92,7 +92,7 @@ impl Role {
     }
 }
 
-/// A role that a binding refers to and that is not there.
+/// Error of a binding that refers to a missing role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Missing {
     kind: Text,
@@ -110,7 +110,7 @@ struct Snapshot {
     scopes: imbl::HashMap<Text, Scope>,
     roles: imbl::HashMap<Text, Arc<Role>>,
     cluster_roles: imbl::OrdMap<Text, Arc<Role>>,
-    /// The ClusterRoles that gather rules of others.
+    /// The aggregating ClusterRoles.
     gathering: imbl::OrdSet<Text>,
 }
 
@@ -137,7 +137,7 @@ impl Snapshot {
         }
     }
 
-    /// The rules that a grant's role gives.
+    /// The rules of the role of a grant.
     fn rules(&self, grant: &Grant) -> Result<Arc<[Rule]>, Missing> {
         let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
         if grant.role_kind == "Role" {
@@ -154,7 +154,7 @@ impl Snapshot {
         Some(role.gathered.get_or_init(|| self.gather(name, role)).clone())
     }
 
-    /// The rules of every ClusterRole that a role selects, directly or through others that gather.
+    /// The rules of all ClusterRoles that a role aggregates, directly or transitively.
     fn gather(&self, name: &Text, role: &Arc<Role>) -> Arc<[Rule]> {
         let mut seen: HashSet<&Text> = HashSet::from([name]);
         let mut pending = vec![role];
@@ -188,7 +188,7 @@ impl Snapshot {
         named.into_iter().chain(grouped).flat_map(|grants| grants.values())
     }
 
-    /// The same binding's grant to the first of its subjects that is this user.
+    /// The grant of the same binding to its first subject that matches the user.
     fn first<'a>(&'a self, user: &'a User, grant: &'a Arc<Grant>) -> &'a Arc<Grant> {
         if grant.place == 0 {
             return grant;
@@ -197,7 +197,7 @@ impl Snapshot {
         same.min_by_key(|other| other.place).unwrap_or(grant)
     }
 
-    /// Puts the subjects of a binding in, or takes them out.
+    /// Inserts or removes the subjects of a binding.
     fn set_binding(&mut self, namespace: &Text, binding: &Value, present: bool) {
         let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
         for (is_group, subject, grant) in grants_of(namespace, binding) {
@@ -251,16 +251,16 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
     subjects.iter().enumerate().filter_map(grant).collect()
 }
 
-/// RBAC: follows its objects and answers who may what.
+/// The RBAC authorizer, updated by events.
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<Snapshot>,
-    /// Roles that aggregate others have the rules that are stored in them.
+    /// The index, with aggregating roles as stored.
     as_stored: bool,
 }
 
 impl Rbac {
-    /// `aggregates`: whether what a role gathers counts at once, before the controller has written it into the role.
+    /// `aggregates`: whether aggregated rules take effect at once, before the controller has written them into the role.
     pub fn new(aggregates: bool) -> Rbac {
         Rbac { as_stored: !aggregates, ..Rbac::default() }
     }
@@ -270,7 +270,7 @@ impl Rbac {
         if self.as_stored { Role { selectors: vec![], ..role } } else { role }
     }
 
-    /// Hears of every event of the objects of RBAC, one after the other.
+    /// Observes the events of RBAC objects, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group != GROUP {
             return;
@@ -294,7 +294,7 @@ impl Rbac {
         self.snapshot.store(Arc::new(next));
     }
 
-    /// Whether a user may.
+    /// Decides about a request of a user.
     pub fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
         let snapshot = self.snapshot.load();
         let mut errors = vec![];
@@ -316,7 +316,7 @@ impl Rbac {
         }
     }
 
-    /// The rules that a user holds in a namespace, those of the cluster first, and what could not be resolved.
+    /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Missing>) {
         let snapshot = self.snapshot.load();
         let (mut rules, mut errors) = (vec![], vec![]);
@@ -334,7 +334,7 @@ impl Rbac {
         (rules, errors)
     }
 
-    /// The rules of the role that a binding in a namespace refers to.
+    /// The rules of the role of a binding in a namespace.
     pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         let snapshot = self.snapshot.load();
         match kind {

@@ -1,5 +1,5 @@
-//! May they (layer 4): RBAC, and whoever else is asked. Invariant: [`Authorized`] is made here and nowhere else, and only it gets to the verbs;
-//! bodies are read after that.
+//! Authorization (layer 4): RBAC and webhooks. Invariant: only this room creates an [`Authorized`], which the verbs require;
+//! bodies are read after authorization.
 
 mod authorizer;
 mod conditions;
@@ -24,17 +24,17 @@ pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};
 pub use webhook::{AccessReviewer, Remember};
 
-/// A request that may go on.
+/// An authorized request.
 #[derive(Debug)]
 pub struct Authorized {
     pub info: RequestInfo,
     pub user: User,
-    /// Why.
+    /// The reason of the decision.
     pub decision: Decision,
     _witness: (),
 }
 
-/// What somebody wants to do: a verb on a resource, or on a path.
+/// The attributes of a request: a verb on a resource or on a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'a> {
     pub verb: &'a str,
@@ -46,12 +46,12 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub path: &'a str,
-    /// What a list, a watch or a deletecollection is restricted to.
+    /// The selectors of a list, a watch or a deletecollection.
     pub fields: Selection<'a>,
     pub labels: Selection<'a>,
 }
 
-/// A selector as it was given.
+/// The raw selector.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Selection<'a> {
     #[default]
@@ -62,7 +62,7 @@ pub enum Selection<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The resource of a request, under another verb.
+    /// The same resource, with another verb.
     pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> Attributes<'a> {
         Attributes {
             verb,
@@ -77,7 +77,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// What a request asks for, under the verb and the name that it is judged by.
+    /// The attributes of a request, with the verb and the name for authorization.
     fn of_request(info: &'a RequestInfo, (verb, name): (&'a str, &'a str)) -> Attributes<'a> {
         match info.is_resource {
             true => Attributes::of_resource(info, verb, name).selecting(info),
@@ -85,8 +85,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The same, restricted as the request's parameters say, if its verb heeds them. The deprecated `/watch/` form
-    /// counts as one that does not.
+    /// The attributes with the selectors of the request, if its verb supports selectors; the deprecated `/watch/` form does
+    /// not.
     fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
         if info.watch_path || !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return self;
@@ -97,23 +97,23 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Why a request may not go on.
+/// Why a request is not authorized.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Nobody allowed it; `is_final` says that somebody refused it.
+    /// Not allowed; `is_final` if an authorizer denied it.
     Forbidden { status: Status, reason: String, is_final: bool },
-    /// Nobody allowed it, and somebody could not be asked.
+    /// Not allowed, and an authorizer failed.
     Failed(String),
 }
 
-/// Decides about a request.
+/// Authorizes a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
     let (verb, name) = judged_by(&info);
     let decision = judge(authorizer, &user, &Attributes::of_request(&info, (&verb, &name))).await?;
     Ok(Authorized { info, user, decision, _witness: () })
 }
 
-/// The verb and the name that a request is judged by.
+/// The verb and the name for authorization.
 fn judged_by(info: &RequestInfo) -> (Cow<'static, str>, Text) {
     match info.is_resource {
         true => (info.verb.as_str().into(), info.authorized_name()),
@@ -134,18 +134,18 @@ async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> 
     }
 }
 
-/// Refuses what a user may not.
+/// Returns an error unless the user is allowed.
 pub async fn require(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Status> {
     let decision = authorizer.decide(user, asked).await;
     if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
 }
 
-/// A text of a request as messages show it.
+/// Escapes a text of a request for messages.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The exact 403.
+/// The 403 Status.
 fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
     let (name, verb) = (quote(&user.name), asked.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -167,7 +167,7 @@ fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
 }
 
 impl Authorized {
-    /// A request of the server itself: controllers go through the same verbs as everybody, under a name.
+    /// A request of the server itself: controllers use the same verbs as clients, each with its own user.
     pub fn internal(user: &str, method: &http::Method, path: &str) -> Authorized {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         Authorized {

@@ -1,4 +1,4 @@
-//! Rules of roles: what they allow, and whether one covers another.
+//! Rules of roles: matching and coverage.
 
 use machinery::{Text, Value};
 
@@ -22,12 +22,12 @@ fn has_or_all(list: &[Text], text: &str) -> bool {
     list.iter().any(|item| item == text || item == "*")
 }
 
-/// Whether every item of `some` is there.
+/// Whether all items of `some` are contained.
 fn has_every(list: &[Text], some: &[Text]) -> bool {
     some.iter().all(|item| list.contains(item))
 }
 
-/// Whether a URL of a rule stands for a path: itself, or what begins as it does before its `*`.
+/// Whether a URL of a rule matches a path: exactly, or by the prefix before its `*`.
 fn url_covers(url: &str, path: &str) -> bool {
     url == path || (url.ends_with('*') && path.starts_with(url.trim_end_matches('*')))
 }
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// What allows everything.
+    /// The wildcard.
     pub fn all() -> [Rule; 2] {
         let all = || vec![Text::new_static("*")];
         [
@@ -74,7 +74,7 @@ impl Rule {
             && (self.names.is_empty() || has(&self.names, asked.name))
     }
 
-    /// Rules of one verb, group, resource and name each that together say the same.
+    /// Splits a rule into rules with one verb, group, resource and name each.
     pub fn break_down(&self) -> Vec<Rule> {
         let one = |text: &Text| vec![text.clone()];
         let mut out = vec![];
@@ -96,7 +96,7 @@ impl Rule {
         out
     }
 
-    /// Whether whoever has this rule has the other one.
+    /// Whether this rule covers the other one.
     fn covers(&self, other: &Rule) -> bool {
         let all = |own: &[Text], others: &[Text]| has(own, "*") || has_every(own, others);
         let names = match other.names.as_slice() {
@@ -115,7 +115,7 @@ impl Rule {
         self.resources.contains(resource) || resource.split_once('/').is_some_and(|(_, sub)| any_sub(sub))
     }
 
-    /// What tells rules apart that differ in their verbs only; `None` where the rule is not of that simple kind.
+    /// The key of rules that differ only in their verbs; `None` if the rule has several groups, resources or names.
     fn simple(&self) -> Option<(&[Text], &[Text], &[Text])> {
         let simple =
             self.groups.len() == 1 && self.resources.len() == 1 && self.urls.is_empty() && self.names.len() <= 1;
@@ -151,13 +151,13 @@ impl std::fmt::Display for Rule {
     }
 }
 
-/// A list as Go's `%q` prints it.
+/// Formats a list like Go's `%q`.
 pub fn quoted(list: &[Text]) -> String {
     let items: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
     format!("[{}]", items.join(" "))
 }
 
-/// What is not covered of what is needed, put together again where only verbs differ.
+/// The required rules that are not covered, merged if they differ only in their verbs.
 pub fn missing(owned: &[Rule], needed: &[Rule]) -> Vec<Rule> {
     let mut out: Vec<Rule> = vec![];
     let parts = needed.iter().flat_map(Rule::break_down);

@@ -1,4 +1,4 @@
-//! A webhook that decides: SubjectAccessReview, sent out.
+//! Authorization webhooks: SubjectAccessReview.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::authentication::ReviewVersion;
 use crate::request::User;
 use crate::webhook::{Remote, ResponseCache};
 
-/// The bytes of a question whose answer is remembered, at most; upstream's.
+/// Maximum size of a review whose response is cached, in bytes; upstream's value.
 const REMEMBERED_BYTES_MAX: usize = 10_000;
 
-/// How long answers are good for.
+/// Time to live of cached decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct Remember {
     pub allowed: Duration,
     pub refused: Duration,
 }
 
-/// Asks a webhook.
+/// A webhook authorizer.
 #[derive(Debug)]
 pub struct AccessReviewer {
     remote: Remote,
     version: ReviewVersion,
     remembered: ResponseCache<Decision>,
-    /// What must hold of a question, or it is not asked.
+    /// Match conditions: other requests are not sent.
     conditions: Vec<Condition>,
-    /// Whether a webhook that cannot be asked refuses; else it has no opinion.
+    /// Whether a failed call denies the request; otherwise it is no opinion.
     denies: bool,
 }
 
@@ -96,7 +96,7 @@ impl AccessReviewer {
     }
 }
 
-/// The spec of the review, as v1 has it.
+/// The spec of the review, in v1.
 fn spec(user: &User, asked: &Attributes<'_>) -> Value {
     let mut spec = user.to_value("user");
     let (place, members) = match asked.is_resource {
@@ -134,7 +134,7 @@ fn requirement(key: &str, operator: &str, values: Vec<Value>) -> Value {
     requirement
 }
 
-/// The requirements of a review that authorizers know, of fields or of labels.
+/// The valid field or label requirements of a review.
 fn known(requirements: &Value, of_labels: bool) -> Vec<Value> {
     let known = |requirement: &&Value| {
         let values = requirement.get("values").and_then(Value::as_array).map_or(0, <[Value]>::len);
@@ -147,7 +147,7 @@ fn known(requirements: &Value, of_labels: bool) -> Vec<Value> {
     requirements.as_array().unwrap_or_default().iter().filter(known).cloned().collect()
 }
 
-/// A selector narrows what is asked for, so that one that does not parse asks for everything.
+/// Selectors narrow a request; an invalid selector is ignored, which requests everything.
 fn fields(selection: Selection<'_>) -> Vec<Value> {
     match selection {
         Selection::All => vec![],

@@ -1,4 +1,4 @@
-//! Whole requests to a server behind a service, as APIServices name them.
+//! Proxied requests to the server behind a Service, for APIServices.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -22,19 +22,19 @@ pub struct Backend {
     pub namespace: Text,
     pub name: Text,
     pub port: u16,
-    /// What its certificate must be for.
+    /// Server name of its certificate.
     host: String,
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
-    /// Connections that may carry another request; some still carry one.
+    /// Pooled connections; some still carry a request.
     idle: Mutex<Vec<(Address, Connection<Whole>)>>,
 }
 
-/// A body that is given as it is sent.
+/// A streamed request body.
 type Whole = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Backend {
-    /// From the spec of an APIService: `service`, `caBundle` and `insecureSkipTLSVerify`.
+    /// Reads the spec of an APIService: `service`, `caBundle` and `insecureSkipTLSVerify`.
     pub fn parse(spec: &Value, identity: Option<&Identity>) -> Backend {
         let part = |key: &str| spec.str_at(&["service", key]);
         let port = spec.at(&["service", "port"]).and_then(Value::as_int).and_then(|port| u16::try_from(port).ok());
@@ -68,20 +68,20 @@ impl Backend {
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
         } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {
-            // it ends with what it carries, such as a watch
+            // it ends with its request, such as a watch
             *busy = (address.clone(), connection);
         }
     }
 }
 
 impl Client {
-    /// Where the server is.
+    /// The address of the server.
     pub fn locate(&self, backend: &Backend) -> Result<Address, Unresolved> {
         self.services.locate(&backend.namespace, &backend.name, backend.port)
     }
 
-    /// Sends a request and answers when the headers of the answer are there; the bodies are streams. Whether it is the
-    /// right server is asked only where `verified`. The error is one line, as Go's.
+    /// Sends a request and returns when the headers of the response have arrived; bodies are streamed. The server's
+    /// certificate is verified only if `verified` is true. The error is one line, in Go's wording.
     pub async fn pass_on<B>(
         &self,
         backend: &Backend,
@@ -94,7 +94,7 @@ impl Client {
     {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let tls = if verified { &backend.tls } else { &backend.unverified };
-        // a connection that was idle may break at once, and not everything can be sent twice
+        // an idle connection may break at once, and not every request can be sent twice
         if !verified || !request.method().is_safe() || !request.body().is_end_stream() {
             let mut connection = connect::open(tls, &backend.host, address).await?;
             return connection.send(request).await.map_err(|error| error.why);
@@ -105,7 +105,7 @@ impl Client {
                     backend.keep(address, connection);
                     return Ok(answer);
                 }
-                // as Go's client does for methods that change nothing
+                // as Go's client does for safe methods
                 Err(error) if error.closed || error.unsent.is_some() => {}
                 Err(error) => return Err(error.why),
             }
@@ -117,7 +117,7 @@ impl Client {
     }
 }
 
-/// The same request, which has no body.
+/// A copy of a request without a body.
 fn again(request: &Request<Whole>) -> Request<Whole> {
     let mut copy = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
     *copy.method_mut() = request.method().clone();

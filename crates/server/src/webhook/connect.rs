@@ -1,4 +1,4 @@
-//! Connections to webhooks: TCP, TLS with the authority of the configuration, HTTP/1.1.
+//! Connections to webhooks: TCP, TLS with the CA bundle of the configuration, HTTP/1.1.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use super::trust::{Anyone, Trust};
 pub struct Connection<B>(SendRequest<B>);
 
 impl<B: Body + 'static> Connection<B> {
-    /// Whether the other side still listens, as far as one can tell.
+    /// Whether the connection is still open, as far as is known.
     pub async fn is_alive(&mut self) -> bool {
         self.0.ready().await.is_ok()
     }
@@ -50,7 +50,7 @@ impl<B: Body + 'static> Connection<B> {
     }
 }
 
-/// Whether a connection ended where a response was due; over TLS also without a close_notify alert, as Go takes it.
+/// Whether a connection ended where a response was due; over TLS also without a close_notify alert, as in Go.
 fn is_end_of_stream(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof)
@@ -58,7 +58,7 @@ fn is_end_of_stream(error: &hyper::Error) -> bool {
 
 /// Why a request has no response.
 pub struct SendError<B> {
-    /// One line, as Go's HTTP client puts it.
+    /// One line, in the wording of Go's HTTP client.
     pub why: String,
     /// The peer closed the connection before it responded.
     pub closed: bool,
@@ -66,16 +66,16 @@ pub struct SendError<B> {
     pub unsent: Option<Request<B>>,
 }
 
-/// What is shown to the other side: a chain of certificates and the key of the first.
+/// The client certificate chain and the private key of its first certificate.
 pub type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// What to trust: a bundle, or the authorities of the system; and what to show, if it is wanted.
+/// The CA bundle to trust, or the system's, and the client certificate, if there is one.
 pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<Shown>) -> Result<TlsConnector, String> {
     let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
     connector(Arc::new(Trust::new(roots, bundle)?), shown)
 }
 
-/// Trusts whoever answers.
+/// Accepts any server certificate.
 pub fn unverified_tls(shown: Option<Shown>) -> Result<TlsConnector, String> {
     connector(Arc::new(Anyone(provider())), shown)
 }
@@ -114,7 +114,7 @@ fn system_roots() -> Arc<RootCertStore> {
     ROOTS.get_or_init(load).clone()
 }
 
-/// Opens a connection to who has a certificate for a host.
+/// Opens a connection to an address, whose certificate must be valid for a host.
 pub async fn open<B>(tls: &Result<TlsConnector, String>, host: &str, address: &Address) -> Result<Connection<B>, String>
 where
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,

@@ -1,8 +1,7 @@
-//! Calls out (layer 1): webhooks of admission and conversion, found by URL or as a service, and
-//! the servers that flags name.
+//! Outgoing calls (layer 1): admission and conversion webhooks, by URL or Service, and servers configured by flags.
 //!
-//! Invariant: an answer or one line that reads as the reference server's. A call ends within its timeout; idle
-//! connections are kept, and given up when the configuration that names them is.
+//! Invariants: a call returns a response, or an error of one line in kube-apiserver's wording, within its timeout. Idle
+//! connections are kept until the configuration that refers to them is removed.
 
 mod backend;
 mod connect;
@@ -34,14 +33,14 @@ pub use service::{Address, Services, Unresolved};
 
 type WebhookConnection = Connection<Full<Bytes>>;
 
-/// Where a webhook is: `clientConfig`.
+/// The `clientConfig` of a webhook.
 pub struct Endpoint {
     /// Without the query.
     url: String,
-    /// What the certificate must be for.
+    /// Server name of the certificate.
     host: Text,
     port: u16,
-    /// Host, port and path as the request line and its headers have them.
+    /// Host, port and path, as in the request line and its headers.
     authority: String,
     path: String,
     service: Option<(Text, Text)>,
@@ -63,7 +62,7 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// The part behind the authority.
+/// Path and query of the URL.
 fn split_url(url: &str) -> Option<(&str, &str)> {
     let rest = url.strip_prefix("https://")?;
     Some(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
@@ -114,7 +113,7 @@ impl Endpoint {
     }
 }
 
-/// A path as Go's `path.Join` leaves it: no empty segments, none that go nowhere or up, and no slash at the end.
+/// Normalizes a path like Go's `path.Join`: without empty, `.` and `..` segments and without a trailing slash.
 fn clean(path: &str) -> String {
     let mut segments: Vec<&str> = vec![];
     for segment in path.split('/') {
@@ -127,7 +126,7 @@ fn clean(path: &str) -> String {
     format!("/{}", segments.join("/"))
 }
 
-/// The certificates of `caBundle`; none for the authorities of the system.
+/// The certificates of `caBundle`; `None` for the system's.
 fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
     let text = config.str_at(&["caBundle"]);
     let pem = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
@@ -138,7 +137,7 @@ fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// Calls webhooks. One endpoint per configuration, so that connections are shared by equal ones.
+/// The client of webhooks. It has one endpoint per configuration, so that equal ones share connections.
 #[derive(Default)]
 pub struct Client {
     services: Services,
@@ -169,7 +168,7 @@ impl Client {
         endpoint
     }
 
-    /// Posts JSON and answers the body of a success. The error is one line, as Go's client has it.
+    /// Posts JSON and returns the body of a successful response. The error is one line, in the wording of Go's client.
     pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, CallError> {
         let query = endpoint.query(timeout);
         let unavailable = |why: String| CallError { why, code: 503 };
@@ -184,26 +183,26 @@ impl Client {
     }
 }
 
-/// Why a call brought no answer, and the code that it is counted by: that of the answer, if there was one.
+/// Why a call failed, and the code for metrics: that of the response, if there was one.
 pub struct CallError {
     pub why: String,
     pub code: u16,
 }
 
 impl CallError {
-    /// The same, and what it stands in the way of.
+    /// Prefixes the error with its context.
     pub fn with(self, what: &str) -> CallError {
         CallError { why: format!("{what}: {}", self.why), ..self }
     }
 }
 
-/// The outcome of a call that may take so long.
+/// Runs a call with a time limit.
 async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     tokio::time::timeout(timeout, call).await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
 }
 
 impl Endpoint {
-    /// One request and its answer, over an idle connection or a new one. With a body it is a POST of JSON.
+    /// Sends a request over an idle or a new connection; with a body it is a POST of JSON. Returns the response.
     async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<Answer, String> {
         let mut request = self.request(target, body)?;
         while let Some(mut connection) = self.take_idle() {
@@ -252,7 +251,7 @@ impl Endpoint {
         Ok(Answer { status, media, body })
     }
 
-    /// What is added to the path of a call: how long it may take, in seconds.
+    /// The `timeout` parameter of a call, in seconds.
     fn query(&self, timeout: Duration) -> String {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
         let separator = if self.path.contains('?') { '&' } else { '?' };
@@ -271,15 +270,15 @@ impl Endpoint {
     }
 }
 
-/// What was answered.
+/// A response.
 struct Answer {
     status: u16,
-    /// The type of the body.
+    /// Media type of the body.
     media: String,
     body: Bytes,
 }
 
-/// The JSON of a success; anything else is the error that the reference server's client makes of it.
+/// The JSON of a successful response, or the error that Go's client reports.
 fn answer_of(answer: &Answer) -> Result<Value, String> {
     succeeded(answer)?;
     let Answer { status, media, body } = answer;
@@ -297,7 +296,7 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
         Ok(Value::Bool(_)) => "bool",
         Ok(Value::String(_)) => "string",
         Ok(_) => "number",
-        // what is no JSON is read as YAML, where most texts are one
+        // a body that is not JSON is decoded as YAML, of which most texts are a document
         Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
             Ok(Value::String(_)) => "string",
             _ => return Err(told(wording::json_error(&error))),
@@ -308,7 +307,7 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
     )))
 }
 
-/// Refuses what is no success.
+/// An error unless the response is a success.
 fn succeeded(Answer { status, body, .. }: &Answer) -> Result<(), String> {
     let status = *status;
     if (200..=206).contains(&status) {
@@ -350,7 +349,7 @@ fn generic_message(status: u16, body: &[u8]) -> String {
     known.to_owned()
 }
 
-/// Runs a connection to its end beside its requests.
+/// Drives a connection in a task of its own.
 fn drive(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) {
     drop(task::spawn("webhook connection", async move {
         if let Err(error) = connection.await {

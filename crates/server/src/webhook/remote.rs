@@ -1,4 +1,5 @@
-//! Servers outside that flags name, by a kubeconfig or a URL: who somebody is, whether they may, keys, audit logs.
+//! Servers configured by flags, with a kubeconfig or a URL: authentication and authorization webhooks, keys of issuers, the
+//! audit webhook.
 
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use super::{Address, Endpoint, connect, decoded, succeeded, within};
 use crate::limits;
 
-/// A server outside, and who we are to it; what is PEM may be empty.
+/// URL and credentials of a server. PEM fields may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
     /// `https://host[:port][/path]`.
     pub url: String,
-    /// Authorities that may have signed its certificate; those of the system if empty.
+    /// CA bundle for its certificate; empty for the system's.
     pub roots: Vec<u8>,
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
@@ -23,7 +24,7 @@ pub struct Outside {
     pub token: String,
 }
 
-/// A server outside that can be called.
+/// A client of a configured server.
 #[derive(Debug)]
 pub struct Remote {
     endpoint: Endpoint,
@@ -31,7 +32,7 @@ pub struct Remote {
     timeout: Duration,
 }
 
-/// Why a call brought nothing: whether it is worth another try, and one line.
+/// The error of a call: one line, and whether a retry may succeed.
 struct Failed {
     passing: bool,
     why: String,
@@ -41,7 +42,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-/// Who we are to a server outside: a client certificate and its key.
+/// A client certificate and its key.
 #[derive(Debug)]
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
@@ -49,7 +50,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From PEM. The error is one line.
+    /// Reads PEM. The error is one line.
     pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Identity, String> {
         let chain = certificates(certificate).map_err(|why| format!("the client certificate: {why}"))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the client key: {error}"))?;
@@ -62,7 +63,7 @@ impl Identity {
 }
 
 impl Remote {
-    /// The error is one line, about the configuration.
+    /// Fails if the configuration is invalid, with one line.
     pub fn new(outside: &Outside) -> Result<Remote, String> {
         if !outside.url.starts_with("https://") {
             return Err(format!("the server {:?} is no https:// URL", outside.url));
@@ -81,23 +82,23 @@ impl Remote {
         Ok(Remote { endpoint, address, timeout: limits::REMOTE_TIMEOUT })
     }
 
-    /// The same with another bound of a call.
+    /// Sets the time limit of calls.
     pub fn with_timeout(self, timeout: Duration) -> Remote {
         Remote { timeout, ..self }
     }
 
-    /// The JSON at the URL. The error is one line.
+    /// Requests the JSON at the URL. The error is one line.
     pub async fn get(&self) -> Result<Value, String> {
         decoded(&self.call(None).await.map_err(|failed| failed.why)?)
     }
 
-    /// Posts JSON and answers that of a success; tries again, with pauses that grow, what may pass: no connection, no
-    /// answer in time, 429 and 5xx. The error is one line.
+    /// Posts JSON and returns the JSON of a successful response. Retries with backoff after connection errors, timeouts, 429
+    /// and 5xx. The error is one line.
     pub async fn post(&self, body: &Value) -> Result<Value, String> {
         decoded(&self.deliver(body).await?)
     }
 
-    /// The same for a server whose answer says nothing; its bytes.
+    /// Posts JSON to a server whose response body is not used.
     pub async fn deliver(&self, body: &Value) -> Result<Bytes, String> {
         let body = Bytes::from(body.to_json());
         let mut pause = limits::REMOTE_PAUSE;

@@ -1,4 +1,4 @@
-//! Answers of servers outside that are good for a while.
+//! A cache of webhook responses with a time to live.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{clock, limits};
 
-/// Remembers answers by a key, each for as long as it says.
+/// Caches responses by key, each for its own time to live.
 pub struct ResponseCache<T> {
     good_for: Box<dyn Fn(&T) -> Duration + Send + Sync>,
     known: Mutex<HashMap<String, (Instant, T)>>,

@@ -1,4 +1,5 @@
-//! Where services are: there is no cluster network, so a map says it, or the Service object itself.
+//! Addresses of Services. There is no cluster network: the addresses come from `--service-address`, or from the Service
+//! object.
 
 use std::collections::HashMap;
 
@@ -13,10 +14,10 @@ pub struct Address {
     pub port: u16,
 }
 
-/// Reads a Service object: namespace and name to the object, if there is one.
+/// Looks up a Service object by namespace and name.
 pub type Lookup = Box<dyn Fn(&str, &str) -> Option<Value> + Send + Sync>;
 
-/// What is known of services.
+/// Resolver of Services.
 pub struct Services {
     /// By `namespace/name` or `namespace/name:port`.
     mapped: HashMap<String, Address>,
@@ -46,7 +47,7 @@ impl Address {
 }
 
 impl Default for Services {
-    /// None are known.
+    /// A resolver without Services.
     fn default() -> Services {
         Services::new(HashMap::new(), Box::new(|_, _| None))
     }
@@ -57,7 +58,7 @@ impl Services {
         Services { mapped, lookup }
     }
 
-    /// Where to connect to. The error is upstream's resolver's.
+    /// The address to connect to. The error has the wording of upstream's resolver.
     pub(super) fn address(&self, endpoint: &Endpoint) -> Result<Address, String> {
         let Some((namespace, name)) = &endpoint.service else {
             return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port });
@@ -65,7 +66,7 @@ impl Services {
         self.locate(namespace, name, endpoint.port).map_err(|why| why.told(name, endpoint.port))
     }
 
-    /// Where a service is.
+    /// The address of a Service.
     pub(super) fn locate(&self, namespace: &str, name: &str, port: u16) -> Result<Address, Unresolved> {
         let keys = [format!("{namespace}/{name}:{port}"), format!("{namespace}/{name}")];
         if let Some(address) = keys.iter().find_map(|key| self.mapped.get(key)) {
@@ -76,13 +77,13 @@ impl Services {
     }
 }
 
-/// Why nobody knows where a service is.
+/// Why a Service cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unresolved {
     NotFound,
-    /// It has no such port.
+    /// The Service does not have the port.
     NoPort,
-    /// It has no address that could be reached from here.
+    /// The Service has no reachable address.
     NoAddress,
 }
 
@@ -98,7 +99,7 @@ impl Unresolved {
     }
 }
 
-/// The address that a Service object itself has: an external name, or a cluster IP that somebody gave it.
+/// The address in a Service object: its external name or its cluster IP.
 fn of_object(service: &Value, port: u16) -> Result<Address, Unresolved> {
     if service.str_at(&["spec", "type"]) == "ExternalName" {
         return Ok(Address { host: service.str_at(&["spec", "externalName"]).to_owned(), port });

@@ -1,4 +1,4 @@
-//! Whose certificates are believed: authorities, and certificates that are in the bundle themselves, as Go has it.
+//! Verification of server certificates: as in Go, a certificate that is itself part of the CA bundle is valid.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// A verifier that takes a self-signed certificate of the bundle for what it is, though it says it is an authority.
+/// A verifier that accepts a self-signed certificate of the CA bundle as server certificate, even if it is a CA.
 #[derive(Debug)]
 pub struct Trust {
     authorities: Arc<WebPkiServerVerifier>,
@@ -24,7 +24,7 @@ impl Trust {
     }
 }
 
-/// Whether a certificate is valid now.
+/// Whether the current time is within the validity of a certificate.
 fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
@@ -79,7 +79,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Believes every certificate, as long as whoever shows it has its key.
+/// Accepts every certificate for which the server proves possession of the key.
 #[derive(Debug)]
 pub struct Anyone(pub Arc<CryptoProvider>);
 
