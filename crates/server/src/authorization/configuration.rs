@@ -30,8 +30,8 @@ pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
     let mut reader = Reader { errors: vec![], connect };
     reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "authorizers"]);
     let modes = reader.authorizers(list(value, "authorizers"));
-    let told: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
-    if told.is_empty() { Ok(modes) } else { Err(machinery::status::aggregate(&told)) }
+    let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
+    if texts.is_empty() { Ok(modes) } else { Err(machinery::status::aggregate(&texts)) }
 }
 
 /// Validation errors, collected while the parts are built.
@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    fn told(authorizers: &[Value]) -> String {
+    fn errors_of(authorizers: &[Value]) -> String {
         let value = json!({
             "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration",
             "authorizers": (authorizers.to_vec())
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn authorizers_are_told_apart() {
+    fn authorizers_have_unique_names() {
         let rbac = json!({"type": "RBAC", "name": "r"});
         let cases: [(&[Value], &str); 8] = [
             (&[], "authorizers: Required value: at least one authorization mode must be defined"),
@@ -305,10 +305,11 @@ mod tests {
             ),
         ];
         for (authorizers, wanted) in cases {
-            assert_eq!(told(authorizers), wanted);
+            assert_eq!(errors_of(authorizers), wanted);
         }
         assert!(
-            told(&[json!({"type": "RBAC", "name": "R_"})]).contains("authorizer name is invalid: a lowercase RFC 1123")
+            errors_of(&[json!({"type": "RBAC", "name": "R_"})])
+                .contains("authorizer name is invalid: a lowercase RFC 1123")
         );
     }
 
@@ -317,7 +318,7 @@ mod tests {
         let at = |members: &[(&str, Value)]| {
             let reach = ("connectionInfo", json!({"type": "KubeConfigFile", "kubeConfigFile": "k"}));
             let members: Vec<(&str, Value)> = [reach].into_iter().chain(members.iter().cloned()).collect();
-            let all = told(&[webhook(&members)]);
+            let all = errors_of(&[webhook(&members)]);
             let always = "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"k\": must be an absolute path";
             assert!(all.contains(always), "{all}");
             all
@@ -356,6 +357,6 @@ mod tests {
         }
         let unreachable =
             "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"/k\": error loading file: not here";
-        assert_eq!(told(&[webhook(&[])]), unreachable);
+        assert_eq!(errors_of(&[webhook(&[])]), unreachable);
     }
 }

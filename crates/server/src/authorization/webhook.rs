@@ -72,8 +72,8 @@ impl AccessReviewer {
             "status": {"allowed": false}
         });
         match self.remote.post(&review).await {
-            Ok(answer) => {
-                let decision = decision(answer.get("status").unwrap_or(&Value::Null));
+            Ok(response) => {
+                let decision = decision(response.get("status").unwrap_or(&Value::Null));
                 if key.len() < REMEMBERED_BYTES_MAX {
                     self.remembered.put(key, decision.clone());
                 }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_decisions() {
+    fn responses_are_decisions() {
         let of = |status: Value| {
             let decision = decision(&status);
             (decision.allowed(), decision.is_final_refusal(), decision.reason())

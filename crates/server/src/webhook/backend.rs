@@ -101,9 +101,9 @@ impl Client {
         }
         while let Some(mut connection) = backend.take_idle(address) {
             match connection.send(again(&request)).await {
-                Ok(answer) => {
+                Ok(response) => {
                     backend.keep(address, connection);
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 // as Go's client does for safe methods
                 Err(error) if error.closed || error.unsent.is_some() => {}
@@ -111,9 +111,9 @@ impl Client {
             }
         }
         let mut connection = connect::open(tls, &backend.host, address).await?;
-        let answer = connection.send(request).await.map_err(|error| error.why)?;
+        let response = connection.send(request).await.map_err(|error| error.why)?;
         backend.keep(address, connection);
-        Ok(answer)
+        Ok(response)
     }
 }
 

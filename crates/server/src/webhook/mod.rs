@@ -175,10 +175,10 @@ impl Client {
         let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
         let address = self.services.address(endpoint);
         let call = async { endpoint.exchange(&address?, &format!("{}{query}", endpoint.path), Some(body)).await };
-        let answer = within(timeout, call).await.map_err(transport)?;
-        answer_of(&answer).map_err(|why| match succeeded(&answer) {
+        let response = within(timeout, call).await.map_err(transport)?;
+        json_of(&response).map_err(|why| match succeeded(&response) {
             Ok(()) => unavailable(why),
-            Err(_) => CallError { why, code: answer.status },
+            Err(_) => CallError { why, code: response.status },
         })
     }
 }
@@ -203,7 +203,7 @@ async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, Strin
 
 impl Endpoint {
     /// Sends a request over an idle or a new connection; with a body it is a POST of JSON. Returns the response.
-    async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<Answer, String> {
+    async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<CallResponse, String> {
         let mut request = self.request(target, body)?;
         while let Some(mut connection) = self.take_idle() {
             if !connection.is_alive().await {
@@ -241,14 +241,18 @@ impl Endpoint {
     }
 
     /// Reads the body of a response and keeps the connection for the next request.
-    async fn receive(&self, connection: WebhookConnection, response: Response<Incoming>) -> Result<Answer, String> {
+    async fn receive(
+        &self,
+        connection: WebhookConnection,
+        response: Response<Incoming>,
+    ) -> Result<CallResponse, String> {
         let status = response.status().as_u16();
         let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media = media.unwrap_or_default().to_owned();
         let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
         self.keep(connection);
-        Ok(Answer { status, media, body })
+        Ok(CallResponse { status, media, body })
     }
 
     /// The `timeout` parameter of a call, in seconds.
@@ -271,7 +275,7 @@ impl Endpoint {
 }
 
 /// A response.
-struct Answer {
+struct CallResponse {
     status: u16,
     /// Media type of the body.
     media: String,
@@ -279,9 +283,9 @@ struct Answer {
 }
 
 /// The JSON of a successful response, or the error that Go's client reports.
-fn answer_of(answer: &Answer) -> Result<Value, String> {
-    succeeded(answer)?;
-    let Answer { status, media, body } = answer;
+fn json_of(response: &CallResponse) -> Result<Value, String> {
+    succeeded(response)?;
+    let CallResponse { status, media, body } = response;
     if body.is_empty() {
         return Err(format!("0-length response with status code: {status} and content type: {media}"));
     }
@@ -289,7 +293,7 @@ fn answer_of(answer: &Answer) -> Result<Value, String> {
 }
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
-    let told = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let failure = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     let kind = match machinery::value::decode(body) {
         Ok(value @ (Value::Object(_) | Value::Null)) => return Ok(value),
         Ok(Value::Array(_)) => "array",
@@ -299,22 +303,22 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
         // a body that is not JSON is decoded as YAML, of which most texts are a document
         Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
             Ok(Value::String(_)) => "string",
-            _ => return Err(told(wording::json_error(&error))),
+            _ => return Err(failure(wording::json_error(&error))),
         },
     };
-    Err(told(format!(
+    Err(failure(format!(
         "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )))
 }
 
 /// An error unless the response is a success.
-fn succeeded(Answer { status, body, .. }: &Answer) -> Result<(), String> {
+fn succeeded(CallResponse { status, body, .. }: &CallResponse) -> Result<(), String> {
     let status = *status;
     if (200..=206).contains(&status) {
         return Ok(());
     }
-    let told = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
-    let message = told.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
+    let failure = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
+    let message = failure.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
     Err(message.unwrap_or_else(|| generic_message(status, body)))
 }
 
@@ -398,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_no_success_are_told_as_upstream_tells_them() {
+    fn failures_have_the_wording_of_upstream() {
         let cases: [(u16, &str, &str); 5] = [
             (404, "x", "the server could not find the requested resource"),
             (500, " boom\n", "an error on the server (\"boom\") has prevented the request from succeeding"),
@@ -407,7 +411,7 @@ mod tests {
             (503, "", "the server is currently unable to handle the request"),
         ];
         let of = |status: u16, body: &str| {
-            answer_of(&Answer { status, media: "a/b".to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
+            json_of(&CallResponse { status, media: "a/b".to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
         };
         for (status, body, want) in cases {
             assert_eq!(of(status, body).unwrap_err(), want);

@@ -105,7 +105,7 @@ impl Remote {
         for _ in 1..limits::REMOTE_TRIES {
             match self.call(Some(body.clone())).await {
                 Err(failed) if failed.passing => tracing::debug!(why = failed.why, "a call is tried again"),
-                answered => return answered.map_err(|failed| failed.why),
+                outcome => return outcome.map_err(|failed| failed.why),
             }
             tokio::time::sleep(pause).await;
             pause = pause * 3 / 2;
@@ -119,12 +119,12 @@ impl Remote {
             false => ("Get", String::new()),
         };
         let target = format!("{}{query}", self.endpoint.path);
-        let answered = within(self.timeout, self.endpoint.exchange(&self.address, &target, body)).await;
+        let outcome = within(self.timeout, self.endpoint.exchange(&self.address, &target, body)).await;
         let failed = |why| Failed { passing: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
-        let answer = answered.map_err(failed)?;
-        match succeeded(&answer) {
-            Ok(()) => Ok(answer.body),
-            Err(why) => Err(Failed { passing: answer.status == 429 || answer.status >= 500, why }),
+        let response = outcome.map_err(failed)?;
+        match succeeded(&response) {
+            Ok(()) => Ok(response.body),
+            Err(why) => Err(Failed { passing: response.status == 429 || response.status >= 500, why }),
         }
     }
 }

@@ -27,13 +27,13 @@ impl<T: Clone> ResponseCache<T> {
 
     pub fn get(&self, key: &str) -> Option<T> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, answer) = known.get(key)?;
-        (clock::instant() < *until).then(|| answer.clone())
+        let (until, response) = known.get(key)?;
+        (clock::instant() < *until).then(|| response.clone())
     }
 
-    pub fn put(&self, key: String, answer: T) {
+    pub fn put(&self, key: String, response: T) {
         let now = clock::instant();
-        let until = now + (self.good_for)(&answer);
+        let until = now + (self.good_for)(&response);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.retain(|_, (until, _)| now < *until);
@@ -41,7 +41,7 @@ impl<T: Clone> ResponseCache<T> {
         if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.clear();
         }
-        known.insert(key, (until, answer));
+        known.insert(key, (until, response));
     }
 }
 
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_good_for_as_long_as_they_say() {
-        let answers = ResponseCache::new(|good: &bool| if *good { Duration::from_secs(600) } else { Duration::ZERO });
-        answers.put("a".into(), true);
-        answers.put("b".into(), false);
-        assert_eq!((answers.get("a"), answers.get("b"), answers.get("c")), (Some(true), None, None));
+    fn responses_expire_after_their_time_to_live() {
+        let cache = ResponseCache::new(|good: &bool| if *good { Duration::from_secs(600) } else { Duration::ZERO });
+        cache.put("a".into(), true);
+        cache.put("b".into(), false);
+        assert_eq!((cache.get("a"), cache.get("b"), cache.get("c")), (Some(true), None, None));
         for i in 0..2 * limits::CACHED_RESPONSES_MAX {
-            answers.put(format!("x{i}"), true);
+            cache.put(format!("x{i}"), true);
         }
-        assert!(answers.known.lock().unwrap().len() <= limits::CACHED_RESPONSES_MAX);
+        assert!(cache.known.lock().unwrap().len() <= limits::CACHED_RESPONSES_MAX);
     }
 }

@@ -63,7 +63,7 @@ impl Services {
         let Some((namespace, name)) = &endpoint.service else {
             return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port });
         };
-        self.locate(namespace, name, endpoint.port).map_err(|why| why.told(name, endpoint.port))
+        self.locate(namespace, name, endpoint.port).map_err(|why| why.failure(name, endpoint.port))
     }
 
     /// The address of a Service.
@@ -88,7 +88,7 @@ pub enum Unresolved {
 }
 
 impl Unresolved {
-    fn told(self, name: &str, port: u16) -> String {
+    fn failure(self, name: &str, port: u16) -> String {
         match self {
             Unresolved::NotFound => format!("service \"{name}\" not found"),
             Unresolved::NoPort => format!("no service port {port} found for service \"{name}\""),

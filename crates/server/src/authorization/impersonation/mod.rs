@@ -1,4 +1,4 @@
-//! Impersonation: the headers by which somebody acts as somebody else.
+//! Impersonation by request headers.
 
 mod modes;
 
@@ -34,7 +34,7 @@ impl Impersonation {
         Impersonation { modes: constrained.then(Modes::default) }
     }
 
-    /// Who a request acts as, if not as whoever sends it.
+    /// The impersonated user of a request.
     pub async fn act(
         &self,
         authorizer: &Authorizer,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn with_modes_it_is_told_as_a_user() {
+    fn with_modes_it_is_reported_as_a_user() {
         type Case = (&'static [(&'static str, &'static str)], &'static str);
         let cases: [Case; 3] = [
             (&[("impersonate-uid", "1")], r#"UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)"#),

@@ -1,7 +1,7 @@
-//! Modes of impersonation (KEP-5284): what somebody may do as another, and as whom, each in its own mode.
+//! Modes of impersonation (KEP-5284): which users may be impersonated, and for which requests, by mode.
 //!
 //! A mode asks for `impersonate-on:<mode>:<verb>` on what the request is about and for `impersonate:<mode>` on every part
-//! of the user. What no mode allows is asked for as ever, by `impersonate`. Nothing is remembered but the mode that somebody
+//! of the user. What no mode allows is authorized by the verb `impersonate`. Only the mode is cached that a user
 //! used last, which is tried first: kube-apiserver goes on allowing for 10 s what was allowed once.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ const NODES: &str = "system:nodes";
 /// What tokens of ServiceAccounts say of the node of their pod.
 const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
 const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
-/// From this many groups or values on, somebody may hold them all by `*`.
+/// From this number of groups or values on, they are authorized together by `*`.
 const MANY: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,8 @@ impl Mode {
         }
     }
 
-    /// Who asks. Where nodes run the same agent, it is the same one on each: only the names of its claims are told.
+    /// The impersonating user. An agent that runs on every node is the same user on each: only the names of its node claims are
+    /// kept.
     fn asker(self, user: &User) -> Cow<'_, User> {
         if self != Mode::AssociatedNode {
             return Cow::Borrowed(user);
@@ -185,7 +186,7 @@ impl Modes {
     }
 }
 
-/// Somebody tries a mode.
+/// Tries a mode.
 struct Attempt<'a> {
     authorizer: &'a Authorizer,
     user: Cow<'a, User>,

@@ -5,7 +5,14 @@ use machinery::json;
 use super::*;
 use crate::objects::{Body, Meta, Stored};
 
-fn tell(rbac: &Rbac, plural: &'static str, namespace: &str, kind: EventKind, object: &Value, previous: Option<&Value>) {
+fn observe(
+    rbac: &Rbac,
+    plural: &'static str,
+    namespace: &str,
+    kind: EventKind,
+    object: &Value,
+    previous: Option<&Value>,
+) {
     let stored = |object: &Value| Arc::new(Stored::new(1, Body::encode(object), Meta::of(object)));
     let key = Key::new(&GROUP.into(), &plural.into(), namespace, object.str_at(&["metadata", "name"]));
     let (path, previous) = (key.path.clone(), previous.map(stored));
@@ -33,28 +40,28 @@ fn ask(verb: &'static str) -> Attributes<'static> {
 fn bindings_come_and_go() {
     let rbac = Rbac::default();
     let (ann, bob) = (json!({"kind": "User", "name": "ann"}), json!({"kind": "Group", "name": "bobs"}));
-    tell(&rbac, "roles", "n", EventKind::Added, &role("r", "get", ""), None);
+    observe(&rbac, "roles", "n", EventKind::Added, &role("r", "get", ""), None);
     let first = binding("b", "Role", "r", ann);
-    tell(&rbac, "rolebindings", "n", EventKind::Added, &first, None);
+    observe(&rbac, "rolebindings", "n", EventKind::Added, &first, None);
     let reason = rbac.decide(&user("ann", ""), &ask("get")).reason();
     assert_eq!(reason, "RBAC: allowed by RoleBinding \"b/n\" of Role \"r\" to User \"ann\"");
     assert!(!rbac.decide(&user("ann", ""), &ask("put")).allowed());
     assert!(!rbac.decide(&user("ann", ""), &Attributes { namespace: "m", ..ask("get") }).allowed());
     let second = binding("b", "Role", "r", bob);
-    tell(&rbac, "rolebindings", "n", EventKind::Modified, &second, Some(&first));
+    observe(&rbac, "rolebindings", "n", EventKind::Modified, &second, Some(&first));
     assert!(!rbac.decide(&user("ann", ""), &ask("get")).allowed());
     assert!(rbac.decide(&user("x", "bobs"), &ask("get")).allowed());
-    tell(&rbac, "roles", "n", EventKind::Deleted, &role("r", "get", ""), None);
+    observe(&rbac, "roles", "n", EventKind::Deleted, &role("r", "get", ""), None);
     let reason = rbac.decide(&user("x", "bobs"), &ask("get")).reason();
     assert_eq!(reason, "RBAC: role.rbac.authorization.k8s.io \"r\" not found");
-    tell(&rbac, "rolebindings", "n", EventKind::Deleted, &second, Some(&second));
+    observe(&rbac, "rolebindings", "n", EventKind::Deleted, &second, Some(&second));
     assert_eq!(rbac.decide(&user("x", "bobs"), &ask("get")).reason(), "");
 }
 
 #[test]
 fn the_first_subject_that_applies_is_the_reason() {
     let rbac = Rbac::default();
-    tell(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
+    observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     let mut bound = binding("b", "ClusterRole", "r", json!({"kind": "Group", "name": "others"}));
     let subjects = json!([
         {"kind": "Group", "name": "others"},
@@ -62,7 +69,7 @@ fn the_first_subject_that_applies_is_the_reason() {
         {"kind": "User", "name": "bob"}
     ]);
     bound.set_at(&["subjects"], subjects);
-    tell(&rbac, "clusterrolebindings", "", EventKind::Added, &bound, None);
+    observe(&rbac, "clusterrolebindings", "", EventKind::Added, &bound, None);
     let to = |name, group| rbac.decide(&user(name, group), &ask("get")).reason();
     assert_eq!(to("bob", "bobs"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"bobs\"");
     assert_eq!(to("bob", "x"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to User \"bob\"");
@@ -71,9 +78,9 @@ fn the_first_subject_that_applies_is_the_reason() {
 #[test]
 fn accounts_are_users() {
     let rbac = Rbac::default();
-    tell(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
+    observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     let account = json!({"kind": "ServiceAccount", "name": "bot"});
-    tell(&rbac, "rolebindings", "n", EventKind::Added, &binding("b", "ClusterRole", "r", account), None);
+    observe(&rbac, "rolebindings", "n", EventKind::Added, &binding("b", "ClusterRole", "r", account), None);
     let reason = rbac.decide(&user("system:serviceaccount:n:bot", ""), &ask("get")).reason();
     assert_eq!(reason, "RBAC: allowed by RoleBinding \"b/n\" of ClusterRole \"r\" to ServiceAccount \"bot/n\"");
 }
@@ -86,11 +93,11 @@ fn roles_gather_rules_of_others_even_in_circles() {
         role.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": of}}]}));
         role
     };
-    let add = |role: &Value| tell(&rbac, "clusterroles", "", EventKind::Added, role, None);
+    let add = |role: &Value| observe(&rbac, "clusterroles", "", EventKind::Added, role, None);
     add(&gathering("a", "b", "a"));
     add(&gathering("b", "a", "b"));
     let subject = json!({"kind": "User", "name": "ann"});
-    tell(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
+    observe(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
     let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
     assert!(!may("get") && !may("never"));
     add(&role("direct", "get", "a"));
@@ -99,15 +106,15 @@ fn roles_gather_rules_of_others_even_in_circles() {
 }
 
 #[test]
-fn roles_are_as_stored_where_nobody_aggregates_them() {
+fn roles_are_as_stored_without_aggregation() {
     let rbac = Rbac::new(false);
     let mut gathering = role("a", "put", "");
     gathering.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": "a"}}]}));
     for role in [gathering, role("other", "get", "a")] {
-        tell(&rbac, "clusterroles", "", EventKind::Added, &role, None);
+        observe(&rbac, "clusterroles", "", EventKind::Added, &role, None);
     }
     let subject = json!({"kind": "User", "name": "ann"});
-    tell(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
+    observe(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
     let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
     assert!(may("put") && !may("get"));
 }
@@ -116,11 +123,11 @@ fn roles_are_as_stored_where_nobody_aggregates_them() {
 #[allow(clippy::disallowed_methods, reason = "a test measures")]
 fn many_bindings_cost_nothing() {
     let rbac = Rbac::default();
-    tell(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
+    observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     for i in 0..10_000 {
         let subject = json!({"kind": "User", "name": (format!("user-{i}"))});
         let binding = binding(&format!("b-{i}"), "ClusterRole", "r", subject);
-        tell(&rbac, "rolebindings", if i % 2 == 0 { "n" } else { "m" }, EventKind::Added, &binding, None);
+        observe(&rbac, "rolebindings", if i % 2 == 0 { "n" } else { "m" }, EventKind::Added, &binding, None);
     }
     let (some, asked) = (user("user-5000", "system:authenticated"), ask("get"));
     let start = Instant::now();

@@ -60,7 +60,7 @@ fn agent() -> User {
     User { extra: extra(&[("x", "y"), (ACCOUNT_NODE, "n1")]), ..User::service_account("n", "agent") }
 }
 
-/// Who somebody acts as while he lists ConfigMaps, or the message.
+/// The user that is impersonated for a list of ConfigMaps, or the message.
 fn act(modes: &Modes, asker: &User, rules: &[Value], wanted: &Wanted) -> Result<Acting, String> {
     let info = RequestInfo::parse(&http::Method::GET, "/api/v1/namespaces/n/configmaps", "");
     let found = modes.act(&authorizer(rules), asker, &info, wanted).now_or_never().unwrap();
@@ -226,10 +226,10 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 }
 
 #[test]
-fn webhooks_are_told_of_an_agent_alike_on_each_node() {
-    let told = Mode::AssociatedNode.asker(&agent()).into_owned();
-    assert_eq!(told.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
-    assert_eq!(User { extra: agent().extra, ..told }, agent());
+fn webhooks_see_the_same_agent_on_each_node() {
+    let shown = Mode::AssociatedNode.asker(&agent()).into_owned();
+    assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
+    assert_eq!(User { extra: agent().extra, ..shown }, agent());
     assert_eq!(*Mode::ArbitraryNode.asker(&agent()), agent());
 }
 
