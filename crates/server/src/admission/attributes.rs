@@ -1,4 +1,4 @@
-//! What admission knows of a write.
+//! The attributes of a write for admission.
 
 use machinery::{Map, Status, Text, Value, names};
 
@@ -6,7 +6,7 @@ use crate::audit::AuditContext;
 use crate::request::User;
 use crate::resource::{Resource, Version};
 
-/// What a write does to its object.
+/// The operation of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Create,
@@ -24,7 +24,7 @@ impl Operation {
     }
 }
 
-/// A write on its way to the store. Objects are in the version of the request.
+/// A write under admission. Objects are in the version of the request.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     pub user: &'a User,
@@ -32,20 +32,20 @@ pub struct Attributes<'a> {
     pub resource: &'a Resource,
     pub version: &'a Version,
     pub subresource: &'static str,
-    /// Of a namespace its own name.
+    /// The namespace of the object; for a Namespace, its own name.
     pub namespace: &'a Text,
-    /// Empty where the request names no object.
+    /// Empty if the request has no name.
     pub name: &'a str,
-    /// None for a deletion.
+    /// `None` for a deletion.
     pub object: Option<&'a Value>,
-    /// None for a creation.
+    /// `None` for a creation.
     pub old: Option<&'a Value>,
-    /// Create-, Update- or DeleteOptions.
+    /// CreateOptions, UpdateOptions or DeleteOptions.
     pub options: &'a Value,
     pub dry_run: bool,
-    /// Takes warnings for whoever asks.
+    /// Receives warnings for the client.
     pub warn: &'a (dyn Fn(String) + Sync),
-    /// What is recorded of the request, if anything.
+    /// The audit context of the request, if it is recorded.
     pub audit_context: Option<&'a AuditContext>,
 }
 
@@ -53,21 +53,21 @@ fn is_key(key: &str) -> bool {
     key.contains('/') && names::qualified_name(key).is_empty()
 }
 
-/// An object in JSON whose members stand in this order, as those who read annotations find them.
+/// Encodes a JSON object with its fields in this order, as kube-apiserver writes it in annotations.
 pub fn in_order<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> String {
     let members = members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 impl Attributes<'_> {
-    /// Records an annotation of the request, if its key has the form `<prefix>/<name>`.
+    /// Adds an audit annotation, if its key has the form `<prefix>/<name>`.
     pub fn annotate(&self, key: &str, value: impl FnOnce() -> String) {
         if let Some(audit_context) = self.audit_context.filter(|_| is_key(key)) {
             audit_context.annotate(key, value());
         }
     }
 
-    /// As [`Attributes::annotate`], where bodies of requests are recorded.
+    /// Like [`Attributes::annotate`], if the audit level records request bodies.
     pub fn annotate_request(&self, key: &str, value: impl FnOnce() -> String) {
         if let Some(audit_context) = self.audit_context.filter(|_| is_key(key)) {
             audit_context.annotate_request(key, value);
@@ -82,7 +82,7 @@ impl Attributes<'_> {
         &self.resource.plural
     }
 
-    /// The namespace of a request: a new Namespace is in itself.
+    /// The namespace for admission: a Namespace belongs to itself.
     pub fn namespace_of<'b>(
         resource: &Resource,
         operation: Operation,
@@ -96,7 +96,7 @@ impl Attributes<'_> {
         self.resource.is_namespaces()
     }
 
-    /// The name in refusals: that of the request or the object, or what it is generated from.
+    /// The name for error messages: of the request or of the object, or its generateName.
     pub fn shown_name(&self) -> &str {
         if !self.name.is_empty() {
             return self.name;
@@ -109,17 +109,17 @@ impl Attributes<'_> {
         }
     }
 
-    /// The 403 of a step that refuses without a Status of its own.
+    /// The 403 of a plugin that has no Status of its own.
     pub fn forbidden(&self, why: &str) -> Status {
         Status::forbidden(self.group(), self.plural(), self.shown_name(), why)
     }
 
-    /// The objects whose labels, fields and states count: the new and the old one, where there are such.
+    /// The objects that are matched: the new and the old one, as far as they exist.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         self.object.into_iter().chain(self.old)
     }
 
-    /// The kind of the objects: that of the resource, or of what its subresource shows.
+    /// The kind of the objects: that of the resource or of its subresource.
     fn kind(&self, version: &Version) -> Value {
         let (group, version, kind) = match self.subresource {
             "scale" => ("autoscaling", "v1", "Scale"),
@@ -134,12 +134,12 @@ impl Attributes<'_> {
         [("group", text(self.group())), ("version", text(&version.name)), ("resource", text(self.plural()))].into()
     }
 
-    /// Whether the objects have versions of their resource, as those of some subresources have not.
+    /// Whether the objects are versions of the resource, unlike those of some subresources.
     pub fn is_versioned(&self) -> bool {
         !matches!(self.subresource, "scale" | "token")
     }
 
-    /// The request as expressions and webhooks see it, without its objects; `version` is the matched one.
+    /// The request, for expressions and webhooks, without its objects; `version` is the matched one.
     pub fn request(&self, version: &Version) -> Value {
         let mut request = Map::new();
         request.insert("kind", self.kind(version));

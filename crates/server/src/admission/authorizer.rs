@@ -1,7 +1,7 @@
-//! The `authorizer` of expressions: the server's, asked for whoever makes the request.
+//! The `authorizer` of expressions: authorization checks for the user of the request.
 //!
-//! An evaluation waits for nobody, but authorizers outside have to be waited for: it runs until it needs a decision that
-//! is not there yet; that is awaited, and it runs again from the start.
+//! Evaluations are synchronous, but webhook authorizers are not: an evaluation runs until it needs a decision that is not
+//! known yet; the decision is awaited, and the evaluation runs again from the start.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,18 +13,18 @@ use crate::authorization;
 use crate::deadline;
 use crate::request::User;
 
-/// `authorizer`: asked for whoever makes the request.
+/// `authorizer`: checks for the user of the request.
 pub struct Authorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
     answers: Mutex<ResponseCache>,
 }
 
-/// What authorizers were asked on behalf of expressions about one write.
+/// The authorization checks of the expressions about one write.
 #[derive(Default)]
 struct ResponseCache {
     known: Vec<(Check, Decision)>,
-    /// The first question that has no answer yet.
+    /// The first check without a decision.
     open: Option<Check>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Authorizer<'a> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Evaluates as often as it takes until all decisions are known.
+    /// Evaluates again until all required decisions are known.
     pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
             let done = deadline::long(&mut evaluate).await;
@@ -54,7 +54,7 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Whom a check is about, if that is not who makes the request.
+    /// The subject of a check, if it is not the user of the request.
     fn who(&self, check: &Check) -> Option<User> {
         check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name))
     }
@@ -121,7 +121,7 @@ impl cel::Authorizer for Authorizer<'_> {
         if let Some((_, decision)) = answers.known.iter().find(|(known, _)| known == check) {
             return decision.clone();
         }
-        // what comes of this counts for nothing
+        // the result of this evaluation is discarded
         answers.open.get_or_insert_with(|| check.clone());
         Decision::default()
     }

@@ -1,4 +1,4 @@
-//! Expressions about a write: how they are compiled, what they see, what they may cost.
+//! Expressions about a write: compilation, variables and cost limits.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -12,13 +12,13 @@ use crate::limits;
 use crate::objects::Stored;
 use crate::resource::Version;
 
-/// A compiled expression, or what is wrong with it: texts are checked when their object is written.
+/// A compiled expression, or its error; expressions are checked when their object is written.
 pub struct Expression {
     pub text: Text,
     program: Result<Program, String>,
 }
 
-/// Compiles an expression; answers its type too.
+/// Compiles an expression; returns its type as well.
 pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
     let checked = env.check(text).map_err(|error| format!("compilation error: compilation failed: {error}"));
     let of = checked.as_ref().map_or(Type::Dyn, |checked| checked.output_type().clone());
@@ -28,17 +28,17 @@ pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
     (Expression { text: text.into(), program }, of)
 }
 
-/// What evaluations may still cost.
+/// The remaining cost budget.
 pub struct Budget(pub u64);
 
-/// The failure of an expression: the budget of all is used up, or only this one failed.
+/// The failure of an expression: the shared budget is exhausted, or only this expression failed.
 pub enum Failed {
     All(String),
     One(String),
 }
 
 impl Expression {
-    /// Evaluates within a budget.
+    /// Evaluates within the budget.
     pub fn evaluate<'p>(&'p self, activation: &mut Activation<'p>, budget: &mut Budget) -> Result<Val<'p>, Failed> {
         let program = self.program.as_ref().map_err(|error| Failed::One(error.clone()))?;
         let outcome = program.eval_in(activation, cel::rules::CALL_COST_MAX);
@@ -51,7 +51,7 @@ impl Expression {
         outcome.result.map_err(told)
     }
 
-    /// Makes the expression the next variable, under a name.
+    /// Adds the expression as the next variable.
     pub fn compose<'p>(&'p self, activation: &mut Activation<'p>, name: &'p str) {
         match &self.program {
             Ok(program) => activation.compose(program, name),
@@ -60,7 +60,7 @@ impl Expression {
     }
 }
 
-/// Whether all match conditions hold; one that doesn't outweighs errors of others.
+/// Whether all match conditions are true; a false one takes precedence over errors of others.
 pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p>) -> Result<bool, String> {
     let mut budget = Budget(limits::MATCH_CONDITIONS_COST_MAX);
     let mut errors = vec![];
@@ -75,7 +75,7 @@ pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p
     if errors.is_empty() { Ok(true) } else { Err(machinery::status::aggregate(&errors)) }
 }
 
-/// The objects of a write in one version: what expressions and webhooks are shown.
+/// The objects of a write in one version, for expressions and webhooks.
 #[derive(Clone)]
 pub struct Shown<'a> {
     /// Null for a deletion.
@@ -94,7 +94,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// An object in a version; null if there is none.
+/// An object in a version; null if it does not exist.
 async fn shown<'a>(
     attributes: &Attributes<'a>,
     object: Option<&'a Value>,
@@ -108,10 +108,10 @@ async fn shown<'a>(
     resource.convert(object.clone(), own, version).await.map(Cow::Owned)
 }
 
-/// `namespaceObject`, put together when an expression first asks for it: NamespaceLifecycle has found that it is there.
+/// `namespaceObject`, built on first use; NamespaceLifecycle has checked that it exists.
 struct NamespaceObject<'a> {
     world: &'a World<'a>,
-    /// None for what is in none.
+    /// `None` for objects without a namespace.
     name: Option<&'a Text>,
     made: OnceLock<Value>,
 }
@@ -129,7 +129,7 @@ impl Supply for NamespaceObject<'_> {
     }
 }
 
-/// `request`, put together when an expression first asks for it.
+/// `request`, built on first use.
 struct RequestObject<'a> {
     attributes: &'a Attributes<'a>,
     version: &'a Version,
@@ -148,10 +148,10 @@ impl Supply for RequestObject<'_> {
     }
 }
 
-/// Room for the variables of a policy and the loops of its expressions, in most cases.
+/// Initial capacity for the variables of a policy and of comprehensions.
 const SLOTS: usize = 16;
 
-/// A write as expressions see it.
+/// The variables of a write for expressions.
 pub struct Subject<'a> {
     shown: &'a Shown<'a>,
     namespace: NamespaceObject<'a>,
@@ -178,13 +178,13 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Evaluates expressions about the write, as often as it takes until all that they ask the authorizer is known.
+    /// Evaluates expressions about the write, again until all their authorization checks are known.
     pub async fn settle<T>(&self, evaluate: impl FnMut() -> T) -> T {
         self.authorizer.settle(evaluate).await
     }
 
-    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then what is given, then those of
-    /// `authorizer` and `authorizer.requestResource`, which messages don't have.
+    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then the given ones, then those of `authorizer`
+    /// and `authorizer.requestResource`, which message expressions do not have.
     pub fn activation<'p>(&'p self, more: Option<Val<'p>>, authorizer: bool) -> Activation<'p> {
         let mut activation = Activation::with_capacity(SLOTS);
         activation.push(value(&self.shown.object));
@@ -203,12 +203,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// JSON as expressions have it.
+/// Converts JSON to a value of expressions.
 pub fn value(json: &Value) -> Val<'_> {
     from_json(json, Decl::json()).unwrap_or(Val::Null)
 }
 
-/// `namespaceObject`: the parts of the namespace that expressions may see.
+/// `namespaceObject`: the fields of the namespace that expressions may read.
 fn namespace_object(stored: &Stored) -> Value {
     let mut object = stored.body.to_value(stored.revision);
     for hidden in ["managedFields", "ownerReferences"] {

@@ -1,4 +1,4 @@
-//! NamespaceLifecycle: nothing new in namespaces that are missing or going, and some namespaces stay.
+//! NamespaceLifecycle: rejects creations in missing or terminating namespaces, and the deletion of some namespaces.
 
 use machinery::Status;
 use machinery::status::Cause;
@@ -6,18 +6,18 @@ use machinery::status::Cause;
 use super::measure::Step;
 use super::{Admission, Attributes, World};
 
-/// Namespaces that can't be deleted.
+/// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Admission {
-    /// Refuses to create in a namespace that is missing or being deleted. `name` is what the refusal shows.
+    /// Rejects a creation in a namespace that is missing or being deleted. `name` is the object's, for the message.
     pub fn namespace_lifecycle(
         &self,
         world: &World<'_>,
         attributes: &Attributes<'_>,
         name: &str,
     ) -> Result<(), Status> {
-        // what is in no namespace is told so when it is validated
+        // a missing namespace of the request is reported by validation
         if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced || attributes.namespace.is_empty() {
             return Ok(());
         }
@@ -25,7 +25,7 @@ impl Admission {
         step.end(check_lifecycle(world, attributes, name))
     }
 
-    /// Refuses to delete the namespaces that every server has.
+    /// Rejects the deletion of the namespaces that every server has.
     pub fn protects(&self, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
         if self.runs("NamespaceLifecycle") && attributes.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden("", "namespaces", name, "this namespace may not be deleted"));

@@ -1,4 +1,4 @@
-//! Which writes a webhook or a policy is about.
+//! Matching of writes by webhooks and policies.
 
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
@@ -18,16 +18,16 @@ struct Rule {
     names: Vec<Text>,
 }
 
-/// `MatchResources`, or the part of a webhook that says the same.
+/// `MatchResources`, or the corresponding fields of a webhook.
 #[derive(Debug, Default)]
 pub struct Matching {
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
-    /// Whether any version of a resource stands for all of them.
+    /// `matchPolicy: Equivalent`: a rule matches all versions of its resources.
     equivalent: bool,
     namespaces: LabelSelector,
     objects: LabelSelector,
-    /// Without rules, everything is meant.
+    /// Without rules, everything matches.
     all_without_rules: bool,
 }
 
@@ -78,13 +78,13 @@ fn selector(value: &Value, key: &str) -> LabelSelector {
     value.get(key).and_then(LabelSelector::from_value).unwrap_or_default()
 }
 
-/// The text of a label of an object.
+/// The value of a label of an object.
 fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.at(&["metadata", "labels"])?.get(key)?.as_str()
 }
 
 impl Matching {
-    /// Of a policy or binding.
+    /// Reads the `MatchResources` of a policy or binding.
     pub fn of_resources(resources: &Value) -> Matching {
         Matching {
             rules: Rule::all(resources, "resourceRules"),
@@ -96,24 +96,24 @@ impl Matching {
         }
     }
 
-    /// Of a webhook.
+    /// Reads the rules and selectors of a webhook.
     pub fn of_webhook(webhook: &Value) -> Matching {
         let matching = Matching::of_resources(webhook);
         Matching { rules: Rule::all(webhook, "rules"), excluded: vec![], all_without_rules: false, ..matching }
     }
 
-    /// Whether a write is meant, in whichever version.
+    /// Whether a write matches in any version.
     pub fn is_meant(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
         self.is_everything() || self.version(world, attributes).is_some()
     }
 
-    /// Whether nothing is left out, as by most bindings.
+    /// Whether everything matches, as for most bindings.
     fn is_everything(&self) -> bool {
         let rules = self.rules.is_empty() && self.all_without_rules && self.excluded.is_empty();
         rules && self.namespaces.is_empty() && self.objects.is_empty()
     }
 
-    /// The version in which a write is meant; none if it isn't.
+    /// The version in which a write matches; `None` if it does not match.
     pub fn version<'a>(&self, world: &World<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
             return None;
@@ -129,8 +129,8 @@ impl Matching {
         self.objects.is_empty() || attributes.objects().any(|object| self.objects.matches(|key| label(object, key)))
     }
 
-    /// By the labels of the namespace; those of a namespace that is written are the new ones. What is in no namespace
-    /// always matches.
+    /// Matches the labels of the namespace, the new ones if the write is of the namespace itself. Cluster-scoped objects
+    /// always match.
     fn matches_namespace(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
         let whole = attributes.subresource.is_empty();
         if let Some(object) = attributes.object.filter(|_| attributes.is_namespace() && whole) {
@@ -144,7 +144,7 @@ impl Matching {
     }
 }
 
-/// The version of the request if a rule names it, else the first other one that a rule names.
+/// The version of the request if a rule has it, else the first other version that a rule has.
 fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
     if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
         return Some(attributes.version);
@@ -155,12 +155,12 @@ fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>)
     rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
 }
 
-/// What no policy is asked about: reviews, without which nothing works.
+/// Resources that policies do not see: reviews.
 pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
     attributes.resource.is_review()
 }
 
-/// What no webhook and no policy is asked about: their own configuration.
+/// Resources that webhooks and policies do not see: their own configuration.
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     const EXEMPT: [&str; 6] = [
         "mutatingadmissionpolicies",

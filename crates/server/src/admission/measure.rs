@@ -1,4 +1,4 @@
-//! How long steps take, and what they refuse.
+//! Metrics of admission: durations and rejections.
 
 use machinery::Status;
 use tokio::time::Instant;
@@ -7,9 +7,9 @@ use super::Operation;
 use crate::clock;
 use crate::metrics::{AdmissionStep, METRICS};
 
-/// A step that runs.
+/// A running step.
 pub struct Step {
-    /// None for all steps of a type.
+    /// `None` for all steps of a type.
     plugin: Option<&'static str>,
     /// `admit` or `validate`.
     kind: &'static str,
@@ -22,7 +22,7 @@ impl Step {
         Step { plugin: plugin.into(), kind, operation, began: clock::instant() }
     }
 
-    /// Counts what it has come to.
+    /// Records the result.
     pub fn end<T>(self, result: Result<T, Status>) -> Result<T, Status> {
         let rejected = if result.is_err() { "true" } else { "false" };
         let step = AdmissionStep { r#type: self.kind, operation: self.operation.as_str(), rejected };

@@ -1,7 +1,7 @@
-//! What changes or refuses a write after it is authorized (layer 5).
+//! Admission (layer 5): plugins, policies and webhooks that change or reject an authorized write.
 //!
-//! Invariant: admission sees objects in a version of the resource, never the store's form, and knows nothing of verbs:
-//! a write is its [`Attributes`].
+//! Invariant: admission sees objects in a version of the resource, never in the stored form, and does not depend on the
+//! verbs: a write is its [`Attributes`].
 
 mod attributes;
 mod authorizer;
@@ -33,7 +33,7 @@ use webhooks::Webhooks;
 /// The group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The steps that can be switched off, in the order in which they run.
+/// The plugins that can be disabled, in the order in which they run.
 pub const PLUGINS: [&str; 6] = [
     "NamespaceLifecycle",
     "MutatingAdmissionPolicy",
@@ -43,7 +43,7 @@ pub const PLUGINS: [&str; 6] = [
     "ResourceQuota",
 ];
 
-/// What admission may look at besides a write.
+/// Context of admission besides the write.
 #[derive(Clone, Copy)]
 pub struct World<'a> {
     pub objects: &'a Objects,
@@ -57,7 +57,7 @@ impl World<'_> {
     }
 }
 
-/// The steps that are switched on, and what they have compiled.
+/// The enabled plugins, and the compiled policies.
 #[derive(Default)]
 pub struct Admission {
     disabled: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Admission {
     webhooks: Webhooks,
 }
 
-/// Whether steps of these names can be switched off. The error is one line.
+/// Checks that plugins of these names exist. The error is one line.
 pub fn check_plugins(names: &[String]) -> Result<(), String> {
     match names.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
         Some(unknown) => Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", "))),
@@ -74,12 +74,12 @@ pub fn check_plugins(names: &[String]) -> Result<(), String> {
 }
 
 impl Admission {
-    /// All steps but some.
+    /// All plugins except the disabled ones.
     pub fn without(disabled: Vec<String>, client: Arc<Client>) -> Admission {
         Admission { disabled, policies: Policies::default(), webhooks: Webhooks::new(client) }
     }
 
-    /// What calls webhooks.
+    /// The client of webhooks.
     pub fn client(&self) -> &Arc<Client> {
         self.webhooks.client()
     }
@@ -88,7 +88,7 @@ impl Admission {
         !self.disabled.iter().any(|name| name == plugin)
     }
 
-    /// Hears of every event, one after the other.
+    /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == GROUP {
             self.policies.observe(key, event);
@@ -96,17 +96,17 @@ impl Admission {
         }
     }
 
-    /// Whether nothing changes writes.
+    /// Whether no plugin can change writes.
     pub fn none_mutate(&self) -> bool {
         self.webhooks.none_mutate() && self.policies.none_mutate()
     }
 
-    /// Whether nothing looks at the contents of writes.
+    /// Whether no plugin reads the content of writes.
     pub fn none_validate(&self) -> bool {
         self.policies.none_validate() && self.webhooks.none_validate()
     }
 
-    /// The object as admission changes it; none for a deletion. Runs before an object is known to be valid.
+    /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
     pub async fn mutate(
         &self,
         world: &World<'_>,
@@ -123,7 +123,7 @@ impl Admission {
         all.end(mutation::mutate((policies, webhooks), world, attributes, object).await)
     }
 
-    /// Refuses what may not be written. Runs after an object is known to be valid.
+    /// Validating admission. Runs after validation.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if matching::is_exempt(attributes) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What changes a write, one after the other: policies, then webhooks, each by their names.
+//! Mutating admission: policies, then webhooks, each in order of their names.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::policies::{Policies, PolicyKey};
 use super::webhooks::Webhooks;
 use super::{Attributes, World, patched};
 
-/// How far the chain has come: it runs once more if anything has changed the object (`reinvocationPolicy`).
+/// The round of the chain: it runs a second time if the object has been changed (`reinvocationPolicy`).
 #[derive(Default)]
 pub struct Round {
     pub number: usize,
-    /// Whether another one has to follow.
+    /// Whether a second round is required.
     again: bool,
 }
 
-/// The members of one plugin that wish to be asked again about changes that came after them.
+/// The policies or webhooks of one plugin that are to be invoked again after later changes.
 pub struct Reinvocation<K> {
-    /// Who was asked since the last change.
+    /// Those invoked since the last change.
     asked: BTreeSet<K>,
-    /// Who is to be asked again.
+    /// Those to be invoked again.
     due: BTreeSet<K>,
-    /// The object as the plugin left it.
+    /// The object after the plugin.
     left: Option<Value>,
 }
 
@@ -34,20 +34,20 @@ impl<K> Default for Reinvocation<K> {
 }
 
 impl<K: Ord> Reinvocation<K> {
-    /// Begins the plugin's turn in a round: what others changed since is told to all that wish so.
+    /// Begins the plugin's part of a round: later changes of others cause reinvocations.
     fn begin(&mut self, round: &Round, object: Option<&Value>) {
         if round.number > 0 && self.left.as_ref() != object {
             self.due.append(&mut self.asked);
         }
     }
 
-    /// The object has been changed.
+    /// Records that the object has been changed.
     pub fn changed(&mut self, round: &mut Round) {
         self.due.append(&mut self.asked);
         round.again = true;
     }
 
-    /// Nobody is asked for the first time in a second round.
+    /// In the second round, only reinvocations happen.
     pub fn is_due(&self, round: &Round, key: &K) -> bool {
         round.number == 0 || self.due.contains(key)
     }
@@ -57,7 +57,7 @@ impl<K: Ord> Reinvocation<K> {
     }
 }
 
-/// Everything that changes one write.
+/// The mutating plugins of one write.
 struct Chain<'a> {
     policies: Option<&'a Policies>,
     webhooks: Option<&'a Webhooks>,
@@ -65,7 +65,7 @@ struct Chain<'a> {
     of_webhooks: Reinvocation<usize>,
 }
 
-/// The object after everything that changes it.
+/// The object after all mutations.
 pub async fn mutate(
     (policies, webhooks): (Option<&Policies>, Option<&Webhooks>),
     world: &World<'_>,
@@ -94,7 +94,7 @@ impl Chain<'_> {
         mut object: Option<Value>,
         round: &mut Round,
     ) -> Result<Option<Value>, Status> {
-        // what a plugin has left matters only where another one may change it
+        // the object after a plugin matters only if another plugin may change it
         let both = self.policies.is_some() && self.webhooks.is_some();
         if let Some(policies) = self.policies {
             let step = Step::begin("MutatingAdmissionPolicy", "admit", attributes.operation);
@@ -122,7 +122,7 @@ impl Chain<'_> {
     }
 }
 
-/// Asks the webhooks whose turn it is.
+/// Calls the webhooks of this round.
 async fn ask(
     webhooks: &Webhooks,
     world: &World<'_>,

@@ -1,19 +1,18 @@
-//! What becomes of an object that a patch has changed: it is decoded anew.
+//! Decoding of objects after a patch.
 
 use machinery::Value;
 
 use super::Attributes;
 use crate::resource::{Version, group_version};
 
-/// Whether a typed object may have members that nobody declared.
+/// Whether a typed object may have unknown fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Dropped,
     Refused,
 }
 
-/// A patched object as it is decoded: typed ones stay what they were if they don't say what they are. The error is one
-/// line.
+/// Decodes a patched object; a typed object without apiVersion and kind keeps its own. The error is one line.
 pub fn decoded(
     attributes: &Attributes<'_>,
     version: &Version,
@@ -46,7 +45,7 @@ pub fn decoded(
     }
 }
 
-/// Why nobody can tell what an object is.
+/// The error of an object without a type.
 fn untyped(object: &Value) -> Option<String> {
     for key in ["apiVersion", "kind"] {
         if let Some(other) = object.get(key).filter(|found| !matches!(found, Value::String(_) | Value::Null)) {
@@ -59,7 +58,7 @@ fn untyped(object: &Value) -> Option<String> {
     object.str_at(&["kind"]).is_empty().then(|| format!("Object 'Kind' is missing in '{}'", object.to_json()))
 }
 
-/// What Go says of a document whose type is looked for and that has none.
+/// Go's error for a document without a type.
 fn no_object(value: &Value) -> String {
     let kind = match value {
         Value::Array(_) => "array",
@@ -72,7 +71,7 @@ fn no_object(value: &Value) -> String {
     )
 }
 
-/// Why a custom resource is none of the version of the request any more.
+/// The error of a custom resource whose type has changed.
 pub fn unconverted(attributes: &Attributes<'_>, object: &Value) -> Option<String> {
     let resource = attributes.resource;
     let own = group_version(&resource.group, &attributes.version.name);

@@ -1,4 +1,4 @@
-//! ResourceQuota: how many objects a namespace may hold.
+//! ResourceQuota: limits of the number of objects of a namespace.
 
 use machinery::quantity::Quantity;
 use machinery::{Status, Text, Value};
@@ -6,20 +6,20 @@ use machinery::{Status, Text, Value};
 use super::measure::Step;
 use super::{Admission, Attributes, Operation, World};
 
-/// Kinds that count under their own name too.
+/// Kinds that are counted under their own name too.
 const NAMED: [&str; 4] = ["configmaps", "resourcequotas", "secrets", "services"];
 
-/// A quota's usage with one object more, to be written before the object is.
+/// The usage of a quota with one more object, which is written before the object.
 #[derive(Debug, PartialEq)]
 pub struct Charge {
     pub quota: Text,
-    /// The revision of the quota that this follows from.
+    /// The revision of the quota that it is based on.
     pub revision: u64,
-    /// `status.used` afterwards.
+    /// The new `status.used`.
     pub used: Value,
 }
 
-/// The names under which objects of a resource are counted, in their order. Nobody counts events.
+/// The names under which objects of a resource are counted, in order. Events are not counted.
 pub fn counted_as(group: &str, plural: &str) -> Vec<String> {
     match group {
         "" | "events.k8s.io" if plural == "events" => vec![],
@@ -33,7 +33,7 @@ pub fn counted_as(group: &str, plural: &str) -> Vec<String> {
     }
 }
 
-/// Whether a quota is only about what has a scope, which nothing here has.
+/// Whether a quota has scopes, which no object here matches.
 pub fn is_scoped(quota: &Value) -> bool {
     let scopes = quota.at(&["spec", "scopes"]).and_then(Value::as_array).unwrap_or_default();
     let selectors = quota.at(&["spec", "scopeSelector", "matchExpressions"]).and_then(Value::as_array);
@@ -45,7 +45,7 @@ fn amount(value: Option<&Value>) -> Option<Quantity> {
 }
 
 impl Admission {
-    /// What creating an object costs the quotas of its namespace; refuses what exceeds one.
+    /// The usages of the quotas of a namespace after a creation; an error if one is exceeded.
     pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
         let creates = attributes.operation == Operation::Create && attributes.subresource.is_empty();
         if !self.runs("ResourceQuota") || !creates || !attributes.resource.namespaced {
@@ -68,7 +68,7 @@ impl Admission {
     }
 }
 
-/// `status.used` of a quota with one object more; none if the quota doesn't count such objects.
+/// `status.used` of a quota with one more object; `None` if the quota does not count such objects.
 fn charged(quota: &Value, names: &[String]) -> Result<Option<Value>, String> {
     let name = quota.str_at(&["metadata", "name"]);
     let member = |part: &str, key: &str| quota.at(&["status", part]).and_then(|map| map.get(key));
