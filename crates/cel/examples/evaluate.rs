@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name}: {} for {} cost units", to_json(&outcome.result?)?, outcome.cost);
     }
 
-    // what is wrong with an expression is displayed with its source
+    // errors are displayed with the source of the expression
     if let Err(error) = env.check("replicas + name") {
         println!("{error}");
     }

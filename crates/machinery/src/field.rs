@@ -49,7 +49,7 @@ impl std::fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong with a field.
+/// The kind of a field error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
     NotFound,

@@ -45,7 +45,7 @@ pub(crate) fn coerce_node(value: &mut Value, node: &Node, malformed: Malformed) 
     coerce_at(value, node, malformed, &Path::Root)
 }
 
-/// Coerces a value that stands at `path` and `node`; returns what is wrong with it.
+/// Coerces the value at `path` and `node`; returns its errors.
 pub(crate) fn coerce_at(value: &mut Value, node: &Node, malformed: Malformed, path: &Path<'_>) -> Option<FieldError> {
     if !node.below.embedded {
         return None;

@@ -171,7 +171,7 @@ fn annotations(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// What is wrong with the labels and annotations of metadata.
+/// Validation errors of the labels and annotations of metadata.
 pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     labels(metadata, &path.child("labels"), &mut errors);

@@ -44,7 +44,7 @@ pub struct Client {
     token: tokio::sync::Mutex<Token>,
     /// Whether every member connected so far reports watch progress reliably, see `member::is_honest`.
     honest_progress: AtomicBool,
-    /// What is wrong at the moment.
+    /// The current failure, if the last calls have failed.
     trouble: Mutex<Option<String>>,
 }
 

@@ -97,7 +97,7 @@ fn v4_fields(whole: &str, part: &str) -> Parsed<[u8; 4]> {
     Ok(fields)
 }
 
-/// What is wrong with an address, and from where on.
+/// The error of an address, and its offset.
 fn refuse<T>(whole: &str, message: &str, at: &str) -> Parsed<T> {
     let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
     Err(format!("ParseAddr({}): {message}{at}", quote(whole)))

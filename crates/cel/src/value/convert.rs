@@ -24,7 +24,7 @@ fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
 }
 
 /// A JSON value as its declaration reads it; what is inside is read when it is looked at. The error is upstream's
-/// `invalid data, expected …`, or says what is wrong with a date, a duration or base64.
+/// `invalid data, expected …`, or the specific error of a date, a duration or base64.
 pub fn from_json<'a>(value: &'a Value, decl: &'a Decl) -> Result<Val<'a>> {
     if let DeclKind::Json = decl.kind {
         return Ok(untyped(value));

@@ -11,7 +11,7 @@ pub struct CborError {
     pub problem: CborProblem,
 }
 
-/// What is wrong with a document.
+/// The problem of an invalid CBOR document.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CborProblem {

@@ -11,7 +11,7 @@ pub struct JsonError {
     pub problem: JsonProblem,
 }
 
-/// What is wrong with a document.
+/// The problem of an invalid JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonProblem {

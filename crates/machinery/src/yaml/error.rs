@@ -11,7 +11,7 @@ pub struct YamlError {
     pub problem: YamlProblem,
 }
 
-/// What is wrong with a document, by the stage that found it.
+/// The problem of an invalid YAML document, by the stage that detects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum YamlProblem {

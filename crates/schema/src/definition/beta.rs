@@ -69,7 +69,7 @@ fn take_prepared(beta: &mut Value, definition: &Value) {
 pub(super) struct Beta {
     /// `spec.version`.
     pub(super) version: String,
-    /// What is wrong between the top and the versions.
+    /// Conflicts between top-level fields and fields of versions.
     pub(super) errors: Vec<FieldError>,
 }
 

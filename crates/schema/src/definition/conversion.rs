@@ -163,7 +163,7 @@ pub(super) fn has_invalid_ca_bundle(spec: &Hoisted<'_>) -> bool {
     !bundle.is_empty() && ca_bundle_problem(bundle).is_some()
 }
 
-/// What is wrong with a bundle in base64: some PEM block must hold a certificate.
+/// The error of a base64-encoded CA bundle, of which at least one PEM block must be a certificate.
 pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
     let bytes = decode_base64(bundle);
     let text = String::from_utf8_lossy(&bytes);

@@ -15,7 +15,7 @@ pub struct TypeError {
     pub(super) ends: bool,
 }
 
-/// What is wrong with a value.
+/// The problem of a value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeProblem {
     /// A value of another type than its field has in Go.

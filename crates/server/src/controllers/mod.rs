@@ -85,7 +85,7 @@ impl Derived {
         self.aggregation.is_some()
     }
 
-    /// Hears of every event, one after the other.
+    /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         self.establishing.observe(key, event);
         self.cleanup.observe(key, event);

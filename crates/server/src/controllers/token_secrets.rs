@@ -1,6 +1,6 @@
-//! Secrets with tokens of ServiceAccounts: whoever makes one of type
-//! `kubernetes.io/service-account-token` finds a token in it that is good for as long as the Secret and the account are
-//! there; the Secret goes with its account.
+//! Token Secrets of ServiceAccounts: the controller adds a token to each Secret of type
+//! `kubernetes.io/service-account-token`. The token is valid as long as the Secret and the account exist; the Secret is
+//! deleted with its account.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

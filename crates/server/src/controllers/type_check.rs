@@ -173,7 +173,7 @@ impl Checks {
         checks
     }
 
-    /// What is wrong with an expression, kind by kind.
+    /// The type errors of an expression, by kind.
     fn warnings(&self, text: &str) -> Vec<String> {
         let wrong = |Known { kind: (group, version, kind), object, variables }: &Known| {
             let error = self.checked(text, object, variables).err()?;

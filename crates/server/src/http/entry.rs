@@ -35,7 +35,7 @@ enum Place<'a> {
 }
 
 impl Edge {
-    /// Finds out who asks, as whom, and whether there is a place for him and he may; the error is the answer.
+    /// Authenticates the request, applies impersonation, waits for a seat and authorizes; the error is the response.
     pub(super) async fn let_in<'a>(
         &'a self,
         client: &Client,
@@ -197,7 +197,7 @@ impl Edge {
     }
 }
 
-/// Whether the trace that somebody says a request belongs to is gone on with: else anybody could have all of it recorded.
+/// Whether the trace in the request's headers is continued: otherwise any client could force sampling.
 fn is_believed(user: &User) -> bool {
     user.in_group(User::MASTERS) || user.in_group("system:monitoring")
 }

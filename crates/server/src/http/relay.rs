@@ -1,4 +1,4 @@
-//! Requests for servers beside us: passed on as they are, in the name of whoever asks.
+//! Requests for aggregated API servers, which are proxied unchanged with the user in headers.
 
 use std::net::IpAddr;
 

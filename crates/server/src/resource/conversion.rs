@@ -152,7 +152,7 @@ fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<
     Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"))
 }
 
-/// What is wrong with one converted object.
+/// The error of one converted object.
 enum Wrong {
     /// It is no object at all: told as it is.
     Unreadable(String),

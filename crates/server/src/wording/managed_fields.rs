@@ -15,7 +15,7 @@ pub fn apply_error(error: ApplyError) -> Status {
     }
 }
 
-/// What is wrong with managedFields.
+/// The text of a managedFields error.
 pub fn managed_fields_error(error: &ManagedFieldsError) -> String {
     match error {
         ManagedFieldsError::EntryNotAnObject => "entry must be an object".to_owned(),

@@ -149,7 +149,7 @@ impl Findings {
         self.first.get_or_insert(Denial { message, ..denial });
     }
 
-    /// What is wrong with the configuration refuses, unless failures are to be ignored.
+    /// An invalid configuration rejects the write, unless failures are ignored.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
         let what = if binding.is_some() { "binding" } else { "policy" };
         if policy.fails {

@@ -100,7 +100,7 @@ pub fn check_type(answer: &Value) -> Result<(), String> {
     schema::shape::read(answer, &REVIEW).error.map_or(Ok(()), Err)
 }
 
-/// The response of an answer. The error is what is wrong with it.
+/// Reads the `response` of a review. The error says why it is invalid.
 pub fn verified<'a>(
     answer: &'a Value,
     version: ReviewVersion,

@@ -38,7 +38,7 @@ pub struct Configuration {
     pub anonymous: Option<Anonymous>,
 }
 
-/// What is wrong, collected while the parts are made.
+/// Validation errors, collected while the parts are built.
 struct Reader {
     errors: Vec<FieldError>,
 }

@@ -265,7 +265,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What is wrong with a key and its values, if something is.
+/// The error of a key and its values.
 fn wrong_extra(key: &str, values: &[Text]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".into());

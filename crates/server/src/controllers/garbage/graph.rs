@@ -105,7 +105,7 @@ impl Graph {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every event, one after the other. Events about objects are nobody's dependents.
+    /// Observes events, which are passed in order. Objects of kind Event are not tracked as dependents.
     pub fn observe(&self, key: &Key, event: &Event) {
         let (object, previous) = (&event.object, event.previous.as_deref());
         let same_owners = previous.is_some_and(|previous| previous.meta.owners == object.meta.owners);

@@ -42,7 +42,7 @@ pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a 
     object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// What is wrong with a key of data.
+/// The errors of a key of `data`.
 pub fn data_key(key: &str) -> Vec<String> {
     let mut messages = vec![];
     if key.len() > 253 {

@@ -1,4 +1,4 @@
-//! What CEL expressions in objects of admission may use, and what is wrong with them.
+//! Validation of the CEL expressions of admission objects: their variables and their errors.
 
 use std::sync::{Arc, OnceLock};
 
@@ -159,7 +159,7 @@ fn type_name(of: &Type) -> String {
     }
 }
 
-/// What is wrong with an expression.
+/// The error of an expression.
 pub enum Fault {
     /// It means nothing.
     Invalid(String),
@@ -176,7 +176,7 @@ impl Fault {
     }
 }
 
-/// The type of an expression, or what is wrong with it.
+/// The type of an expression, or its error.
 pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, Fault> {
     let env = scope.environment();
     let checked = env.check(text).map_err(|error| Fault::Invalid(format!("compilation failed: {error}")))?;

@@ -72,7 +72,7 @@ pub fn set_type(scale: &mut Value) {
     scale.set_at(&["apiVersion"], Value::from(SCALE_VERSION));
 }
 
-/// Brings a body into the form of a Scale. The error is Go's text for what is wrong with it.
+/// Decodes a body as a Scale. The error is Go's text.
 fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
     let given = |key: &str, default: &str| match scale.str_at(&[key]) {
         "" => default.to_owned(),
