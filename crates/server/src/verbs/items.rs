@@ -106,7 +106,6 @@ impl Pace {
 #[derive(Clone)]
 enum Source {
     /// They are few, or are not in a snapshot.
-    Kept(VecDeque<Arc<Stored>>),
     Shown(VecDeque<Shown>),
     Snapshot {
         scan: Scan,
@@ -122,10 +121,6 @@ pub struct Items {
 }
 
 impl Items {
-    pub fn kept(items: Vec<Arc<Stored>>) -> Items {
-        Items { left: items.len(), source: Source::Kept(items.into()) }
-    }
-
     pub fn shown(items: Vec<Shown>) -> Items {
         Items { left: items.len(), source: Source::Shown(items.into()) }
     }
@@ -142,37 +137,28 @@ impl Items {
 
     /// The next objects, a few at a time; none at the end.
     pub fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
-        let show = |stored| Shown::stored(&request.resource, &request.version, stored);
-        if let Source::Shown(items) = &mut self.source {
-            let count = items.len().min(limits::LIST_BATCH);
-            self.left -= count;
-            return Ok(items.drain(..count).collect());
-        }
-        self.next_stored(request)?.into_iter().map(show).collect()
-    }
-
-    /// The same as they are stored.
-    pub fn next_stored(&mut self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
-        let mut found = vec![];
-        match &mut self.source {
-            Source::Shown(_) => {}
-            Source::Kept(items) => found.extend(items.drain(..items.len().min(limits::LIST_BATCH))),
-            Source::Snapshot { scan, selection } => {
-                while found.is_empty() && self.left > 0 {
-                    let visited = scan.each(limits::LIST_BATCH, |stored| {
-                        if selection.matches(request, stored)? {
-                            found.push(stored.clone());
-                        }
-                        Ok::<_, Status>(found.len() < self.left)
-                    })?;
-                    if visited == 0 {
-                        // the snapshot does not change: it holds what was counted
-                        self.left = 0;
-                    }
-                }
-            }
-        }
-        self.left -= found.len().min(self.left);
+        let found = match &mut self.source {
+            Source::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
+            Source::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request)?,
+        };
+        self.left = if found.is_empty() { 0 } else { self.left.saturating_sub(found.len()) };
         Ok(found)
     }
+}
+
+/// The next selected objects of a scan, at most `left`; none at its end.
+fn next_selected(scan: &mut Scan, selection: &Selection, left: usize, request: &Request) -> Result<Vec<Shown>, Status> {
+    let mut found = vec![];
+    while found.is_empty() && left > 0 {
+        let visited = scan.each(limits::LIST_BATCH, |stored| {
+            if selection.matches(request, stored)? {
+                found.push(Shown::stored(&request.resource, &request.version, stored.clone())?);
+            }
+            Ok::<_, Status>(found.len() < left)
+        })?;
+        if visited == 0 {
+            break;
+        }
+    }
+    Ok(found)
 }

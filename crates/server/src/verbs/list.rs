@@ -8,7 +8,7 @@ use store::Revision;
 
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
-use super::{Context, ListOutcome, Outcome, Request};
+use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 use crate::metrics::{GroupResource, METRICS};
 use crate::objects::{Expired, Root, Scope, Stored};
@@ -126,9 +126,11 @@ impl Selection {
             let candidates = scan.all();
             request.resource.prepare(&candidates.iter().collect::<Vec<_>>(), &request.version).await?;
         }
-        let survey = self.survey(request, scan.clone(), limit, revision).await?;
+        let mut survey = self.survey(request, scan.clone(), limit, revision).await?;
         if request.resource.is_prepared() {
-            request.resource.prepare(&survey.kept.iter().collect::<Vec<_>>(), &request.version).await?;
+            request.resource.prepare(&survey.unconverted.iter().collect::<Vec<_>>(), &request.version).await?;
+            let show = |stored| Shown::stored(&request.resource, &request.version, stored);
+            survey.kept = survey.unconverted.into_iter().map(show).collect::<Result<_, _>>()?;
         }
         let mut page = Page {
             revision,
@@ -136,7 +138,7 @@ impl Selection {
             remaining: None,
             fetched: survey.fetched,
             items: match survey.kept.len() == survey.selected {
-                true => Items::kept(survey.kept),
+                true => Items::shown(survey.kept),
                 false => Items::selected(scan.clone(), self.clone(), survey.selected),
             },
         };
@@ -160,7 +162,7 @@ impl Selection {
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
         let prepared = resource.is_prepared();
-        let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let mut found = Survey { kept: vec![], unconverted: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !prepared && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
         if let Some(count) = known {
@@ -174,13 +176,13 @@ impl Selection {
                 if !self.matches(request, stored)? {
                     return Ok(true);
                 }
-                if !prepared {
-                    resource.rendition(stored, version)?;
-                }
                 found.selected += 1;
-                if prepared || found.selected <= limits::LIST_KEPT {
-                    found.kept.push(stored.clone());
+                if prepared {
+                    found.unconverted.push(stored.clone());
+                } else if found.selected <= limits::LIST_KEPT {
+                    found.kept.push(Shown::stored(resource, version, stored.clone())?);
                 } else {
+                    resource.rendition(stored, version)?;
                     found.kept.clear();
                 }
                 last = (found.selected == limit).then(|| resource.key(&stored.meta.namespace, &stored.meta.name).path);
@@ -296,8 +298,10 @@ fn expired_token(token: Continue) -> Status {
 
 /// What a page of a list consists of.
 struct Survey {
-    /// The selected objects, unless they are too many.
-    kept: Vec<Arc<Stored>>,
+    /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
+    kept: Vec<Shown>,
+    /// The selected objects where a webhook converts them: it does so in one call for all of them.
+    unconverted: Vec<Arc<Stored>>,
     selected: usize,
     fetched: usize,
     /// The path of the last selected object, and what is behind it, if anything.
@@ -319,7 +323,7 @@ impl Page {
     pub fn stored(self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
         let (mut items, mut all) = (self.items, vec![]);
         while items.len() > 0 {
-            all.extend(items.next_stored(request)?);
+            all.extend(items.next(request)?.into_iter().filter_map(Shown::into_stored));
         }
         Ok(all)
     }

@@ -284,6 +284,14 @@ impl Shown {
         }
     }
 
+    /// The stored object; `None` if the object was made for this response.
+    pub fn into_stored(self) -> Option<Arc<Stored>> {
+        match self {
+            Shown::Stored(stored, _) => Some(stored),
+            Shown::Tree(_) => None,
+        }
+    }
+
     /// The object as of another revision.
     pub fn at_revision(&self, revision: Revision) -> Value {
         match self {
