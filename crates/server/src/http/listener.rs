@@ -83,13 +83,13 @@ impl Listener {
             return;
         };
         let (acceptor, door, stop) = (self.acceptors.current(), self.door.clone(), stop.clone());
-        let place = self.door.open.enter();
+        let guard = self.door.open.enter();
         crate::task::spawn("connection", async move {
             let usage = &connection.usage;
             if let Some(stream) = handshake(stream, &acceptor, usage).await {
                 serve(stream, address, &acceptor, door, usage, stop).await;
             }
-            drop((place, connection));
+            drop((guard, connection));
         });
     }
 }
@@ -147,7 +147,12 @@ async fn serve(
 
 /// The response, whose request runs until its body has been sent. `Connection: close` over HTTP/2 is not sent: it ends
 /// the connection with GOAWAY, as in Go's server.
-fn tracked(response: super::chain::Answer, is_http2: bool, usage: &Usage, active: Active) -> http::Response<Tracked> {
+fn tracked(
+    response: super::chain::HttpResponse,
+    is_http2: bool,
+    usage: &Usage,
+    active: Active,
+) -> http::Response<Tracked> {
     let mut response = response;
     if is_http2 && response.headers_mut().remove(CONNECTION).is_some_and(|value| value == "close") {
         usage.drain();

@@ -55,10 +55,10 @@ impl Measured {
         }
     }
 
-    /// Counts the answer. Watches are not done yet and have no duration.
-    pub fn end(self, answer: &mut Response<Body>) {
+    /// Counts the response. Watches are not done yet and have no duration.
+    pub fn end(self, response: &mut Response<Body>) {
         let Some(of) = self.of else { return };
-        let code = answer.status().as_u16();
+        let code = response.status().as_u16();
         if matches!(code, 429 | 504) {
             METRICS.request_terminations.get_or_create(&Terminated { code, series: of.series.clone() }).inc();
         }
@@ -73,7 +73,7 @@ impl Measured {
         }
         let reads = matches!(of.series.verb, "GET" | "LIST" | "WATCH");
         let sizes = || METRICS.response_sizes.get_or_create(&of.series).clone();
-        match answer.body_mut() {
+        match response.body_mut() {
             Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
             Body::Document(_, size) if reads => size.histogram = Some(sizes()),
             _ => {}

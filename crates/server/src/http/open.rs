@@ -6,16 +6,16 @@ use tokio::sync::watch;
 pub struct Open(watch::Sender<usize>);
 
 /// One thing that is open, until it is dropped.
-pub struct Place(watch::Sender<usize>);
+pub struct OpenGuard(watch::Sender<usize>);
 
 impl Open {
     pub fn new() -> Open {
         Open(watch::Sender::new(0))
     }
 
-    pub fn enter(&self) -> Place {
+    pub fn enter(&self) -> OpenGuard {
         self.0.send_modify(|n| *n += 1);
-        Place(self.0.clone())
+        OpenGuard(self.0.clone())
     }
 
     pub fn count(&self) -> usize {
@@ -29,7 +29,7 @@ impl Open {
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.send_modify(|n| *n -= 1);
     }

@@ -12,7 +12,7 @@ use machinery::Status;
 use machinery::status::Reason;
 
 use super::body::Body;
-use super::chain::{Answer, Edge};
+use super::chain::{Edge, HttpResponse};
 use super::measure::Running;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{Reply, set};
@@ -30,7 +30,7 @@ impl Edge {
         headers: &HeaderMap,
         body: Incoming,
         reply: &Reply,
-    ) -> Result<Answer, Status> {
+    ) -> Result<HttpResponse, Status> {
         let verb = verb_of(&request)?;
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
@@ -82,7 +82,7 @@ impl Edge {
         reply.outcome(&request, outcome)
     }
 
-    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<Answer, Status> {
+    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
         if accepted.media == Media::Yaml {
             return Err(negotiate::not_acceptable(self.served, true));
@@ -91,13 +91,17 @@ impl Edge {
             super::table::Table::new(&request, &accepted)?;
         }
         let custom = request.resource.is_custom();
-        let sayable = |a: &&Accepted| match a.media {
+        let encodable = |a: &&Accepted| match a.media {
             Media::Json | Media::Cbor => true,
             Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
             Media::Yaml => false,
         };
-        let accepted =
-            reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
+        let accepted = reply
+            .accepted
+            .iter()
+            .find(encodable)
+            .copied()
+            .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
         let running = Running::begin(&request);
         let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;

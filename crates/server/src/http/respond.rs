@@ -39,7 +39,7 @@ pub struct Reply {
     /// What is recorded of the request, if anything.
     pub audit_context: Option<Arc<AuditContext>>,
     /// Where in a trace the work for the request stands, and its span if that is sampled.
-    pub place: Option<Trace>,
+    pub trace_context: Option<Trace>,
     pub span: Option<Span>,
     /// Whether the connection is closed after this response: HTTP/2 connections of clients without credentials are, as
     /// kube-apiserver's feature `UnauthenticatedHTTP2DOSMitigation` does.
@@ -149,7 +149,7 @@ impl Reply {
     }
 
     /// A tree that is recorded.
-    fn answer(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
+    fn recorded(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
         self.record(|| value.clone());
         self.tree(code, value, accepted)
     }
@@ -187,12 +187,12 @@ impl Reply {
                 out.push(b'\n');
                 Ok(self.bytes(code, Media::Json.as_str(), out))
             }
-            Shape::Whole => Ok(self.answer(code, &shown.to_value(), &accepted)),
-            Shape::Partial => Ok(self.answer(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
+            Shape::Whole => Ok(self.recorded(code, &shown.to_value(), &accepted)),
+            Shape::Partial => Ok(self.recorded(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
             Shape::PartialList => Err(no_list(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
-                Ok(self.answer(code, &table.of_object(&shown.to_value()), &accepted))
+                Ok(self.recorded(code, &table.of_object(&shown.to_value()), &accepted))
             }
         }
     }

@@ -144,8 +144,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 
 pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
-    let unsayable = request.resource.is_custom() && request.subresource != Subresource::Scale;
-    if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
+    let not_encodable = request.resource.is_custom() && request.subresource != Subresource::Scale;
+    if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
     if !request.resource.is_custom() && !reply.named {

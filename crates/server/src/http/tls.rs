@@ -71,7 +71,7 @@ impl Tls {
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?
-            .with_client_cert_verifier(Arc::new(Asked::by(authorities.clone(), proxies.as_ref())))
+            .with_client_cert_verifier(Arc::new(KeyPossession::new(authorities.clone(), proxies.as_ref())))
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -146,22 +146,22 @@ impl Acceptor {
 
 /// Requests certificates of the authorities and accepts every certificate whose key the client holds.
 #[derive(Debug)]
-struct Asked {
+struct KeyPossession {
     signatures: Arc<dyn ClientCertVerifier>,
     /// The subjects of all authorities. A client sends no certificate of an authority that is not named here.
     subjects: Vec<DistinguishedName>,
 }
 
-impl Asked {
+impl KeyPossession {
     /// Requests certificates of the authority of clients, and of that of proxies if there is one.
-    fn by(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> Asked {
+    fn new(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> KeyPossession {
         let of_proxies = proxies.map(|proxies| proxies.root_hint_subjects()).unwrap_or_default();
         let subjects = [clients.root_hint_subjects(), of_proxies].concat();
-        Asked { signatures: clients, subjects }
+        KeyPossession { signatures: clients, subjects }
     }
 }
 
-impl ClientCertVerifier for Asked {
+impl ClientCertVerifier for KeyPossession {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

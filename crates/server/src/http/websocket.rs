@@ -14,25 +14,30 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
-use super::open::Place;
+use super::open::OpenGuard;
 use super::respond::{self, set};
 use crate::authentication::websocket::TOKEN_PROTOCOL;
 use crate::limits;
 
-type Answer = Response<Body>;
+type HttpResponse = Response<Body>;
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Whether a request asks for a WebSocket.
-pub fn is_asked(headers: &HeaderMap) -> bool {
+pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
     text(headers, "connection").to_ascii_lowercase().contains("upgrade")
         && text(headers, "upgrade").eq_ignore_ascii_case("websocket")
 }
 
 /// The answer to a watch that asked for a WebSocket: 101 in place of its 200, or why there is none.
-pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>, place: Place) -> Answer {
+pub fn upgrade(
+    watch: HttpResponse,
+    headers: &HeaderMap,
+    connection: Option<OnUpgrade>,
+    guard: OpenGuard,
+) -> HttpResponse {
     let (parts, body) = watch.into_parts();
     let (Body::Stream(next), Some(connection)) = (body, connection) else {
         return respond::text(400, "websocket protocol error");
@@ -57,7 +62,7 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
             // the client may go at any time: there is nobody left to tell
             let _ = serve(stream, next, form).await;
         }
-        drop(place);
+        drop(guard);
     });
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -102,7 +107,7 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
     let mut unsent = BytesMut::new();
     loop {
         tokio::select! {
-            said = stream.next() => match said {
+            received = stream.next() => match received {
                 Some(Ok(message)) if !message.is_close() => {}
                 _ => return stream.close(None).await,
             },
@@ -148,7 +153,7 @@ mod tests {
     use super::*;
 
     /// What a handshake with these headers beside the usual ones is answered.
-    fn answered(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
+    fn handshake(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
         let key = [
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
             ("sec-websocket-version", "13"),
@@ -165,10 +170,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_handshake_is_checked() {
-        assert_eq!(answered(&[]), (101, None));
+        assert_eq!(handshake(&[]), (101, None));
         let protocol = http::HeaderValue::from_static("one");
         for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
-            assert_eq!(answered(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
+            assert_eq!(handshake(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
         }
         for (name, value, code) in [
             ("sec-websocket-key", "", 400),
@@ -176,7 +181,7 @@ mod tests {
             ("origin", "", 403),
             ("origin", "null", 403),
         ] {
-            assert_eq!(answered(&[(name, value)]), (code, None), "{name}: {value}");
+            assert_eq!(handshake(&[(name, value)]), (code, None), "{name}: {value}");
         }
     }
 

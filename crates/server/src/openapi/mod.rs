@@ -23,7 +23,7 @@ use crate::{clock, task};
 use index::{Group, Index};
 
 /// What a request for a document is answered with.
-pub enum Answer {
+pub enum Response {
     /// One with `expires` never changes and may be kept until then.
     Document {
         content_type: &'static str,
@@ -68,13 +68,13 @@ impl OpenApi {
     }
 
     /// Answers `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`.
-    pub fn answer(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Answer {
+    pub fn respond(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Response {
         match path {
             "/openapi/v2" => self.merged(accept, etag),
             "/openapi/v3" => self.paths(etag),
             _ => match path.strip_prefix("/openapi/v3/") {
                 Some(name) => self.group(name, query, accept, etag),
-                None => Answer::NotFound,
+                None => Response::NotFound,
             },
         }
     }
@@ -90,47 +90,47 @@ impl OpenApi {
     }
 
     /// `/openapi/v3`: it is not negotiated, and calls itself text.
-    fn paths(&self, etag: &str) -> Answer {
+    fn paths(&self, etag: &str) -> Response {
         let index = self.index();
         let current = quoted(&index.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let body = index.body();
-        Answer::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
+        Response::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
     }
 
     /// `/openapi/v3/<name>`.
-    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Answer {
-        let Some(group) = self.index().groups.get(name).cloned() else { return Answer::NotFound };
-        let Some(encoding) = negotiate(accept, "v3") else { return Answer::NotAcceptable };
+    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Response {
+        let Some(group) = self.index().groups.get(name).cloned() else { return Response::NotFound };
+        let Some(encoding) = negotiate(accept, "v3") else { return Response::NotAcceptable };
         let asked = query.get("hash").unwrap_or_default();
         if !asked.is_empty() && asked != group.hash {
-            return Answer::Moved { location: Index::location(name, &group) };
+            return Response::Moved { location: Index::location(name, &group) };
         }
         let expires = (!asked.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
         let current = quoted(&group.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let build = || document::group(&group, encoding);
         let body = task::blocking(|| group.kept.get(encoding, build));
         let content_type = content_type(Dialect::V3, encoding);
-        Answer::Document { content_type, body, etag: current, expires }
+        Response::Document { content_type, body, etag: current, expires }
     }
 
     /// `/openapi/v2`: all groups in one document.
-    fn merged(&self, accept: &str, etag: &str) -> Answer {
-        let Some(encoding) = negotiate(accept, "v2") else { return Answer::NotAcceptable };
+    fn merged(&self, accept: &str, etag: &str) -> Response {
+        let Some(encoding) = negotiate(accept, "v2") else { return Response::NotAcceptable };
         let index = self.index();
         let current = quoted(&index.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
         let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
         let content_type = content_type(Dialect::V2, encoding);
-        Answer::Document { content_type, body, etag: current, expires: None }
+        Response::Document { content_type, body, etag: current, expires: None }
     }
 }
 
@@ -210,8 +210,8 @@ mod tests {
         })
     }
 
-    fn document(answer: Answer) -> (String, Value) {
-        let Answer::Document { body, etag, .. } = answer else { panic!("no document") };
+    fn document(response: Response) -> (String, Value) {
+        let Response::Document { body, etag, .. } = response else { panic!("no document") };
         (etag, machinery::value::decode(&body).unwrap())
     }
 
@@ -231,22 +231,22 @@ mod tests {
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());
-        let get = |path: &str, query: &str, etag: &str| openapi.answer(path, &Query::parse(query), "", etag);
+        let get = |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag);
         let path = "/openapi/v3/apis/example.com/v1";
 
         serve(json!({"type": "object"}));
         let (first, tree) = document(get(path, "", ""));
         assert!(tree.at(&["components", "schemas", "com.example.v1.Kite", "properties"]).is_some());
-        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }));
-        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Answer::NotFound));
+        assert!(matches!(get(path, "", &first), Response::NotModified { .. }));
+        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Response::NotFound));
         serve(json!({"type": "object"}));
-        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }), "nothing has changed");
+        assert!(matches!(get(path, "", &first), Response::NotModified { .. }), "nothing has changed");
 
         serve(json!({"type": "object", "title": "t"}));
         let stale = format!("hash={}", first.trim_matches('"'));
-        let Answer::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
+        let Response::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
         let (path, query) = location.split_once('?').unwrap();
-        assert!(matches!(get(path, query, ""), Answer::Document { expires: Some(_), .. }));
+        assert!(matches!(get(path, query, ""), Response::Document { expires: Some(_), .. }));
 
         // what has no structural form is free-form, and v2 holds all groups
         serve(json!({"properties": {"a": {"items": []}}}));

@@ -58,7 +58,7 @@ struct Operation<'a> {
     description: String,
     parameters: &'a [&'static str],
     body: Option<&'a str>,
-    answer: &'a str,
+    response: &'a str,
     codes: &'static [(&'static str, &'static str)],
 }
 
@@ -139,7 +139,7 @@ impl<'a> Paths<'a> {
             description: format!("list objects of kind {}", self.kind),
             parameters: &[],
             body: None,
-            answer: &self.list,
+            response: &self.list,
             codes: &[OK],
         };
         let mut keys = LIST_PARAMETERS.to_vec();
@@ -158,7 +158,7 @@ impl<'a> Paths<'a> {
             description: format!("list objects of kind {kind}"),
             parameters: &LIST_PARAMETERS,
             body: None,
-            answer: &self.list,
+            response: &self.list,
             codes: &[OK],
         };
         let create = Operation {
@@ -168,7 +168,7 @@ impl<'a> Paths<'a> {
             description: format!("create{}{kind}", article(kind)),
             parameters: &WRITE_PARAMETERS,
             body: Some(&self.object),
-            answer: &self.object,
+            response: &self.object,
             codes: &[OK, CREATED, ACCEPTED],
         };
         let delete = Operation {
@@ -178,7 +178,7 @@ impl<'a> Paths<'a> {
             description: format!("delete collection of {kind}"),
             parameters: &LIST_PARAMETERS,
             body: None,
-            answer: STATUS,
+            response: STATUS,
             codes: &[OK],
         };
         let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
@@ -199,7 +199,7 @@ impl<'a> Paths<'a> {
             description: format!("delete{}{kind}", article(kind)),
             parameters: &DELETE_PARAMETERS,
             body: Some(DELETE_OPTIONS),
-            answer: if returned { &self.object } else { STATUS },
+            response: if returned { &self.object } else { STATUS },
             codes: &[OK, ACCEPTED],
         };
         let mut item = self.read_and_write("", &self.object);
@@ -207,8 +207,8 @@ impl<'a> Paths<'a> {
         item
     }
 
-    fn subresource(&self, name: &str, answer: &str) -> Value {
-        self.read_and_write(name, answer)
+    fn subresource(&self, name: &str, response: &str) -> Value {
+        self.read_and_write(name, response)
     }
 
     fn finalize(&self) -> Value {
@@ -216,15 +216,15 @@ impl<'a> Paths<'a> {
         [("put", self.operation(&put)), ("parameters", self.path_parameters(true))].into()
     }
 
-    fn replace<'b>(&self, name: &str, answer: &'b str) -> Operation<'b> {
+    fn replace<'b>(&self, name: &str, response: &'b str) -> Operation<'b> {
         Operation {
             action: "put",
             verb: "replace",
             subject: self.subject(name),
             description: format!("replace {}the specified {}", of(name), self.kind),
             parameters: &WRITE_PARAMETERS,
-            body: Some(answer),
-            answer,
+            body: Some(response),
+            response,
             codes: &[OK, CREATED],
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Paths<'a> {
     }
 
     /// GET, PUT and PATCH of an object or of one of its subresources.
-    fn read_and_write(&self, name: &str, answer: &str) -> Value {
+    fn read_and_write(&self, name: &str, response: &str) -> Value {
         let get = Operation {
             action: "get",
             verb: "read",
@@ -242,7 +242,7 @@ impl<'a> Paths<'a> {
             description: format!("read {}the specified {}", of(name), self.kind),
             parameters: &["resourceVersion"],
             body: None,
-            answer,
+            response,
             codes: &[OK],
         };
         let patch = Operation {
@@ -252,12 +252,12 @@ impl<'a> Paths<'a> {
             description: format!("partially update {}the specified {}", of(name), self.kind),
             parameters: &PATCH_PARAMETERS,
             body: Some(PATCH),
-            answer,
+            response,
             codes: &[OK],
         };
         [
             ("get", self.operation(&get)),
-            ("put", self.operation(&self.replace(name, answer))),
+            ("put", self.operation(&self.replace(name, response))),
             ("patch", self.operation(&patch)),
             ("parameters", self.path_parameters(true)),
         ]
@@ -312,7 +312,7 @@ impl<'a> Paths<'a> {
             parameters.into_iter().for_each(|list| list.insert(0, parameter.clone()));
         }
         for (code, text) in operation.codes {
-            let response = json!({"description": (*text), "schema": (reference(self.dialect, operation.answer))});
+            let response = json!({"description": (*text), "schema": (reference(self.dialect, operation.response))});
             out.set_at(&["responses", code], response);
         }
         out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));
@@ -331,7 +331,7 @@ impl<'a> Paths<'a> {
             out.set_at(&["requestBody"], request);
         }
         for (code, text) in operation.codes {
-            let response = json!({"description": (*text), "content": (of(&JSON_AND_YAML, operation.answer))});
+            let response = json!({"description": (*text), "content": (of(&JSON_AND_YAML, operation.response))});
             out.set_at(&["responses", code], response);
         }
         out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));

@@ -53,7 +53,7 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
 
 /// A structural schema with the members that every object has.
 fn typed(openapi: &Value, dialect: Dialect) -> Value {
-    let mut root = node(openapi, dialect, Place::Tree);
+    let mut root = node(openapi, dialect, Position::Structural);
     let metadata = described_reference(dialect, OBJECT_META, METADATA);
     root.set_at(&["properties", "metadata"], metadata);
     type_meta(&mut root, standard::api_version_text(), standard::kind_text());
@@ -102,48 +102,48 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// Whether a node stands in the structural tree or below `allOf`, `anyOf`, `oneOf`, `not`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Tree,
-    Branch,
+enum Position {
+    Structural,
+    ValueValidation,
 }
 
 /// A node and all below it, as published.
-fn node(schema: &Value, dialect: Dialect, place: Place) -> Value {
-    let Some(members) = schema.as_object() else { return Value::object() };
+fn node(schema: &Value, dialect: Dialect, position: Position) -> Value {
+    let Some(keywords) = schema.as_object() else { return Value::object() };
     let mut out = Map::new();
-    for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        if let Some(value) = member(key, value, dialect, place) {
+    for (key, value) in keywords.iter().filter(|(_, value)| !value.is_null()) {
+        if let Some(value) = keyword(key, value, dialect, position) {
             out.insert(key.clone(), value);
         }
     }
     if dialect == Dialect::V2 {
         downgrade(schema, &mut out);
-    } else if place == Place::Tree && is_true(schema, INT_OR_STRING) {
-        unfold(&mut out);
+    } else if position == Position::Structural && is_true(schema, INT_OR_STRING) {
+        expand_int_or_string(&mut out);
     }
     let mut out = Value::Object(out);
     let bare = dialect == Dialect::V2 && is_true(schema, PRESERVE);
-    if place == Place::Tree && is_true(schema, EMBEDDED) && !bare {
-        embed(&mut out, dialect);
+    if position == Position::Structural && is_true(schema, EMBEDDED) && !bare {
+        add_embedded_fields(&mut out, dialect);
     }
     out
 }
 
 /// One keyword as published; `None` if it is not.
-fn member(key: &str, value: &Value, dialect: Dialect, place: Place) -> Option<Value> {
+fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Option<Value> {
     match key {
         "properties" => {
             let properties = value.as_object().filter(|map| !map.is_empty())?;
-            Some(Value::Object(properties.iter().map(|(k, v)| (k.clone(), node(v, dialect, place))).collect()))
+            Some(Value::Object(properties.iter().map(|(k, v)| (k.clone(), node(v, dialect, position))).collect()))
         }
         "items" | "not" | "additionalProperties" if value.as_object().is_some() => {
-            let place = if key == "not" { Place::Branch } else { place };
-            (key != "not" || dialect == Dialect::V3).then(|| node(value, dialect, place))
+            let position = if key == "not" { Position::ValueValidation } else { position };
+            (key != "not" || dialect == Dialect::V3).then(|| node(value, dialect, position))
         }
         "additionalProperties" => value.as_bool().map(Value::Bool),
         "allOf" | "anyOf" | "oneOf" => {
             let branches = value.as_array().filter(|list| !list.is_empty() && dialect == Dialect::V3)?;
-            Some(branches.iter().map(|branch| node(branch, dialect, Place::Branch)).collect())
+            Some(branches.iter().map(|branch| node(branch, dialect, Position::ValueValidation)).collect())
         }
         "default" => (dialect == Dialect::V3).then(|| value.clone()),
         "type" | "title" | "description" | "format" | "pattern" => {
@@ -195,11 +195,11 @@ fn downgrade(schema: &Value, out: &mut Map) {
 }
 
 /// Says in plain OpenAPI what `x-kubernetes-int-or-string` means, unless the schema does so already.
-fn unfold(out: &mut Map) {
+fn expand_int_or_string(out: &mut Map) {
     let either = || json!([{"type": "integer"}, {"type": "string"}]);
-    let says_so = |node: &Map| node.get("anyOf").is_some_and(is_either);
+    let is_expanded = |node: &Map| node.get("anyOf").is_some_and(is_either);
     let first = out.get("allOf").and_then(Value::as_array).and_then(<[Value]>::first).and_then(Value::as_object);
-    if says_so(out) || first.is_some_and(says_so) {
+    if is_expanded(out) || first.is_some_and(is_expanded) {
         return;
     }
     if !out.contains_key("anyOf") {
@@ -219,7 +219,7 @@ fn is_either(branches: &Value) -> bool {
 }
 
 /// Adds what every embedded object has.
-fn embed(node: &mut Value, dialect: Dialect) {
+fn add_embedded_fields(node: &mut Value, dialect: Dialect) {
     type_meta(node, standard::api_version_text(), standard::kind_text());
     node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, METADATA));
     let required = node.get("required").and_then(Value::as_array).unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn published(text: &str, dialect: Dialect) -> String {
-        node(&machinery::value::decode(text.as_bytes()).unwrap(), dialect, Place::Tree).to_json()
+        node(&machinery::value::decode(text.as_bytes()).unwrap(), dialect, Position::Structural).to_json()
     }
 
     #[test]

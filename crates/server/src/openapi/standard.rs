@@ -33,11 +33,11 @@ fn text_of(property: &str) -> Value {
 
 /// A reference to a schema.
 pub fn reference(dialect: Dialect, name: &str) -> Value {
-    let place = match dialect {
+    let prefix = match dialect {
         Dialect::V2 => "#/definitions/",
         Dialect::V3 => "#/components/schemas/",
     };
-    [("$ref", Value::from(format!("{place}{name}")))].into()
+    [("$ref", Value::from(format!("{prefix}{name}")))].into()
 }
 
 /// A reference with a description: v3 has no room for it beside `$ref`.
@@ -63,7 +63,7 @@ fn schemas_v2() -> &'static Value {
     static SCHEMAS: OnceLock<Value> = OnceLock::new();
     SCHEMAS.get_or_init(|| {
         let schemas = schemas_v3().as_object().into_iter().flat_map(Map::iter);
-        Value::Object(schemas.map(|(name, schema)| (name.clone(), downgraded(schema))).collect())
+        Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
     })
 }
 
@@ -78,22 +78,22 @@ pub fn schemas(dialect: Dialect, scales: bool) -> impl Iterator<Item = (&'static
 }
 
 /// One of our own v3 schemas as v2 has it: references stand beside descriptions, and there are no defaults.
-fn downgraded(node: &Value) -> Value {
-    let Value::Object(members) = node else {
+fn to_v2(node: &Value) -> Value {
+    let Value::Object(keywords) = node else {
         return match node {
-            Value::Array(items) => items.iter().map(downgraded).collect(),
+            Value::Array(items) => items.iter().map(to_v2).collect(),
             Value::String(text) => Value::from(text.replace("#/components/schemas/", "#/definitions/")),
             other => other.clone(),
         };
     };
     let mut out = Map::new();
-    for (key, value) in members.iter().filter(|(key, _)| *key != "default") {
+    for (key, value) in keywords.iter().filter(|(key, _)| *key != "default") {
         match (key.as_str(), value) {
             ("allOf", Value::Array(items)) => {
-                let references = items.iter().map(downgraded).filter_map(|item| item.get("$ref").cloned());
+                let references = items.iter().map(to_v2).filter_map(|item| item.get("$ref").cloned());
                 references.for_each(|reference| drop(out.insert("$ref", reference)));
             }
-            _ => drop(out.insert(key.clone(), downgraded(value))),
+            _ => drop(out.insert(key.clone(), to_v2(value))),
         }
     }
     Value::Object(out)

@@ -110,8 +110,8 @@ fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
 }
 
 fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
-    let Some(members) = value.as_object() else { return };
-    for (name, value) in members.iter() {
+    let Some(fields) = value.as_object() else { return };
+    for (name, value) in fields.iter() {
         if let Some((_, number, kind)) = table.fields.iter().find(|(field, _, _)| field == name) {
             field(*number, value, *kind, out);
         } else if table.extensions != 0 && name.starts_with("x-") {
