@@ -13,7 +13,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::connections::Active;
 use super::window::Window;
 
-/// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body does.
+/// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
+/// does.
 #[derive(Debug)]
 pub struct Broken(pub String);
 

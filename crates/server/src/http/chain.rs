@@ -182,8 +182,8 @@ pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
     reply.status(&Status::new(Reason::Timeout, message))
 }
 
-/// Runs a request in its own task. A panic is counted, logged and returned as a 500; other requests of the connection are
-/// not affected.
+/// Runs a request in its own task. A panic is counted, logged and returned as a 500; other requests of the connection
+/// are not affected.
 async fn survive(
     panics: &AtomicU64,
     audit_id: &str,

@@ -138,8 +138,8 @@ impl Connections {
     }
 
     /// Registers a new connection. `others` is the number of further file descriptors that count towards the limit. At
-    /// the limit, the connections that have been idle for longest are evicted. Returns `None` if no connection is idle, or
-    /// if too many evicted ones have not closed yet.
+    /// the limit, the connections that have been idle for longest are evicted. Returns `None` if no connection is idle,
+    /// or if too many evicted ones have not closed yet.
     pub fn enter(self: &Arc<Self>, others: usize) -> Option<Connection> {
         let mut open = self.lock();
         let count = open.by_id.len() + others;
@@ -167,7 +167,8 @@ impl Connections {
 }
 
 impl Open {
-    /// Evicts up to `count` connections without requests in flight, starting with those that have been idle for longest.
+    /// Evicts up to `count` connections without requests in flight, starting with those that have been idle for
+    /// longest.
     fn evict(&mut self, count: usize) -> usize {
         let mut idle: Vec<(Instant, &Arc<Usage>)> =
             self.by_id.values().filter(|usage| usage.is_idle()).map(|usage| (*usage.idle_since(), usage)).collect();

@@ -35,7 +35,8 @@ enum Slot<'a> {
 }
 
 impl Edge {
-    /// Authenticates the request, applies impersonation, waits for a seat and authorizes. An error is the response to send.
+    /// Authenticates the request, applies impersonation, waits for a seat and authorizes. An error is the response to
+    /// send.
     pub(super) async fn authorize_request<'a>(
         &'a self,
         client: &Client,
@@ -201,8 +202,8 @@ impl Edge {
     }
 }
 
-/// Whether the trace context in the request's headers is used. It is ignored for most users, since any client could force
-/// sampling with it.
+/// Whether the trace context in the request's headers is used. It is ignored for most users, since any client could
+/// force sampling with it.
 fn continues_trace(user: &User) -> bool {
     user.in_group(User::MASTERS) || user.in_group("system:monitoring")
 }

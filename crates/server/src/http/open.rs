@@ -1,11 +1,11 @@
-//! What has to end before the server has stopped: connections, and the WebSockets that some of them became.
+//! The open connections and the WebSockets that some of them were upgraded to, which a shutdown waits for.
 
 use tokio::sync::watch;
 
-/// A count of what is open.
+/// The number of open connections and WebSockets.
 pub struct Open(watch::Sender<usize>);
 
-/// One thing that is open, until it is dropped.
+/// Counts one open connection or WebSocket until it is dropped.
 pub struct OpenGuard(watch::Sender<usize>);
 
 impl Open {
@@ -13,6 +13,7 @@ impl Open {
         Open(watch::Sender::new(0))
     }
 
+    /// Counts one more until the returned guard is dropped.
     pub fn enter(&self) -> OpenGuard {
         self.0.send_modify(|n| *n += 1);
         OpenGuard(self.0.clone())
@@ -24,7 +25,7 @@ impl Open {
 
     /// Waits until nothing is open.
     pub async fn emptied(&self) {
-        // the sender is here: waiting does not fail
+        // waiting fails only if the sender is dropped, and it is borrowed here
         let _ = self.0.subscribe().wait_for(|n| *n == 0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! From a request that may go on to its verb: the body, if there is one, the verb, the answer.
+//! The execution of an authorized request for a resource: it reads the body, runs the verb and encodes the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::task;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
 
 impl Edge {
+    /// Runs the verb of a request. The body is read only after the verb, the patch type and Accept have been checked.
     pub(super) async fn perform(
         self: Arc<Self>,
         request: Arc<Request>,
@@ -40,7 +41,7 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // wrong options are told before it, but by built-in routes, which look at Accept before they are taken
+            // invalid options of custom resources take precedence over a 406; built-in routes check Accept first
             if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
             }
@@ -124,7 +125,7 @@ impl Edge {
     }
 }
 
-/// A write in a box: its state while it waits would make every request as large.
+/// Boxes the future of a write, whose size would otherwise be part of the future of every request.
 fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
     Box::pin(write)
 }
@@ -161,6 +162,7 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
     kind.ok_or_else(negotiate::unsupported_body)
 }
 
+/// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
 async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {
     let too_large = || {
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
@@ -181,18 +183,20 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
     if bytes.len() > limits::INLINE_BYTES_MAX {
-        // decoding it takes long
+        // decoding a large body would block the async worker
         task::give_way();
     }
     Ok(Document { bytes, format })
 }
 
-/// Reads on, within bounds: a client that is still sending would not see the answer.
+/// Reads and discards up to [`limits::BODY_BYTES_DRAINED`] bytes of a body: a client that is still sending may not read
+/// the response otherwise.
 async fn drain(body: &mut Incoming) {
     let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
     while let Some(Ok(_)) = rest.frame().await {}
 }
 
+/// The DeleteOptions in the body of a DELETE; `None` if it is empty.
 async fn delete_document(served: &[Media], headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
     let document = read(headers, body, Format::Json).await?;
     if document.bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests for aggregated API servers, which are proxied unchanged with the user in headers.
+//! Requests to aggregated API servers, which are proxied with the authenticated user in `X-Remote-*` headers.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::authorization::Authorized;
 use crate::request::{Verb, encode_path};
 
 impl Edge {
-    /// Passes a request on to a server beside us, and its response back; both bodies are streams.
+    /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed.
     pub(super) async fn relay(
         &self,
         remote: &Remote,
@@ -28,7 +28,7 @@ impl Edge {
     ) -> HttpResponse {
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
-        // what has been decided about, however it was spelled
+        // the path that was authorized, in its canonical encoding
         let (path, query) = (encode_path(&authorized.info.path), authorized.info.query.encode());
         let target = if query.is_empty() { path } else { format!("{path}?{query}") };
         match Uri::try_from(target) {
@@ -60,7 +60,7 @@ impl Edge {
     }
 }
 
-/// Adds an address to those that the request has come from.
+/// Appends the address of the client to `X-Forwarded-For`.
 fn append_forwarded_for(headers: &mut HeaderMap, address: IpAddr) {
     const FROM: HeaderName = HeaderName::from_static("x-forwarded-for");
     let before: Vec<&str> = headers.get_all(FROM).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -71,7 +71,8 @@ fn append_forwarded_for(headers: &mut HeaderMap, address: IpAddr) {
     }
 }
 
-/// What a server has response, as our response. A watch ends when we stop.
+/// Converts the response of an aggregated API server, without hop-by-hop headers. With `stop`, the body ends once that
+/// is true.
 fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) -> HttpResponse {
     let (mut parts, body) = response.into_parts();
     HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
@@ -85,7 +86,7 @@ fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) ->
     response
 }
 
-/// The events of a server beside us.
+/// The body of a proxied watch.
 struct Watched {
     body: Incoming,
     stop: watch::Receiver<bool>,
@@ -103,7 +104,7 @@ impl Pieces for Watched {
     }
 }
 
-/// The next bytes of a body; a watch that breaks off has ended.
+/// The next bytes of a body; `None` at its end or if it is aborted.
 async fn next_data(body: &mut Incoming) -> Option<Bytes> {
     loop {
         if let Ok(data) = body.frame().await?.ok()?.into_data() {
