@@ -82,7 +82,7 @@ impl Edge {
         let head = *request.method() == Method::HEAD;
         let (edge, id) = (self.clone(), audit_id.clone());
         let mut response =
-            survive(&self.panics, &audit_id, async move { edge.respond(&client, &id, request).await }).await;
+            catch_panic(&self.panics, &audit_id, async move { edge.respond(&client, &id, request).await }).await;
         let headers = response.headers_mut();
         set(headers, "audit-id", &audit_id);
         if !headers.contains_key("cache-control") {
@@ -184,7 +184,7 @@ pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
 
 /// Runs a request in its own task. A panic is counted, logged and returned as a 500; other requests of the connection
 /// are not affected.
-async fn survive(
+async fn catch_panic(
     panics: &AtomicU64,
     audit_id: &str,
     request: impl Future<Output = HttpResponse> + Send + 'static,
@@ -239,9 +239,9 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_reported_and_counted() {
         let panics = AtomicU64::new(0);
-        let completed = survive(&panics, "a", async { respond::text(200, "ok") }).await;
+        let completed = catch_panic(&panics, "a", async { respond::text(200, "ok") }).await;
         assert_eq!((completed.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));
-        let response = survive(&panics, "b", async { panic!("a test panics") }).await;
+        let response = catch_panic(&panics, "b", async { panic!("a test panics") }).await;
         assert_eq!((response.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
         assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
         let body = response.into_body().collect().await.unwrap().to_bytes();

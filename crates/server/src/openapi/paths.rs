@@ -1,7 +1,8 @@
-//! The paths of a resource and their operations, in both dialects.
+//! The paths of a resource and their operations, in both versions of OpenAPI.
 //!
-//! Invariant: what a client looks for stands inline on the operation: `x-kubernetes-action`, the group, version and kind
-//! as an object, and the media types and query parameters of PATCH, by which kubectl chooses how to patch and validate.
+//! Invariant: the fields that clients look up are inline in the operation: `x-kubernetes-action`, the group, version
+//! and kind as an object, and the media types and query parameters of PATCH, from which kubectl derives the patch type
+//! and the support of field validation.
 
 use machinery::{Map, Text, Value, json};
 
@@ -10,7 +11,7 @@ use super::index::Member;
 use super::schema;
 use super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, reference};
 
-/// Path items of a resource by path.
+/// The path items of a resource by path.
 pub fn items(member: &Member, dialect: Dialect) -> Vec<(String, Value)> {
     Paths::new(member, dialect).all()
 }
@@ -47,18 +48,21 @@ const BUILT_IN_PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// What one operation does.
+/// One operation of a path item.
 struct Operation<'a> {
     /// `x-kubernetes-action`.
     action: &'static str,
-    /// The verb that the name of the operation begins with.
+    /// The first word of the `operationId`.
     verb: &'static str,
-    /// What follows the group and version in that name.
+    /// The part of the `operationId` after the group and version.
     subject: String,
     description: String,
     parameters: &'a [&'static str],
+    /// The schema of the request body.
     body: Option<&'a str>,
+    /// The schema of successful responses.
     response: &'a str,
+    /// Codes and descriptions of successful responses.
     codes: &'static [(&'static str, &'static str)],
 }
 
@@ -70,12 +74,14 @@ struct Paths<'a> {
     member: &'a Member,
     dialect: Dialect,
     kind: &'a str,
-    /// `Namespaced` where that is said in names.
+    /// `Namespaced` for namespaced resources, otherwise empty; part of each `operationId`.
     scope: &'static str,
+    /// The schema names of objects and lists.
     object: String,
     list: String,
-    /// Group and version as names of operations have them, and as the tag.
+    /// Group and version as part of each `operationId`.
     prefix: String,
+    /// Group and version as the tag of operations.
     tag: String,
 }
 
@@ -130,7 +136,7 @@ impl<'a> Paths<'a> {
         out
     }
 
-    /// The list of all namespaces.
+    /// The path item that lists the objects of all namespaces.
     fn everywhere(&self) -> Value {
         let get = Operation {
             action: "list",
@@ -346,7 +352,7 @@ fn of(subresource: &str) -> String {
     if subresource.is_empty() { String::new() } else { format!("{subresource} of ") }
 }
 
-/// The article before a noun, with spaces; plurals have none.
+/// The indefinite article of a noun, between spaces; a single space for plurals.
 fn article(noun: &str) -> &'static str {
     let plural = noun.ends_with('s') && !noun.ends_with("ss");
     match noun.chars().next().map(|c| c.to_ascii_lowercase()) {
@@ -356,7 +362,7 @@ fn article(noun: &str) -> &'static str {
     }
 }
 
-/// Words of letters and digits, each with a capital, the first only if `capital`.
+/// Converts a text to camel case, without punctuation. The first letter is capitalized only if `capital` is true.
 fn identifier(text: &str, capital: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut upper = capital;
@@ -371,7 +377,7 @@ fn identifier(text: &str, capital: bool) -> String {
     out
 }
 
-/// A kind with a capital at its start, as upstream's names of operations on all namespaces have it.
+/// A kind with an upper-case first letter, as in upstream's `operationId` of the list of all namespaces.
 fn capitalized(kind: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -382,12 +388,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_operations() {
+    fn operation_ids_are_camel_case() {
         assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
         assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
         assert_eq!(identifier("v1alpha1", true), "V1alpha1");
-        for (noun, want) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")] {
-            assert_eq!(article(noun), want, "{noun}");
+        for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
+        {
+            assert_eq!(article(noun), expected, "{noun}");
         }
     }
 }
