@@ -113,8 +113,8 @@ impl Discovery {
         versions
     }
 
-    /// The groups with their versions, both by priority. `announced` are group versions of CRDs that are not
-    /// established yet.
+    /// The groups with their versions, both by priority. `announced` are group versions that CRDs declare although no
+    /// resource is served in them.
     fn groups(&self, announced: BTreeSet<(Text, Text)>) -> Vec<(Text, Vec<Text>)> {
         let snapshot = self.registry.snapshot();
         let mut groups: Vec<(Text, Vec<Text>)> = vec![];
