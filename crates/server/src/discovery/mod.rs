@@ -1,7 +1,7 @@
-//! Discovery (layer 7): which groups, versions and resources there are.
+//! Discovery (layer 7): the documents of the served groups, versions and resources.
 //!
-//! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing
-//! here. The aggregated document is kept until the registry changes.
+//! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing here. The
+//! aggregated documents are cached until the registry or an APIService changes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use crate::digest;
 use crate::resource::builtin::TOKEN_REQUEST;
 use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
-/// The documents of discovery.
+/// The discovery documents of a registry and the aggregated API servers.
 pub struct Discovery {
     registry: Arc<Registry>,
     /// The aggregated API servers.
     aggregation: Arc<Aggregation>,
-    /// Cached by the registry's and the aggregation's generation.
+    /// The cached aggregated documents, and the revisions of the registry and of the APIServices they were built from.
     aggregated: Mutex<Option<((u64, u64), Aggregated)>>,
 }
 
@@ -35,15 +35,16 @@ struct Document {
     etag: String,
 }
 
-/// Renders documents as responses; implemented by the room `http`.
+/// Renders documents as responses; implemented by `http`.
 pub trait Render {
     type Response;
-    /// Whether the best form that can be had is the aggregated one.
+    /// Whether the best acceptable form is the aggregated one.
     fn wants_aggregated(&self) -> bool;
-    /// A document of old.
+    /// Responds with an unaggregated document.
     fn document(&self, value: &Value) -> Self::Response;
-    /// The aggregated document, and its usual encoding, which is JSON.
+    /// Responds with an aggregated document, which is also passed as compact JSON.
     fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Response;
+    /// Responds with 304.
     fn not_modified(&self, etag: &str) -> Self::Response;
 }
 
@@ -67,8 +68,8 @@ fn verbs_of(resource: &Resource) -> Value {
     sorted.into_iter().map(Value::from).collect()
 }
 
-/// Whether tokens can be had from a resource.
-fn is_accounts(resource: &Resource) -> bool {
+/// Whether the resource has the subresource `token`.
+fn has_token_subresource(resource: &Resource) -> bool {
     resource.group.is_empty() && resource.plural == "serviceaccounts"
 }
 
@@ -85,7 +86,8 @@ impl Discovery {
         Discovery { registry, aggregation, aggregated: Mutex::new(None) }
     }
 
-    /// Every version of a group that some established resource serves, or a definition announces, best first.
+    /// The versions of a group that an established resource serves, a CRD announces or an aggregated API server serves,
+    /// by priority.
     fn versions(&self, group: &str) -> Vec<Text> {
         let snapshot = self.registry.snapshot();
         let mut versions: Vec<Text> = vec![];
@@ -111,7 +113,8 @@ impl Discovery {
         versions
     }
 
-    /// Groups with their versions, those included that definitions only announce, in order of priority.
+    /// The groups with their versions, both by priority. `announced` are group versions that CRDs declare although no
+    /// resource is served in them.
     fn groups(&self, announced: BTreeSet<(Text, Text)>) -> Vec<(Text, Vec<Text>)> {
         let snapshot = self.registry.snapshot();
         let mut groups: Vec<(Text, Vec<Text>)> = vec![];
@@ -132,9 +135,9 @@ impl Discovery {
         }
         groups.retain(|(_, versions)| !versions.is_empty());
         let remotes = self.aggregation.all();
-        let elsewhere = remotes.iter().filter(|remote| !remote.group.is_empty());
-        let elsewhere = elsewhere.map(|remote| (remote.group.clone(), remote.version.clone()));
-        let more: Vec<(Text, Text)> = elsewhere.chain(announced).collect();
+        let aggregated = remotes.iter().filter(|remote| !remote.group.is_empty());
+        let aggregated = aggregated.map(|remote| (remote.group.clone(), remote.version.clone()));
+        let more: Vec<(Text, Text)> = aggregated.chain(announced).collect();
         let is_sorted = more.is_empty();
         for (group, version) in more {
             match groups.iter_mut().find(|(known, _)| *known == group) {
@@ -151,7 +154,7 @@ impl Discovery {
         groups
     }
 
-    /// The document of a discovery path; `None` if it is none.
+    /// The unaggregated document of a path; `None` if it is not a discovery path or nothing is served there.
     pub fn document(&self, path: &str) -> Option<Value> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         match parts.as_slice() {
@@ -200,7 +203,7 @@ impl Discovery {
         Some(document)
     }
 
-    /// Returns the response for a discovery path.
+    /// Responds to a discovery path; `None` if there is no document. `etag` is the value of `If-None-Match`.
     pub fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
         if matches!(path, "/api" | "/apis") && render.wants_aggregated() {
             let aggregated = self.aggregated();
@@ -274,7 +277,8 @@ impl Discovery {
     }
 }
 
-/// The best first: by what APIServices say of them, or would, then by their names.
+/// Sorts versions by the priority in their APIServices, for built-in groups the one that kube-apiserver registers, then
+/// by name as Kubernetes orders versions.
 fn sort_versions(group: &str, versions: &mut [Text], remotes: &[Arc<Remote>]) {
     let priority = |version: &Text| {
         let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
@@ -283,7 +287,7 @@ fn sort_versions(group: &str, versions: &mut [Text], remotes: &[Arc<Remote>]) {
     versions.sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| kube_aware(a, b)));
 }
 
-/// The highest priority that an APIService gives to a group.
+/// The priority of a group: the highest one of the APIServices of its versions.
 fn group_priority(group: &str, versions: &[Text], remotes: &[Arc<Remote>]) -> i64 {
     let of_version = |version: &Text| {
         let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
@@ -312,7 +316,7 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
         .into()
 }
 
-/// The entries of a resource and its subresources in an APIResourceList.
+/// Appends the entries of a resource and its subresources in an APIResourceList.
 fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     let entry = |name: String, singular: &str, kind: &str, verbs: Value| -> Value {
         [
@@ -339,7 +343,7 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         let verbs = Value::Array(vec!["update".into()]);
         out.push(entry("namespaces/finalize".to_owned(), "", &resource.kind, verbs));
     }
-    if is_accounts(resource) {
+    if has_token_subresource(resource) {
         let mut token =
             entry("serviceaccounts/token".to_owned(), "", TOKEN_REQUEST.kind, Value::Array(vec!["create".into()]));
         token.set_at(&["group"], TOKEN_REQUEST.group.into());
@@ -384,7 +388,7 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     if resource.plural == "namespaces" && resource.group.is_empty() {
         sub("finalize", kind.clone(), Value::Array(vec!["update".into()]));
     }
-    if is_accounts(resource) {
+    if has_token_subresource(resource) {
         let kind = response_kind(TOKEN_REQUEST.group, TOKEN_REQUEST.version, TOKEN_REQUEST.kind);
         sub("token", kind, Value::Array(vec!["create".into()]));
     }

@@ -1,4 +1,4 @@
-//! Bodies of responses: nothing, bytes, or a stream that is pulled.
+//! Response bodies: empty, a buffer, or a stream that the connection pulls.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::connections::Active;
 use super::window::Window;
 
-/// Why a body breaks off. The client notices: the connection or the stream ends without the end of the body.
+/// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
+/// does.
 #[derive(Debug)]
 pub struct Broken(pub String);
 
@@ -27,12 +28,12 @@ impl std::error::Error for Broken {}
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The next piece of a stream and its source, which makes the piece after it; `None` at the end.
+/// The next piece of a stream and the source of the pieces after it; `None` at the end of the stream.
 pub type Piece = Result<Option<(Bytes, Box<dyn Pieces>)>, Broken>;
 pub type NextPiece = Pin<Box<dyn Future<Output = Piece> + Send>>;
 
-/// A source of pieces. It is asked for the next one only when there is room for it in the connection, so nothing queues
-/// for a slow reader.
+/// A source of pieces. It is polled only while the connection has room for another piece, so that nothing queues up for
+/// a slow reader.
 pub trait Pieces: Send {
     fn next(self: Box<Self>) -> NextPiece;
 }
@@ -41,19 +42,19 @@ pub trait Pieces: Send {
 pub enum Body {
     Empty,
     Full(Bytes),
-    /// A watch, which has no size.
+    /// A watch, which has no size to report.
     Stream(NextPiece),
-    /// A document that is made as it is sent.
+    /// A document that is encoded while it is sent.
     Document(NextPiece, Size),
-    /// That of another server's response. It breaks off where that does.
+    /// The body of an aggregated API server's response. It is aborted when that body is.
     Relayed(Incoming),
 }
 
-/// Counts the bytes of a document.
+/// The number of bytes sent of a document.
 #[derive(Default)]
 pub struct Size {
     bytes: usize,
-    /// Where the size is reported when all has been sent.
+    /// Observes the size in bytes once the whole document has been sent.
     pub histogram: Option<Histogram>,
 }
 
@@ -66,7 +67,7 @@ impl Body {
         Body::Document(pieces.next(), Size::default())
     }
 
-    /// Whether the body is made as it is sent.
+    /// Whether the body is produced while it is sent.
     fn is_streamed(&self) -> bool {
         matches!(self, Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
     }
@@ -105,7 +106,7 @@ impl http_body::Body for Body {
             }
             (Ok(None), _) => None,
             (Err(broken), _) => {
-                tracing::error!(%broken, "a response breaks off");
+                tracing::error!(%broken, "response body aborted");
                 Some(Err(broken.into()))
             }
         })
@@ -129,8 +130,8 @@ impl http_body::Body for Body {
     }
 }
 
-/// The body of a response in its connection: its request runs until it has been sent, and no more of a stream is made than
-/// there is room for.
+/// A response body on its connection. The request counts as active until the body has been sent, and a stream is polled
+/// only while its [`Window`] has room.
 pub struct Tracked {
     body: Body,
     window: Option<Arc<Window>>,

@@ -1,4 +1,4 @@
-//! The path of every request, in order: who, may they, what, body, verb, answer.
+//! The handler chain of every request: authentication, authorization, routing, body, verb, response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use crate::request::{FeatureGates, RequestInfo, Verb};
 use crate::verbs::Context;
 use crate::{clock, deadline, trace};
 
-/// The server as its connections see it.
+/// The state that all connections share.
 pub struct Edge {
     pub context: Arc<Context>,
     pub discovery: Discovery,
@@ -36,17 +36,17 @@ pub struct Edge {
     pub health: Arc<Health>,
     pub stop: tokio::sync::watch::Receiver<bool>,
     pub request_timeout: std::time::Duration,
-    /// The media types of requests and answers.
+    /// Media types of requests and responses.
     pub served: &'static [Media],
     pub inflight: InFlight,
-    /// What has to end before the server has stopped.
+    /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<Open>,
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
 }
 
-pub type Answer = Response<Body>;
+pub type HttpResponse = Response<Body>;
 
 impl Edge {
     pub fn new(
@@ -75,14 +75,14 @@ impl Edge {
         }
     }
 
-    /// Answers a request, whatever happens.
-    pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<Incoming>) -> Answer {
+    /// Handles a request. A response is always returned, even if a handler panics.
+    pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<Incoming>) -> HttpResponse {
         let audit_id = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
         let audit_id = audit_id.filter(|id| !id.is_empty()).unwrap_or_else(clock::uuid);
         let head = *request.method() == Method::HEAD;
         let (edge, id) = (self.clone(), audit_id.clone());
         let mut response =
-            survive(&self.panics, &audit_id, async move { edge.answer(&client, &id, request).await }).await;
+            catch_panic(&self.panics, &audit_id, async move { edge.respond(&client, &id, request).await }).await;
         let headers = response.headers_mut();
         set(headers, "audit-id", &audit_id);
         if !headers.contains_key("cache-control") {
@@ -94,19 +94,24 @@ impl Edge {
         response
     }
 
-    async fn answer(self: Arc<Self>, client: &Client, audit_id: &str, request: http::Request<Incoming>) -> Answer {
+    async fn respond(
+        self: Arc<Self>,
+        client: &Client,
+        audit_id: &str,
+        request: http::Request<Incoming>,
+    ) -> HttpResponse {
         let (mut parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
         let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
-        let mut answer = match self.let_in(client, info, &parts, (audit_id, received), &mut reply).await {
+        let mut response = match self.authorize_request(client, info, &parts, (audit_id, received), &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
-                    // what it sends goes out as it comes
+                    // its response is streamed unchanged
                     Some(remote) => {
                         let origin = (client.address, audit_id);
                         let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
@@ -114,74 +119,82 @@ impl Edge {
                     }
                     None => {
                         let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
-                        let answer = in_time(until, handled, &reply).await;
-                        if watching { self.upgraded(answer, &mut parts) } else { answer }
+                        let response = in_time(until, handled, &reply).await;
+                        if watching { self.upgraded(response, &mut parts) } else { response }
                     }
                 }
             }
         };
-        prepend_warnings(&reply.warnings, answer.headers_mut());
+        prepend_warnings(&reply.warnings, response.headers_mut());
         if reply.closes {
-            set(answer.headers_mut(), "connection", "close");
+            set(response.headers_mut(), "connection", "close");
         }
         if let Some(audit_context) = &reply.audit_context {
-            audit_context.code(answer.status().as_u16());
+            audit_context.code(response.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
-            span.set_status(answer.status().as_u16());
+            span.set_status(response.status().as_u16());
         }
-        measured.end(&mut answer);
+        measured.end(&mut response);
         if let Some(sorted) = reply.sorted {
-            answer.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
-            answer.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
+            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
+            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
         }
-        answer
+        response
     }
 
-    /// A watch over a WebSocket, if it was asked for so.
-    fn upgraded(&self, answer: Answer, parts: &mut http::request::Parts) -> Answer {
-        match answer.status() == StatusCode::OK && websocket::is_asked(&parts.headers) {
-            true => websocket::upgrade(answer, &parts.headers, parts.extensions.remove(), self.open.enter()),
-            false => answer,
+    /// Upgrades a successful watch to a WebSocket if the client requests it.
+    fn upgraded(&self, response: HttpResponse, parts: &mut http::request::Parts) -> HttpResponse {
+        match response.status() == StatusCode::OK && websocket::is_upgrade_request(&parts.headers) {
+            true => websocket::upgrade(response, &parts.headers, parts.extensions.remove(), self.open.enter()),
+            false => response,
         }
     }
 }
 
-/// The media types that a server with these gates speaks.
+/// The media types that are served with these feature gates.
 fn served(gates: FeatureGates) -> &'static [Media] {
     METRICS.set_feature("CBORServingAndStorage", "ALPHA", gates.cbor);
     Media::served(gates)
 }
 
-/// By what a server with these gates lets some act as others.
+/// The impersonation rules that apply with these feature gates.
 fn impersonation(gates: FeatureGates) -> Impersonation {
     METRICS.set_feature("ConstrainedImpersonation", "ALPHA", gates.constrained_impersonation);
     Impersonation::new(gates.constrained_impersonation)
 }
 
-/// A response, at the place of its request among the spans, or that of a timeout where it is not there at `until`.
-async fn in_time(until: Option<tokio::time::Instant>, answer: impl Future<Output = Answer>, reply: &Reply) -> Answer {
-    let answer = trace::at(reply.place, answer);
+/// Awaits a response within the trace of its request, or returns the timeout Status once `until` has passed.
+async fn in_time(
+    until: Option<tokio::time::Instant>,
+    response: impl Future<Output = HttpResponse>,
+    reply: &Reply,
+) -> HttpResponse {
+    let response = trace::at(reply.trace_context, response);
     match until {
-        Some(until) => deadline::within(until, answer).await.unwrap_or_else(|_| out_of_time(reply)),
-        None => answer.await,
+        Some(until) => deadline::within(until, response).await.unwrap_or_else(|_| out_of_time(reply)),
+        None => response.await,
     }
 }
 
-pub(super) fn out_of_time(reply: &Reply) -> Answer {
+pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
     let message = "Timeout: request did not complete within the allotted timeout";
     reply.status(&Status::new(Reason::Timeout, message))
 }
 
-/// Runs a request in a task of its own: if it panics, that is counted and answered, and nobody else notices
-///.
-async fn survive(panics: &AtomicU64, audit_id: &str, request: impl Future<Output = Answer> + Send + 'static) -> Answer {
+/// Runs a request in its own task. A panic is counted, logged and returned as a 500; other requests of the connection
+/// are not affected.
+async fn catch_panic(
+    panics: &AtomicU64,
+    audit_id: &str,
+    request: impl Future<Output = HttpResponse> + Send + 'static,
+) -> HttpResponse {
     match crate::task::spawn("request", request).await {
         Ok(response) => response,
         Err(error) => {
             panics.fetch_add(1, Ordering::Relaxed);
             METRICS.request_panics.inc();
-            tracing::error!(%error, audit_id, "a request panicked");
+            tracing::error!(%error, audit_id, "request handler panicked");
             respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
         }
     }
@@ -208,7 +221,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         pretty,
         warnings: vec![],
         audit_context: None,
-        place: None,
+        trace_context: None,
         span: None,
         sorted: None,
         closes: false,
@@ -224,14 +237,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_answered_and_counted() {
+    async fn a_panic_is_reported_and_counted() {
         let panics = AtomicU64::new(0);
-        let calm = survive(&panics, "a", async { respond::text(200, "ok") }).await;
-        assert_eq!((calm.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));
-        let answer = survive(&panics, "b", async { panic!("a test panics") }).await;
-        assert_eq!((answer.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
-        assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let completed = catch_panic(&panics, "a", async { respond::text(200, "ok") }).await;
+        assert_eq!((completed.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));
+        let response = catch_panic(&panics, "b", async { panic!("a test panics") }).await;
+        assert_eq!((response.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "This request caused apiserver to panic. Look in the logs for details.\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of a response that wait to be sent.
+//! Bytes of a response that are waiting to be sent.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,14 +9,15 @@ use super::window::chunk_bytes;
 use crate::limits;
 use crate::objects::Sink;
 
-/// A queue of bytes: small writes are copied together, large parts of stored objects are shared with the store.
+/// A queue of bytes. Small writes are copied into one buffer; large parts of stored objects are shared with the store.
 #[derive(Default)]
 pub struct Chunks {
     ready: VecDeque<Bytes>,
     /// Bytes in `ready`.
     length: usize,
+    /// The buffer that small writes are appended to.
     open: Vec<u8>,
-    /// How many bytes `open` is to have at most.
+    /// Target size of `open` in bytes.
     chunk: usize,
 }
 
@@ -25,7 +26,7 @@ impl Chunks {
         self.length + self.open.len()
     }
 
-    /// Makes everything that was written available to [`Chunks::pop`].
+    /// Makes all bytes written so far available to [`Chunks::pop`].
     pub fn close(&mut self) {
         if !self.open.is_empty() {
             let bytes = Bytes::from(std::mem::take(&mut self.open));
@@ -33,14 +34,14 @@ impl Chunks {
         }
     }
 
-    /// The next piece.
+    /// Removes the next piece; `None` if there is none before the next [`Chunks::close`].
     pub fn pop(&mut self) -> Option<Bytes> {
         let piece = self.ready.pop_front()?;
         self.length -= piece.len();
         Some(piece)
     }
 
-    /// Everything at once.
+    /// Concatenates all pieces.
     pub fn into_bytes(mut self) -> Bytes {
         self.close();
         if self.ready.len() == 1 {
@@ -51,7 +52,7 @@ impl Chunks {
         all.into()
     }
 
-    /// Writes bytes that were made for this response.
+    /// Appends bytes that only this response uses.
     pub fn append(&mut self, bytes: Vec<u8>) {
         if bytes.len() < limits::SHARED_BYTES_MIN {
             return self.copy(&bytes);
@@ -98,20 +99,20 @@ mod tests {
     fn small_writes_are_copied_together_and_large_ones_are_shared() {
         let large = Bytes::from(vec![b'l'; limits::PIECE_BYTES_MAX * 2 + 5]);
         let mut chunks = Chunks::default();
-        let mut wanted = vec![];
+        let mut expected = vec![];
         for _ in 0..1000 {
             chunks.copy(&[b's'; 100]);
-            wanted.extend([b's'; 100]);
+            expected.extend([b's'; 100]);
         }
         chunks.share(&large, 0..large.len());
-        wanted.extend_from_slice(&large);
+        expected.extend_from_slice(&large);
         chunks.append(b"end".to_vec());
-        wanted.extend(b"end");
-        assert_eq!(chunks.len(), wanted.len());
+        expected.extend(b"end");
+        assert_eq!(chunks.len(), expected.len());
         chunks.close();
         let pieces: Vec<Bytes> = std::iter::from_fn(|| chunks.pop()).collect();
-        assert_eq!((chunks.len(), pieces.concat()), (0, wanted));
-        assert!(pieces.iter().all(|piece| piece.len() <= limits::PIECE_BYTES_MAX), "no piece is larger");
+        assert_eq!((chunks.len(), pieces.concat()), (0, expected));
+        assert!(pieces.iter().all(|piece| piece.len() <= limits::PIECE_BYTES_MAX), "no piece exceeds PIECE_BYTES_MAX");
         let within = |piece: &Bytes| large.as_ptr_range().contains(&piece.as_ptr());
         assert_eq!(pieces.iter().filter(|piece| within(piece)).map(Bytes::len).sum::<usize>(), large.len());
         assert!(pieces.len() < 13, "{} pieces", pieces.len());

@@ -1,10 +1,10 @@
-//! The client of a connection.
+//! The peer of a connection.
 
 use std::net::IpAddr;
 
 use crate::authentication::ClientCertificate;
 
-/// The other end of a connection.
+/// The client at the other end of a connection: its TLS certificate and its IP address.
 pub struct Client {
     pub certificate: ClientCertificate,
     pub address: IpAddr,

@@ -1,4 +1,4 @@
-//! The open TCP connections: how many there may be, which of them are idle, and which have to end.
+//! The open TCP connections: their maximum number, their idle times, and the eviction of idle ones.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,26 +9,26 @@ use tokio::time::Instant;
 
 use crate::{clock, limits};
 
-/// What one connection is used for.
+/// The activity of one connection.
 pub struct Usage {
     opened: Instant,
-    /// Whether a request has arrived, with all of its header.
+    /// Whether the complete header of a first request has arrived.
     served: AtomicBool,
-    /// Requests that run, up to the end of their responses.
+    /// Requests in flight, until their response bodies have been sent.
     active: AtomicUsize,
     idle_since: Mutex<Instant>,
     evicted: Notify,
     drained: Notify,
 }
 
-/// What is due when the time of [`Usage::deadline`] has come.
+/// The state of a connection when [`Usage::deadline`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Nothing: the connection is in use, or was since.
+    /// The connection is in use, or has been used since the deadline was computed.
     NotYet,
-    /// No request has arrived in time.
+    /// No first request has arrived within [`limits::FIRST_REQUEST`].
     Silent,
-    /// No request has run for too long.
+    /// No request has been in flight for [`limits::IDLE_CONNECTION`].
     Idle,
 }
 
@@ -49,14 +49,14 @@ impl Usage {
         self.idle_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request has arrived. It runs until the result is dropped.
+    /// Counts a request that has arrived. It is in flight until the returned guard is dropped.
     pub fn begin(self: &Arc<Self>) -> Active {
         self.served.store(true, Ordering::Relaxed);
         self.active.fetch_add(1, Ordering::Relaxed);
         Active(self.clone())
     }
 
-    /// When [`Usage::expiry`] is to be asked next.
+    /// The time at which [`Usage::expiry`] is to be checked next.
     pub fn deadline(&self, now: Instant) -> Instant {
         if !self.served.load(Ordering::Relaxed) {
             return self.opened + limits::FIRST_REQUEST;
@@ -78,12 +78,12 @@ impl Usage {
         }
     }
 
-    /// Whether no request runs.
+    /// Whether no request is in flight.
     pub fn is_idle(&self) -> bool {
         self.active.load(Ordering::Relaxed) == 0
     }
 
-    /// Asks the connection to take no more requests, and to end when those that run have been answered.
+    /// Asks the connection to accept no more requests and to close once those in flight have completed.
     pub fn drain(&self) {
         self.drained.notify_one();
     }
@@ -92,13 +92,13 @@ impl Usage {
         self.drained.notified().await;
     }
 
-    /// Waits until the connection has to make room for others.
+    /// Waits until the connection is evicted in favor of new ones.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 }
 
-/// A request that runs.
+/// A request in flight, until it is dropped.
 pub struct Active(Arc<Usage>);
 
 impl Drop for Active {
@@ -137,9 +137,9 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a new connection; `others` is the number of descriptors beside these connections that count towards
-    /// the limit. When there are too many, those that have been idle for longest are asked to end. `None` when none is
-    /// idle, or when those that were asked have not ended yet.
+    /// Registers a new connection. `others` is the number of further file descriptors that count towards the limit. At
+    /// the limit, the connections that have been idle for longest are evicted. Returns `None` if no connection is idle,
+    /// or if too many evicted ones have not closed yet.
     pub fn enter(self: &Arc<Self>, others: usize) -> Option<Connection> {
         let mut open = self.lock();
         let count = open.by_id.len() + others;
@@ -155,19 +155,20 @@ impl Connections {
         Some(Connection { id, connections: self.clone(), usage })
     }
 
-    /// How many are open.
+    /// The number of open connections.
     pub fn len(&self) -> usize {
         self.lock().by_id.len()
     }
 
-    /// Asks idle connections to end, since the process has no descriptors left. Returns how many were asked.
+    /// Evicts idle connections because the process has run out of file descriptors. Returns the number of evicted ones.
     pub fn evict(&self) -> usize {
         self.lock().evict(self.max.div_ceil(limits::EVICTED_SHARE))
     }
 }
 
 impl Open {
-    /// Asks up to `count` connections without requests to end, beginning with those that have been idle for longest.
+    /// Evicts up to `count` connections without requests in flight, starting with those that have been idle for
+    /// longest.
     fn evict(&mut self, count: usize) -> usize {
         let mut idle: Vec<(Instant, &Arc<Usage>)> =
             self.by_id.values().filter(|usage| usage.is_idle()).map(|usage| (*usage.idle_since(), usage)).collect();
@@ -196,22 +197,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_make_room() {
+    async fn idle_connections_are_evicted_at_the_limit() {
         let connections = Arc::new(Connections::new(3));
         let open: Vec<Connection> = (0..3).map(|_| connections.enter(0).unwrap()).collect();
         let busy = open[0].usage.begin();
         drop(open[1].usage.begin());
         let fourth = connections.enter(0);
         assert!(fourth.is_some());
-        assert!(connections.enter(0).is_none(), "those that were asked to end have not ended yet");
-        // the third has been idle for longest
+        assert!(connections.enter(0).is_none(), "the evicted connections have not closed yet");
+        // the third connection has been idle for longest
         assert!(is_evicted(&open[2]).await);
         assert!(!is_evicted(&open[0]).await && !is_evicted(&open[1]).await);
         drop(busy);
     }
 
     #[test]
-    fn connections_expire_when_nothing_is_asked() {
+    fn connections_without_requests_expire() {
         let connections = Arc::new(Connections::new(10));
         let connection = connections.enter(0).unwrap();
         let usage = &connection.usage;
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(usage.expiry(start), Expiry::NotYet);
         assert_eq!(usage.expiry(start + limits::FIRST_REQUEST), Expiry::Silent);
         let active = usage.begin();
-        assert_eq!(usage.expiry(start + limits::IDLE_CONNECTION * 2), Expiry::NotYet, "a request runs");
+        assert_eq!(usage.expiry(start + limits::IDLE_CONNECTION * 2), Expiry::NotYet, "a request is in flight");
         drop(active);
         let end = clock::instant();
         assert_eq!(usage.expiry(end), Expiry::NotYet);
@@ -227,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn no_connection_is_taken_when_all_are_busy() {
+    fn connections_are_refused_when_all_are_busy() {
         let connections = Arc::new(Connections::new(2));
         let open: Vec<Connection> = (0..2).map(|_| connections.enter(0).unwrap()).collect();
         let busy: Vec<Active> = open.iter().map(|connection| connection.usage.begin()).collect();
         assert!(connections.enter(0).is_none());
         drop((busy, open));
         assert!(connections.enter(0).is_some());
-        assert!(connections.enter(2).is_none(), "what else is open counts too");
+        assert!(connections.enter(2).is_none(), "other file descriptors count towards the limit");
     }
 }

@@ -1,4 +1,4 @@
-//! What is not a resource: discovery, OpenAPI, health, version, metrics.
+//! Non-resource endpoints: discovery, OpenAPI, health, version, metrics.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
 
 use super::body::Body;
-use super::chain::{Answer, Edge};
+use super::chain::{Edge, HttpResponse};
 use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
@@ -17,7 +17,7 @@ use crate::discovery::Render as _;
 use crate::request::RequestInfo;
 use crate::verbs;
 
-/// Paths that are always there.
+/// Paths that are served regardless of the registered resources.
 const INDEX: [&str; 14] = [
     "/.well-known/openid-configuration",
     "/api",
@@ -36,7 +36,8 @@ const INDEX: [&str; 14] = [
 ];
 
 impl Edge {
-    /// Discovery and OpenAPI show what another server has just defined, if the store can be asked.
+    /// Waits for CRDs that another server has just committed before discovery and OpenAPI are served, if the store is
+    /// shared and reachable.
     pub(super) async fn catch_up_for(&self, path: &str) {
         let store = self.context.objects.store();
         if store.is_shared() && store.health().is_ok() && (path.starts_with("/api") || path.starts_with("/openapi")) {
@@ -44,12 +45,12 @@ impl Edge {
         }
     }
 
-    /// What is not a resource: discovery, OpenAPI, health, version, metrics.
-    pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> Answer {
+    /// Responds to a request for a non-resource path; unknown paths return 404.
+    pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
         let path = info.path.trim_end_matches('/');
         let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match info.path.as_str() {
-            path @ ("/healthz" | "/livez" | "/readyz") => return self.health.answer(path, &info.query),
+            path @ ("/healthz" | "/livez" | "/readyz") => return self.health.respond(path, &info.query),
             "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
             "/" | "/index.html" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
@@ -81,14 +82,14 @@ impl Edge {
             return respond::text(404, "404 page not found\n");
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
-            return openapi(self.openapi.answer(&info.path, &info.query, accept, etag), reply);
+            return openapi(self.openapi.respond(&info.path, &info.query, accept, etag), reply);
         }
         if info.path.starts_with("//") {
             return respond::text(404, "404 page not found\n");
         }
         let in_own_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
         let in_own_group = in_own_group.is_some_and(|(group, _)| crate::resource::builtin::is_built_in_group(group));
-        // built-in routes know their methods, those that follow the definitions don't ask
+        // built-in routes check the method, those of custom resources do not
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
         if let Some(found) = self.discovery.respond(path, etag, reply) {
             return match built_in {
@@ -106,7 +107,7 @@ impl Edge {
         respond::text(404, "404 page not found\n")
     }
 
-    /// The paths there are: `/`.
+    /// All served paths, which `/` lists.
     fn index(&self) -> Value {
         let mut paths: BTreeSet<String> = INDEX.iter().map(|path| (*path).to_owned()).collect();
         let remotes = self.context.aggregation.all();
@@ -126,13 +127,14 @@ impl Edge {
         machinery::json!({"paths": (paths.into_iter().map(Value::from).collect::<Value>())})
     }
 
-    /// What others verify tokens of ServiceAccounts with.
+    /// The OIDC discovery document and the JWKS with which third parties verify ServiceAccount tokens; `None` for other
+    /// paths.
     pub(super) async fn issuer_document(
         &self,
         info: &RequestInfo,
         headers: &HeaderMap,
         reply: &Reply,
-    ) -> Option<Answer> {
+    ) -> Option<HttpResponse> {
         let accounts = &self.context.authentication.accounts;
         let (content_type, document) = match info.path.trim_end_matches('/') {
             "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
@@ -152,7 +154,7 @@ impl Edge {
         Some(response)
     }
 
-    fn metrics(&self, accept: &str) -> Answer {
+    fn metrics(&self, accept: &str) -> HttpResponse {
         let (format, text) = measure::expose(&self.context.registry, &**self.context.objects.store(), accept);
         let mut response = respond::text(200, &text);
         set(response.headers_mut(), CONTENT_TYPE.as_str(), format);
@@ -160,10 +162,10 @@ impl Edge {
     }
 }
 
-/// An OpenAPI document as an answer.
-pub(super) fn openapi(answer: crate::openapi::Answer, reply: &Reply) -> Answer {
-    use crate::openapi::Answer as Found;
-    match answer {
+/// Converts the result of an OpenAPI request to an HTTP response.
+pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpResponse {
+    use crate::openapi::Response as Found;
+    match found {
         Found::NotFound => empty(StatusCode::NOT_FOUND),
         Found::NotAcceptable => empty(StatusCode::NOT_ACCEPTABLE),
         Found::NotModified { etag } => reply.not_modified(&etag),
@@ -184,35 +186,35 @@ pub(super) fn openapi(answer: crate::openapi::Answer, reply: &Reply) -> Answer {
     }
 }
 
-/// An answer that clients may keep and ask about by its ETag.
-pub(super) fn cached(mut response: Answer, etag: &str) -> Answer {
+/// Adds the headers with which clients cache a response and revalidate it by its ETag.
+pub(super) fn cached(mut response: HttpResponse, etag: &str) -> HttpResponse {
     set(response.headers_mut(), "etag", etag);
     set(response.headers_mut(), "vary", "Accept");
     response
 }
 
-pub(super) fn empty(code: StatusCode) -> Answer {
+pub(super) fn empty(code: StatusCode) -> HttpResponse {
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = code;
     response
 }
 
 impl crate::discovery::Render for Reply {
-    type Response = Answer;
+    type Response = HttpResponse;
 
     fn wants_aggregated(&self) -> bool {
         self.aggregated.is_some()
     }
 
-    /// Never CBOR: client-go reads none here, not even where it prefers it.
-    fn document(&self, value: &Value) -> Answer {
+    /// Never CBOR: client-go does not decode it in discovery, even if it prefers it.
+    fn document(&self, value: &Value) -> HttpResponse {
         match self.plain.iter().find(|a| a.media != Media::Cbor) {
             Some(accepted) => self.built_in(value, accepted),
             None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
         }
     }
 
-    fn aggregated(&self, value: &Value, json: &Bytes, etag: &str) -> Answer {
+    fn aggregated(&self, value: &Value, json: &Bytes, etag: &str) -> HttpResponse {
         let accepted = self.aggregated.unwrap_or(Accepted::JSON);
         let response = match accepted.media {
             Media::Json if !self.is_pretty(&accepted) => {
@@ -228,7 +230,7 @@ impl crate::discovery::Render for Reply {
         response
     }
 
-    fn not_modified(&self, etag: &str) -> Answer {
+    fn not_modified(&self, etag: &str) -> HttpResponse {
         let mut response = empty(StatusCode::NOT_MODIFIED);
         set(response.headers_mut(), "etag", etag);
         set(response.headers_mut(), "vary", "Accept");

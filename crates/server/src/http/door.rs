@@ -1,4 +1,4 @@
-//! What connections find: the server once everything is loaded, before that only its health.
+//! Dispatch of requests before and after the server has loaded its objects: until then only health checks are served.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,9 +15,10 @@ use super::open::Open;
 use super::respond;
 use crate::request::Query;
 
+/// The handler of all connections, which serves health checks only until [`Door::serve_all`] is called.
 pub struct Door {
     health: Arc<Health>,
-    /// What has to end before the server has stopped.
+    /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<Open>,
     edge: OnceLock<Arc<Edge>>,
 }
@@ -27,7 +28,7 @@ impl Door {
         Door { health, open: Arc::new(Open::new()), edge: OnceLock::new() }
     }
 
-    /// From now on everything is served.
+    /// Serves all requests from now on, and reports the server as loaded.
     pub fn serve_all(&self, edge: Arc<Edge>) {
         self.health.loaded();
         let _ = self.edge.set(edge);
@@ -36,13 +37,14 @@ impl Door {
     pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
         match self.edge.get() {
             Some(edge) => edge.clone().serve(client, request).await,
-            None => self.not_yet(request.uri()),
+            None => self.loading(request.uri()),
         }
     }
 
-    fn not_yet(&self, uri: &http::Uri) -> Response<Body> {
+    /// The response while objects are being loaded: health checks, or 503.
+    fn loading(&self, uri: &http::Uri) -> Response<Body> {
         if let endpoint @ ("/healthz" | "/livez" | "/readyz") = uri.path() {
-            return self.health.answer(endpoint, &Query::parse(uri.query().unwrap_or_default()));
+            return self.health.respond(endpoint, &Query::parse(uri.query().unwrap_or_default()));
         }
         let status = Status::new(Reason::ServiceUnavailable, "the server is starting: its objects are not loaded yet");
         let status = status.with_details(Details { retry_after_seconds: 1, ..Details::default() });

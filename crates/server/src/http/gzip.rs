@@ -1,17 +1,17 @@
-//! gzip (RFC 1952), compressed in parts: between them a response keeps a checksum and a length, and no compressor.
+//! gzip (RFC 1952) compressed in parts: between parts, a response keeps only a checksum and a length, not a compressor.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
-/// A header without a name and a time, of a fast compression.
+/// A gzip header without file name and modification time, for the fastest compression level.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
-/// Room for compressed bytes that is made at a time.
+/// The bytes by which the output buffer grows.
 const ROOM: usize = 16 * 1024;
 
 thread_local! {
-    /// A compressor has about 300 KB: each thread has one, for one part at a time.
+    /// A compressor takes about 300 KB, so each thread has one, which compresses one part at a time.
     static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
 }
 
@@ -23,7 +23,7 @@ pub struct Gzip {
 }
 
 impl Gzip {
-    /// The compressed form of the next part, which needs nothing of the parts before; `last` ends the stream.
+    /// Compresses the next part, without references to the parts before it. `last` ends the stream.
     pub fn part(&mut self, part: impl IntoIterator<Item = Bytes>, last: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(ROOM);
         if !std::mem::replace(&mut self.begun, true) {
@@ -54,12 +54,12 @@ fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, o
         bytes = &bytes[used.min(bytes.len())..];
         let is_flushed = match flush {
             FlushCompress::None => bytes.is_empty(),
-            // everything has come out when there is room left
+            // all output has been written when the buffer has room left
             _ => out.len() < out.capacity(),
         };
         match status {
             Ok(Status::Ok | Status::BufError) if !is_flushed => {}
-            // compressing from memory to memory does not fail
+            // compression from memory to memory does not fail
             _ => return,
         }
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_one_stream() {
+    fn parts_form_one_stream() {
         let mut noise = 1_u32;
         let mut random = |_| {
             noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

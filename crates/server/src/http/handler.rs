@@ -1,4 +1,4 @@
-//! A request that may go on: a document, or a resource and its verb.
+//! Authorized requests: a document at a non-resource path, or the verb of a resource.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use http::header::{ACCEPT, USER_AGENT};
 use hyper::body::Incoming;
 use machinery::Text;
 
-use super::chain::{Answer, Edge};
+use super::chain::{Edge, HttpResponse};
 use super::measure;
 use super::respond::{self, Reply};
 use super::route::NotServed;
@@ -19,16 +19,17 @@ use crate::trace::{self, Kind};
 use crate::verbs::Request;
 
 impl Edge {
+    /// Handles an authorized request and returns its response, errors included.
     pub(super) async fn handle(
         self: Arc<Self>,
         authorized: Authorized,
         headers: &HeaderMap,
         body: Incoming,
         reply: &Reply,
-    ) -> Answer {
+    ) -> HttpResponse {
         if !authorized.info.is_resource {
-            if let Some(answer) = self.issuer_document(&authorized.info, headers, reply).await {
-                return answer;
+            if let Some(response) = self.issuer_document(&authorized.info, headers, reply).await {
+                return response;
             }
             self.catch_up_for(&authorized.info.path).await;
             return self.document(&authorized.info, headers, reply);
@@ -62,7 +63,7 @@ impl Edge {
     }
 }
 
-/// The name of the span of a verb.
+/// The span name of a verb, as kube-apiserver's handlers name it.
 fn handler_name(request: &Request) -> &'static str {
     match request.authorized.info.verb {
         Verb::Get => "Get",
@@ -75,6 +76,7 @@ fn handler_name(request: &Request) -> &'static str {
     }
 }
 
+/// The attributes of a handler's span.
 fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
     let info = &request.authorized.info;
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -92,7 +94,8 @@ fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
     ])
 }
 
-/// The User-Agent up to the first slash, printable, at most 128 bytes.
+/// The fieldManager of requests that do not name one: the User-Agent up to the first slash, without control characters,
+/// at most 128 bytes.
 fn default_manager(headers: &HeaderMap) -> Text {
     let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
     let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();

@@ -1,4 +1,4 @@
-//! Health, version, and Go durations.
+//! Health checks and `/version`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,14 +11,15 @@ use super::respond::text;
 use crate::objects::Faults;
 use crate::request::Query;
 
-/// Why a check fails, if it does. Other than upstream, it is told what the storage waits for.
+/// The result of a check; the error is the reason of the failure. Unlike upstream, the reason of a storage failure is
+/// shown to clients.
 type Check = Result<(), String>;
 
-/// What the server says of its health.
+/// The health of the server.
 pub struct Health {
-    /// Shutdown has begun: not ready any more.
+    /// Shutdown has begun, so the server is not ready anymore.
     draining: AtomicBool,
-    /// Everything that is stored has been read.
+    /// All stored objects have been loaded.
     loaded: AtomicBool,
     store: Arc<dyn store::Store>,
     faults: OnceLock<Arc<Faults>>,
@@ -29,30 +30,32 @@ impl Health {
         Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store, faults: OnceLock::new() }
     }
 
-    /// From now on the checks fail when objects do not follow the store.
+    /// Sets the faults of the watch caches; from then on checks fail while a watch cache does not follow the store.
     pub fn watch(&self, faults: Arc<Faults>) {
         let _ = self.faults.set(faults);
     }
 
-    /// Why the server will not recover, or serves what is not new, if so.
+    /// Fails if the store has ended for good or a watch cache is stale.
     fn fault(&self) -> Check {
         self.store.ended().map_or(Ok(()), Err)?;
         self.faults.get().map_or(Ok(()), |faults| faults.now())
     }
 
+    /// Marks all stored objects as loaded.
     pub fn loaded(&self) {
         self.loaded.store(true, Ordering::Relaxed);
     }
 
-    /// Shutdown begins.
+    /// Marks the beginning of the shutdown.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// A store that takes no writes makes the server not ready; it lives on, since it still reads and may recover.
+    /// The checks of an endpoint. A store that refuses writes makes the server not ready but leaves it live, since it
+    /// still serves reads and may recover.
     fn checks(&self, endpoint: &str) -> Vec<(&'static str, Check)> {
         let storage = self.store.health().map_err(|error| {
-            tracing::warn!(%error, "the storage check fails");
+            tracing::warn!(%error, "storage health check failed");
             error.to_string()
         });
         let storage = if endpoint == "/livez" { Ok(()) } else { storage };
@@ -71,8 +74,8 @@ impl Health {
         self.checks(endpoint).into_iter().map(|(name, _)| name)
     }
 
-    /// Answers `/healthz`, `/livez` and `/readyz`.
-    pub fn answer(&self, endpoint: &str, query: &Query) -> Response<Body> {
+    /// Responds to `/healthz`, `/livez` and `/readyz`.
+    pub fn respond(&self, endpoint: &str, query: &Query) -> Response<Body> {
         let name = endpoint.trim_start_matches('/');
         let excluded: Vec<&str> = query.all("exclude").collect();
         let mut lines = String::new();
@@ -104,7 +107,7 @@ impl Health {
         }
     }
 
-    /// Answers one check.
+    /// Responds to a request for a single check, such as `/readyz/ping`.
     pub fn check(&self, name: &str) -> Response<Body> {
         match self.checks("/readyz").iter().find(|(check, _)| *check == name) {
             Some((_, Ok(()))) => text(200, "ok"),
@@ -117,7 +120,7 @@ impl Health {
 /// The Kubernetes release whose behaviour is served.
 pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "35", "3");
 
-/// `/version`.
+/// The document of `/version`.
 pub fn version() -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
     let own = env!("CARGO_PKG_VERSION");
@@ -146,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// A store without room.
+    /// A store that has no space left for writes.
     struct Full(Embedded);
 
     impl Store for Full {
@@ -180,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_takes_no_writes_is_alive_and_not_ready() {
-        let ask = |health: &Health, endpoint| health.answer(endpoint, &Query::parse("")).status().as_u16();
-        let well = Health::new(Arc::new(Embedded::in_memory()));
-        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 500]);
+    fn a_read_only_store_is_live_and_not_ready() {
+        let ask = |health: &Health, endpoint| health.respond(endpoint, &Query::parse("")).status().as_u16();
+        let healthy = Health::new(Arc::new(Embedded::in_memory()));
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&healthy, endpoint)), [200, 500]);
         let full = Health::new(Arc::new(Full(Embedded::in_memory())));
-        well.loaded();
+        healthy.loaded();
         full.loaded();
-        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&well, endpoint)), [200, 200]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&healthy, endpoint)), [200, 200]);
         assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&full, endpoint)), [200, 500]);
         assert_eq!(full.check("storage").status().as_u16(), 500);
     }

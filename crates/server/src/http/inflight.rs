@@ -1,4 +1,4 @@
-//! How many requests may run at once: one number for those that read, one for those that write.
+//! Limits of requests in flight: one for read-only requests, one for mutating requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::metrics::{METRICS, RequestKind};
 use crate::request::{RequestInfo, User, Verb};
 
-/// Requests that may run at once, watches aside; 0 for any number.
+/// The maximum numbers of requests in flight, not counting watches; 0 is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightMax {
     /// `get` and `list`.
@@ -17,14 +17,14 @@ pub struct InFlightMax {
     pub mutating: usize,
 }
 
-/// The requests that run.
+/// The requests in flight.
 pub struct InFlight {
     max: InFlightMax,
     read_only: AtomicUsize,
     mutating: AtomicUsize,
 }
 
-/// A place among them; watches take none.
+/// A share of the in-flight limit, until it is dropped. Watches have an empty one.
 pub struct Permit<'a>(Option<(&'a AtomicUsize, Gauge)>);
 
 impl InFlight {
@@ -32,7 +32,7 @@ impl InFlight {
         InFlight { max, read_only: AtomicUsize::new(0), mutating: AtomicUsize::new(0) }
     }
 
-    /// A place for a request, if there is one; watches and administrators need none.
+    /// Counts a request; `None` if the limit is reached. Watches and members of `system:masters` are not limited.
     pub fn admit(&self, info: &RequestInfo, user: &User) -> Option<Permit<'_>> {
         if info.verb == Verb::Watch {
             return Some(Permit(None));
@@ -53,7 +53,7 @@ impl InFlight {
     }
 }
 
-/// A request that is counted among those that run, and not limited here.
+/// A request in flight that is counted but not limited, as API priority and fairness has admitted it.
 pub struct Running(Gauge);
 
 impl Running {
@@ -80,7 +80,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Whether a request counts as one that reads. Of paths that are no resources only GET does.
+/// Whether a request counts as read-only. Among requests for non-resource paths, only GET does.
 fn reads(info: &RequestInfo) -> bool {
     match info.verb {
         Verb::Get | Verb::List | Verb::Watch => true,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_are_counted_apart() {
+    fn reads_and_writes_are_limited_separately() {
         let inflight = InFlight::new(InFlightMax { read_only: 2, mutating: 1 });
         let user = User { name: "a".into(), ..User::default() };
         let (list, item) = ("/api/v1/namespaces/n/configmaps", "/api/v1/namespaces/n/configmaps/a");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_any_number() {
+    fn zero_is_unlimited() {
         let inflight = InFlight::new(InFlightMax { read_only: 0, mutating: 0 });
         let permits: Vec<_> =
             (0..100).map(|_| inflight.admit(&info(Method::PUT, "/api/v1/namespaces/a"), &User::default())).collect();

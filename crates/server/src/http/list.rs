@@ -1,4 +1,4 @@
-//! Lists as bytes: encoded and compressed in pieces, as the connection takes them.
+//! Encoding of lists: in pieces that are encoded and compressed as the connection pulls them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::limits;
 use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
 
-/// What is written of one item.
+/// Converts an item to the value that is encoded.
 type Tree = Box<dyn Fn(&Shown) -> Value + Send>;
-/// Writes one item.
+/// Encodes one item.
 type Item = Box<dyn Fn(&Shown, &mut Chunks) + Send>;
 
-/// How a list is written: what stands before, between and behind its items.
+/// The encoding of a list: the bytes before, between and after its items, and the encoder of an item.
 pub struct Encoding {
     pub head: Vec<u8>,
     pub separator: &'static [u8],
@@ -30,11 +30,11 @@ pub struct Encoding {
     pub item: Item,
 }
 
-/// Stands for the items where a list is encoded without them.
+/// Placeholder of the items in a list that is encoded to find its head and tail.
 const PLACEHOLDER: &str = "pintle:items";
 
 impl Encoding {
-    /// Compact JSON of whole objects; items of typed lists have no `apiVersion` and `kind`.
+    /// Compact JSON of whole objects. Items of `typed` lists, those of built-in kinds, have no `apiVersion` and `kind`.
     pub fn json(list: &Value, typed: bool) -> Option<Encoding> {
         let (head, tail) = around(&line(list), &Value::from(PLACEHOLDER).to_json())?;
         let item: Item = match typed {
@@ -44,8 +44,8 @@ impl Encoding {
         Some(Encoding { head, separator: b",", tail, item })
     }
 
-    /// Any text encoding. `list` has the placeholder as its only item; `tree` makes what is written of an item, in an array
-    /// `depth` levels deep.
+    /// YAML, or JSON that is pretty or of another shape. `list` has the placeholder as its only item; `tree` converts
+    /// an item to the value that is encoded.
     pub fn text(
         list: &Value,
         accepted: &Accepted,
@@ -74,12 +74,12 @@ impl Encoding {
         Some(Encoding { head, separator: b",", tail, item: Box::new(item) })
     }
 
-    /// CBOR, whose head has the number of items.
+    /// CBOR, whose head contains the number of items, `count`.
     pub fn cbor(list: &Value, count: usize, tree: impl Fn(&Shown) -> Value + Send + 'static) -> Option<Encoding> {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
         let (mut head, tail) = around_bytes(&cbor::encode(list), &placeholder[tag..])?;
-        // the head of an array of one
+        // drop the head of an array of one item
         head.pop();
         let of_many = cbor::encode(&Value::Array(vec![Value::Null; count]));
         head.extend_from_slice(&of_many[tag..of_many.len() - count]);
@@ -87,7 +87,8 @@ impl Encoding {
         Some(Encoding { head, separator: b"", tail, item: Box::new(item) })
     }
 
-    /// Protobuf, whose envelope has the length of all items; `None` for kinds that have no message.
+    /// Protobuf, whose envelope contains the encoded length of all items, `items_bytes`; `None` for kinds without a
+    /// message.
     pub fn protobuf(version: &str, kind: &str, metadata: &Value, items_bytes: u64) -> Option<Encoding> {
         let (head, tail) = protobuf::encode_list_frame(version, kind, metadata, items_bytes)?;
         Some(Encoding { head, separator: b"", tail, item: protobuf_item(version, kind) })
@@ -102,7 +103,7 @@ fn protobuf_item(version: &str, kind: &str) -> Item {
     })
 }
 
-/// The length of the items of a list as protobuf.
+/// The length in bytes of all items of a list in protobuf.
 pub fn protobuf_bytes(version: &str, kind: &str, request: &Request, mut items: Items) -> Result<u64, Status> {
     let item = protobuf_item(version, kind);
     let mut bytes = 0;
@@ -121,7 +122,7 @@ pub fn placeholder() -> Value {
     Value::Array(vec![Value::from(PLACEHOLDER)])
 }
 
-/// How deep the items of a list stand.
+/// The nesting level of items in a list, for pretty printing.
 const ITEM_DEPTH: usize = 2;
 
 fn line(value: &Value) -> Vec<u8> {
@@ -134,13 +135,13 @@ fn around(text: &[u8], placeholder: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     around_bytes(text, placeholder.as_bytes())
 }
 
-/// What stands before and behind the last placeholder: nothing that others have chosen stands behind the items.
+/// Splits a text at the last placeholder. The last one is that of the items: no text chosen by clients follows them.
 fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let at = text.windows(placeholder.len()).rposition(|window| window == placeholder)?;
     Some((text[..at].to_vec(), text[at + placeholder.len()..].to_vec()))
 }
 
-/// The items of a table or of a list of metadata, as they stand in it.
+/// The conversion of an item to a row, a PartialObjectMetadata or a whole object.
 pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
     Ok(match accepted.shape {
         Shape::Table => {
@@ -163,7 +164,7 @@ pub struct ListBody {
     request: Arc<Request>,
     items: Items,
     encoding: Encoding,
-    /// Items that were read and are still to be written.
+    /// Items that were read and are still to be encoded.
     pending: VecDeque<Shown>,
     chunks: Chunks,
     any: bool,
@@ -179,7 +180,7 @@ impl ListBody {
         ListBody { request, items, encoding, pending, chunks, any: false, ended: false, gzip: None }
     }
 
-    /// Writes until `bytes` wait to be sent, or to the end. Returns whether that is all of the list.
+    /// Encodes items until `bytes` bytes are waiting to be sent. Returns whether the whole list has been encoded.
     pub fn fill(&mut self, bytes: usize) -> Result<bool, Status> {
         while self.chunks.len() < bytes && !self.ended {
             if let Some(shown) = self.pending.pop_front() {
@@ -198,17 +199,17 @@ impl ListBody {
         Ok(self.ended)
     }
 
-    /// Bytes that wait to be sent.
+    /// The number of bytes that are waiting to be sent.
     pub fn len(&self) -> usize {
         self.chunks.len()
     }
 
-    /// What waits to be sent, which is all of the list.
+    /// The bytes of a list that has been encoded completely.
     pub fn into_bytes(self) -> Bytes {
         self.chunks.into_bytes()
     }
 
-    /// The same, compressed.
+    /// The same list, compressed with gzip.
     pub fn compressed(self) -> ListBody {
         ListBody { gzip: Some(Gzip::default()), ..self }
     }
@@ -258,7 +259,7 @@ mod tests {
         .into()
     }
 
-    /// What is sent of items.
+    /// The bytes that are sent for a list of these items.
     fn sent(encoding: &Encoding, items: &[Value]) -> Vec<u8> {
         let mut chunks = Chunks::default();
         chunks.copy(&encoding.head);

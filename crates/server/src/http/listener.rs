@@ -1,4 +1,4 @@
-//! Connections: TCP, TLS with client certificates, HTTP/1.1 and HTTP/2, and their end.
+//! Connections: TCP, TLS with client certificates, HTTP/1.1 and HTTP/2, timeouts and graceful shutdown.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use super::window::{Streams, Window};
 use crate::metrics::METRICS;
 use crate::{clock, limits};
 
-/// A bound socket.
+/// A bound socket and what its connections share.
 pub struct Listener {
     socket: TcpListener,
     acceptors: Arc<Acceptors>,
@@ -31,7 +31,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// `connections_max` is the number of connections that may be open at once.
+    /// Binds `address`. At most `connections_max` connections are open at once. Fails if the TLS configuration is
+    /// invalid or the address cannot be bound.
     pub async fn bind(
         address: SocketAddr,
         tls: &Tls,
@@ -53,7 +54,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Accepts connections until `stop`, then waits up to `grace` for those that are open.
+    /// Accepts connections until `stop` is true, then waits up to `grace` until all open ones have closed.
     pub async fn run(self, mut stop: watch::Receiver<bool>, grace: Duration) {
         loop {
             let accepted = tokio::select! {
@@ -63,9 +64,9 @@ impl Listener {
             match accepted {
                 Ok((stream, remote)) => self.admit(stream, remote.ip(), &stop),
                 Err(error) => {
-                    // most likely there is no descriptor left
+                    // most likely the process has run out of file descriptors
                     let evicted = self.connections.evict();
-                    tracing::warn!(%error, evicted, "a connection could not be accepted");
+                    tracing::warn!(%error, evicted, "failed to accept a connection");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -74,27 +75,28 @@ impl Listener {
         let _ = tokio::time::timeout(grace, self.door.open.emptied()).await;
     }
 
-    /// Serves a new connection, unless there are too many.
+    /// Serves a new connection in a task, or closes it if there are too many.
     fn admit(&self, stream: TcpStream, address: IpAddr, stop: &watch::Receiver<bool>) {
         let upgraded = self.door.open.count().saturating_sub(self.connections.len());
         let Some(connection) = self.connections.enter(upgraded) else {
             METRICS.connections_refused.inc();
-            tracing::debug!(%address, "a connection is refused: there are too many");
+            tracing::debug!(%address, "connection refused: too many open connections");
             return;
         };
         let (acceptor, door, stop) = (self.acceptors.current(), self.door.clone(), stop.clone());
-        let place = self.door.open.enter();
+        let guard = self.door.open.enter();
         crate::task::spawn("connection", async move {
             let usage = &connection.usage;
             if let Some(stream) = handshake(stream, &acceptor, usage).await {
                 serve(stream, address, &acceptor, door, usage, stop).await;
             }
-            drop((place, connection));
+            drop((guard, connection));
         });
     }
 }
 
-/// The TLS connection over a new TCP connection; `None` if the client does not finish the handshake in time.
+/// Performs the TLS handshake; `None` if it fails or takes longer than [`limits::TLS_HANDSHAKE`], or if the connection
+/// is evicted.
 async fn handshake(stream: TcpStream, acceptor: &Acceptor, usage: &Usage) -> Option<TlsStream<TcpStream>> {
     let _ = stream.set_nodelay(true);
     let handshake = tokio::time::timeout(limits::TLS_HANDSHAKE, acceptor.accept(stream));
@@ -104,14 +106,14 @@ async fn handshake(stream: TcpStream, acceptor: &Acceptor, usage: &Usage) -> Opt
     };
     match result {
         Ok(Ok(stream)) => return Some(stream),
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => {}
     }
     METRICS.tls_handshake_errors.inc();
     None
 }
 
-/// Serves HTTP in the version that the handshake has negotiated, until the connection ends.
+/// Serves the HTTP version that ALPN has negotiated, until the connection ends.
 async fn serve(
     stream: TlsStream<TcpStream>,
     address: IpAddr,
@@ -140,14 +142,19 @@ async fn serve(
         supervise(serving, usage, stop).await;
     } else {
         let serving = std::pin::pin!(http1_builder().serve_connection(stream, service).with_upgrades());
-        // of HTTP/1.1, one response is sent at a time
+        // HTTP/1.1 sends one response at a time, so the connection has a single window
         Window::serve(supervise(serving, usage, stop)).await;
     }
 }
 
-/// The response, whose request runs until its body has been sent. `Connection: close` over HTTP/2 is not sent: it ends
-/// the connection with GOAWAY, as in Go's server.
-fn tracked(response: super::chain::Answer, is_http2: bool, usage: &Usage, active: Active) -> http::Response<Tracked> {
+/// Keeps the request active until the body of its response has been sent. Over HTTP/2, `Connection: close` is removed
+/// and the connection is closed with GOAWAY, as Go's server does.
+fn tracked(
+    response: super::chain::HttpResponse,
+    is_http2: bool,
+    usage: &Usage,
+    active: Active,
+) -> http::Response<Tracked> {
     let mut response = response;
     if is_http2 && response.headers_mut().remove(CONNECTION).is_some_and(|value| value == "close") {
         usage.drain();
@@ -157,7 +164,7 @@ fn tracked(response: super::chain::Answer, is_http2: bool, usage: &Usage, active
 
 fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // hyper has one timeout for the header and for the time before it
+    // hyper has a single timeout for the idle time before a request and for reading its header
     builder.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_CONNECTION).max_buf_size(1 << 20);
     builder
 }
@@ -174,7 +181,7 @@ fn http2_builder() -> http2::Builder<Streams> {
     builder
 }
 
-/// A connection that can be asked to end when what runs has been answered.
+/// A connection that can be closed gracefully: requests in flight still complete.
 trait Graceful: Future<Output = hyper::Result<()>> {
     fn shut_down(self: Pin<&mut Self>);
 }
@@ -203,7 +210,7 @@ where
     }
 }
 
-/// Serves a connection until it ends: by the client, at the shutdown, to make room, or because nothing is asked.
+/// Serves a connection until the client closes it, the server shuts down, it is evicted, or it expires.
 async fn supervise(mut serving: Pin<&mut impl Graceful>, usage: &Usage, mut stop: watch::Receiver<bool>) {
     let mut draining = false;
     loop {
@@ -212,7 +219,7 @@ async fn supervise(mut serving: Pin<&mut impl Graceful>, usage: &Usage, mut stop
         let expiry = tokio::select! {
             result = serving.as_mut() => {
                 if let Err(error) = result {
-                    tracing::debug!(%error, "a connection ended");
+                    tracing::debug!(%error, "connection ended with an error");
                 }
                 return;
             }
@@ -222,7 +229,7 @@ async fn supervise(mut serving: Pin<&mut impl Graceful>, usage: &Usage, mut stop
             () = tokio::time::sleep_until(deadline) => usage.expiry(clock::instant()),
         };
         match expiry {
-            // the client was asked to close the connection, and has not
+            // the client has not closed the connection after the graceful shutdown
             _ if draining && usage.is_idle() => return,
             Expiry::Silent => return,
             Expiry::Idle if !draining => {

@@ -1,4 +1,4 @@
-//! What is counted of requests.
+//! Metrics of requests.
 
 use http::{HeaderMap, Response};
 use machinery::Text;
@@ -17,7 +17,7 @@ use crate::request::{RequestInfo, User, Verb};
 use crate::resource::Registry;
 use crate::verbs::Request;
 
-/// Paths that are no resources and counted by themselves, with the names that they are known by and who serves them.
+/// Non-resource paths with metrics of their own: the path, and the labels `subresource` and `component`.
 const PATHS: [(&str, &str, &str); 9] = [
     ("/healthz", "/healthz", ""),
     ("/livez", "/livez", ""),
@@ -30,7 +30,7 @@ const PATHS: [(&str, &str, &str); 9] = [
     ("/apis", "apis", COMPONENT),
 ];
 
-/// A request that is measured; none for what is not served.
+/// The measurement of one request; requests for paths that are not served have no labels and are not counted.
 pub struct Measured {
     began: Instant,
     of: Option<DrySeries>,
@@ -39,6 +39,7 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Starts to measure a request.
     pub fn begin(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Measured {
         let mut dry_runs = info.query.all("dryRun").peekable();
         let dry_run = match dry_runs.peek().is_none() {
@@ -55,10 +56,11 @@ impl Measured {
         }
     }
 
-    /// Counts the answer. Watches are not done yet and have no duration.
-    pub fn end(self, answer: &mut Response<Body>) {
+    /// Counts the response. Durations exclude watches, whose response only begins here. The size of a
+    /// [`Body::Document`] is observed once it has been sent.
+    pub fn end(self, response: &mut Response<Body>) {
         let Some(of) = self.of else { return };
-        let code = answer.status().as_u16();
+        let code = response.status().as_u16();
         if matches!(code, 429 | 504) {
             METRICS.request_terminations.get_or_create(&Terminated { code, series: of.series.clone() }).inc();
         }
@@ -73,7 +75,7 @@ impl Measured {
         }
         let reads = matches!(of.series.verb, "GET" | "LIST" | "WATCH");
         let sizes = || METRICS.response_sizes.get_or_create(&of.series).clone();
-        match answer.body_mut() {
+        match response.body_mut() {
             Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
             Body::Document(_, size) if reads => size.histogram = Some(sizes()),
             _ => {}
@@ -82,7 +84,7 @@ impl Measured {
     }
 }
 
-/// How a write treats unknown fields.
+/// The `fieldValidation` mode of a write; `None` for other requests and invalid modes.
 fn field_validation(info: &RequestInfo) -> Option<&'static str> {
     if !matches!(info.verb, Verb::Create | Verb::Update | Verb::Patch) {
         return None;
@@ -95,7 +97,7 @@ fn field_validation(info: &RequestInfo) -> Option<&'static str> {
     }
 }
 
-/// The labels of a request to what is served.
+/// The labels of a request; `None` if its path is not served.
 fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Option<Series> {
     let (verb, component) = (verb(info, headers)?, COMPONENT);
     if !info.is_resource {
@@ -123,7 +125,7 @@ fn known_subresource(name: &str) -> &'static str {
     ["status", "scale", "finalize", "token"].into_iter().find(|known| *known == name).unwrap_or_default()
 }
 
-/// The verb as dashboards know it. A GET that selects one name is a LIST.
+/// The label `verb`, as kube-apiserver reports it. A GET of a collection that selects one name is a LIST.
 fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
     let applies = |headers: &HeaderMap| {
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -145,7 +147,7 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
     })
 }
 
-/// A watch that runs: counted until it is dropped.
+/// A running watch, counted until it is dropped.
 pub struct Running {
     began: Instant,
     series: Series,
@@ -175,14 +177,14 @@ impl Running {
         }
     }
 
-    /// An event of so many bytes was made.
+    /// Counts an event that was encoded in `bytes` bytes.
     pub fn sent(&self, bytes: usize) {
         self.events.inc();
         self.dispatched.inc();
         self.sizes.observe(bytes as f64);
     }
 
-    /// The initial events have all been made.
+    /// Records the duration of the initial list, all events of which have been encoded.
     pub fn listed(&self) {
         let Series { group, version, resource, scope, .. } = self.series.clone();
         let of = WatchList { group, version, resource, scope };
@@ -196,10 +198,10 @@ impl Drop for Running {
     }
 }
 
-/// A deprecated version was asked for.
+/// Records a request for a deprecated version.
 pub fn deprecated(request: &Request) {
     let removed_release = match request.resource.built_in() {
-        // definitions and ThirdPartyResources of old
+        // v1beta1 CRDs, and ThirdPartyResources below
         Some(built_in) if built_in.kind == "CustomResourceDefinition" => "1.22",
         Some(_) => "1.8",
         None => "",
@@ -214,7 +216,7 @@ pub fn deprecated(request: &Request) {
     METRICS.requested_deprecated_apis.get_or_create(&of).set(1);
 }
 
-/// Somebody was recognized.
+/// Counts an authenticated request by the kind of its user name.
 pub fn authenticated(user: &User) {
     let username = match user.name.as_str() {
         "admin" => "admin",
@@ -225,7 +227,8 @@ pub fn authenticated(user: &User) {
     METRICS.authenticated_user_requests.get_or_create(&Username { username }).inc();
 }
 
-/// Everything, for a scraper that accepts this; what is counted by looking is looked at now.
+/// All metrics as a content type and a text, in the format that `accept` selects. Gauges of the registry and of the
+/// store are updated first.
 pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&'static str, String) {
     METRICS.storage_objects.clear();
     METRICS.reads.resource_version.clear();
@@ -254,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_are_those_of_dashboards() {
+    fn verbs_are_those_of_kube_apiserver() {
         let verb_of = |method: http::Method, path: &str, query: &str, kind: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
@@ -262,7 +265,7 @@ mod tests {
         };
         use http::Method as M;
         let (list, item) = ("/api/v1/namespaces/n/configmaps", "/api/v1/namespaces/n/configmaps/a");
-        for (method, path, query, kind, wanted) in [
+        for (method, path, query, kind, expected) in [
             (M::GET, item, "", "", Some("GET")),
             (M::GET, list, "", "", Some("LIST")),
             (M::GET, list, "fieldSelector=metadata.name%3Da", "", Some("LIST")),
@@ -273,7 +276,7 @@ mod tests {
             (M::OPTIONS, item, "", "", None),
             (M::GET, "/readyz", "", "", Some("GET")),
         ] {
-            assert_eq!(verb_of(method.clone(), path, query, kind), wanted, "{method} {path}?{query} {kind}");
+            assert_eq!(verb_of(method.clone(), path, query, kind), expected, "{method} {path}?{query} {kind}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The edge (layer 8): listener, TLS, the path of a request, answers. Only this room knows hyper.
+//! The HTTP server (layer 8): listener, TLS, the handler chain, responses. Only this room depends on hyper.
 
 mod body;
 mod chain;

@@ -1,28 +1,28 @@
-//! Content negotiation: which media type and which shape an answer has.
+//! Content negotiation: the media type and the shape of a response.
 
 use crate::request::FeatureGates;
 use machinery::Status;
 use machinery::status::Reason;
 
-/// What a watch in CBOR is.
+/// The content type of a watch in CBOR.
 pub const CBOR_SEQUENCE: &str = "application/cbor-seq";
 
-/// A media type that the server speaks.
+/// A media type of requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     Json,
     Yaml,
     Protobuf,
-    /// Only where its feature gate is on.
+    /// Behind the feature gate `CBORServingAndStorage`.
     Cbor,
 }
 
 impl Media {
-    /// Without those behind feature gates.
+    /// The media types that are not behind a feature gate.
     pub const USUAL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
     const ALL: [Media; 4] = [Media::Json, Media::Yaml, Media::Protobuf, Media::Cbor];
 
-    /// What a server with these gates speaks.
+    /// The media types that are served with these feature gates.
     pub fn served(gates: FeatureGates) -> &'static [Media] {
         if gates.cbor { &Media::ALL } else { &Media::USUAL }
     }
@@ -36,7 +36,8 @@ impl Media {
         }
     }
 
-    /// What a `Content-Type` says: nothing is JSON, parameters don't matter as long as they are well-formed.
+    /// Parses a `Content-Type` header. An empty one is JSON; well-formed parameters are ignored. `None` if the type is
+    /// not served or a parameter is malformed.
     pub fn of_content_type(served: &[Media], text: &str) -> Option<Media> {
         if text.is_empty() {
             return Some(Media::Json);
@@ -47,8 +48,9 @@ impl Media {
     }
 }
 
-/// Whether these are parameters as Go's `mime.ParseMediaType` reads them: `;name=value` each, the value a token or in
-/// quotes, no name twice with different values; a semicolon may end them.
+/// Whether `text` is a list of parameters that Go's `mime.ParseMediaType` accepts: each is `;name=value`, where the
+/// value is a token or a quoted string. A name may be repeated only with the same value, and a trailing semicolon is
+/// allowed.
 fn are_parameters(mut text: &str) -> bool {
     let mut seen: Vec<(String, &str)> = vec![];
     loop {
@@ -65,7 +67,7 @@ fn are_parameters(mut text: &str) -> bool {
     }
 }
 
-/// The first parameter: its name, its value as it stands there, and what follows.
+/// Parses the first parameter: its name in lower case, its value including quotes, and the remaining text.
 fn parameter(text: &str) -> Option<(String, &str, &str)> {
     let text = text.strip_prefix(';')?.trim_start();
     let token = |text: &str| text.find(|c: char| !is_token(c)).unwrap_or(text.len());
@@ -87,12 +89,12 @@ fn parameter(text: &str) -> Option<(String, &str, &str)> {
     (!name.is_empty() && !value.is_empty()).then(|| (name.to_ascii_lowercase(), value, rest))
 }
 
-/// A character of a token (RFC 2045).
+/// Whether `c` may occur in a token (RFC 2045, section 5.1).
 fn is_token(c: char) -> bool {
     c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c)
 }
 
-/// `as=` of an Accept clause.
+/// The shape of an object in a response: `as=` of an Accept clause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     #[default]
@@ -102,13 +104,14 @@ pub enum Shape {
     PartialList,
 }
 
-/// One way in which the answer may be given.
+/// An acceptable form of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     pub media: Media,
     pub shape: Shape,
-    /// `v=v1beta1` of the shape.
+    /// Whether the shape is requested with `v=v1beta1`.
     pub beta: bool,
+    /// `pretty=` of the clause, if it is present.
     pub pretty: Option<bool>,
 }
 
@@ -129,7 +132,7 @@ pub struct Clause<'a> {
     q: f64,
 }
 
-/// The clauses of an Accept header, best first.
+/// The clauses of an Accept header by descending quality, then from specific to wildcard.
 pub fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut out: Vec<Clause<'_>> = accept.split(',').filter_map(clause).collect();
     let rank = |c: &Clause<'_>| (c.kind == "*", c.subtype == "*");
@@ -196,7 +199,7 @@ impl Clause<'_> {
     }
 }
 
-/// Every acceptable form of the answer, best first. `shapes` says whether the endpoint can make tables and partial
+/// All acceptable forms of the response, best first. `shapes` is whether the endpoint supports tables and partial
 /// objects.
 pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> {
     if accept.trim().is_empty() {
@@ -205,13 +208,14 @@ pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> 
     clauses(accept).iter().flat_map(|clause| clause.accepted(served, shapes)).collect()
 }
 
-/// Whether one of these media types is asked for by name, whatever its parameters say; no header asks for anything.
+/// Whether the Accept header names one of these media types or `*/*`, regardless of parameters. An empty header accepts
+/// all of them.
 pub fn lists(accept: &str, names: &[&str]) -> bool {
     let mut asked = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
     accept.is_empty() || asked.any(|name| name == "*/*" || names.contains(&name))
 }
 
-/// The form of aggregated discovery, where the best form that can be had is one. It is never CBOR.
+/// The form of aggregated discovery if the best acceptable form is one; `None` otherwise. It is never CBOR.
 pub fn aggregated(accept: &str) -> Option<Accepted> {
     for clause in clauses(accept) {
         let Some(media) = Media::USUAL.into_iter().find(|media| clause.matches(media.as_str())) else { continue };
@@ -225,19 +229,20 @@ pub fn aggregated(accept: &str) -> Option<Accepted> {
     None
 }
 
-/// The 406 of custom resources, and of built-in paths where only the shape can't be had.
+/// The 406 of custom resources, and of built-in resources that are not available in the requested shape. `stream` lists
+/// the content types of watches.
 pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
     let list = if stream { stream_list(served) } else { media_list(served) };
     Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {list}"))
 }
 
-/// The 406 of a route that has no form of this name.
+/// The 406 of a route that serves none of the accepted media types. `available` is the list of those it serves.
 pub fn not_available(available: &str) -> Status {
     let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
     Status::new(Reason::NotAcceptable, message).with_details(Default::default())
 }
 
-/// The forms of a watch, as errors tell them.
+/// The content types of a watch, as error messages list them.
 pub fn stream_list(served: &[Media]) -> String {
     let streamed = served.iter().filter(|media| **media != Media::Yaml);
     let stream = |media: &Media| match media {
@@ -247,12 +252,12 @@ pub fn stream_list(served: &[Media]) -> String {
     streamed.map(stream).collect::<Vec<_>>().join(", ")
 }
 
-/// What is served, as errors tell it.
+/// The served media types, as error messages list them.
 pub fn media_list(served: &[Media]) -> String {
     served.iter().map(|media| media.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The 415 of request bodies.
+/// The 415 of a request body in a media type that is not served.
 pub fn unsupported_media_type(served: &[Media]) -> Status {
     let message = format!(
         "the body of the request was in an unknown format - accepted media types include: {}",
@@ -261,12 +266,13 @@ pub fn unsupported_media_type(served: &[Media]) -> Status {
     Status::new(Reason::UnsupportedMediaType, message)
 }
 
-/// The 415 of built-in routes, which look at the type of a body before they are taken.
+/// The 415 of built-in routes, which check the Content-Type before the route is selected.
 pub fn unsupported_body() -> Status {
     Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
 }
 
-/// Whether a route takes what a request says that its body is, if it says anything.
+/// Whether a route accepts the `Content-Type` of a request. An empty one is accepted; of a comma-separated list, one
+/// match suffices.
 pub fn takes(content_type: &str, served: &[Media]) -> bool {
     let of = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
     content_type.is_empty() || content_type.split(',').map(of).any(|given| served.iter().any(|m| m.as_str() == given))
@@ -277,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_take_what_they_name() {
+    fn routes_accept_served_content_types() {
         let served = [Media::Json, Media::Yaml];
         let taken = ["", "application/json", "application/json; charset=utf-8", "text/plain, application/yaml;x"];
         taken.iter().for_each(|given| assert!(takes(given, &served), "{given}"));
@@ -306,8 +312,9 @@ mod tests {
             assert_eq!(first(accept), None, "{accept}");
         }
     }
+
     #[test]
-    fn content_types_are_read_as_go_does() {
+    fn content_types_are_parsed_as_in_go() {
         let media = |text: &str| Media::of_content_type(&Media::USUAL, text);
         for good in [
             "",
@@ -331,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn discovery_is_aggregated_for_those_who_ask_for_it_first() {
+    fn discovery_is_aggregated_if_it_is_preferred() {
         let all = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         for (accept, media) in [
             (format!("application/json;{all}"), Some(Media::Json)),

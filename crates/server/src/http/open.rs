@@ -1,21 +1,22 @@
-//! What has to end before the server has stopped: connections, and the WebSockets that some of them became.
+//! The open connections and the WebSockets that some of them were upgraded to, which a shutdown waits for.
 
 use tokio::sync::watch;
 
-/// A count of what is open.
+/// The number of open connections and WebSockets.
 pub struct Open(watch::Sender<usize>);
 
-/// One thing that is open, until it is dropped.
-pub struct Place(watch::Sender<usize>);
+/// Counts one open connection or WebSocket until it is dropped.
+pub struct OpenGuard(watch::Sender<usize>);
 
 impl Open {
     pub fn new() -> Open {
         Open(watch::Sender::new(0))
     }
 
-    pub fn enter(&self) -> Place {
+    /// Counts one more until the returned guard is dropped.
+    pub fn enter(&self) -> OpenGuard {
         self.0.send_modify(|n| *n += 1);
-        Place(self.0.clone())
+        OpenGuard(self.0.clone())
     }
 
     pub fn count(&self) -> usize {
@@ -24,12 +25,12 @@ impl Open {
 
     /// Waits until nothing is open.
     pub async fn emptied(&self) {
-        // the sender is here: waiting does not fail
+        // waiting fails only if the sender is dropped, and it is borrowed here
         let _ = self.0.subscribe().wait_for(|n| *n == 0).await;
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.send_modify(|n| *n -= 1);
     }

@@ -1,4 +1,4 @@
-//! From a request that may go on to its verb: the body, if there is one, the verb, the answer.
+//! The execution of an authorized request for a resource: it reads the body, runs the verb and encodes the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use machinery::Status;
 use machinery::status::Reason;
 
 use super::body::Body;
-use super::chain::{Answer, Edge};
+use super::chain::{Edge, HttpResponse};
 use super::measure::Running;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{Reply, set};
@@ -24,13 +24,14 @@ use crate::task;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
 
 impl Edge {
+    /// Runs the verb of a request. The body is read only after the verb, the patch type and Accept have been checked.
     pub(super) async fn perform(
         self: Arc<Self>,
         request: Arc<Request>,
         headers: &HeaderMap,
         body: Incoming,
         reply: &Reply,
-    ) -> Result<Answer, Status> {
+    ) -> Result<HttpResponse, Status> {
         let verb = verb_of(&request)?;
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
@@ -40,7 +41,7 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // wrong options are told before it, but by built-in routes, which look at Accept before they are taken
+            // invalid options of custom resources take precedence over a 406; built-in routes check Accept first
             if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
             }
@@ -82,7 +83,7 @@ impl Edge {
         reply.outcome(&request, outcome)
     }
 
-    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<Answer, Status> {
+    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
         if accepted.media == Media::Yaml {
             return Err(negotiate::not_acceptable(self.served, true));
@@ -91,13 +92,17 @@ impl Edge {
             super::table::Table::new(&request, &accepted)?;
         }
         let custom = request.resource.is_custom();
-        let sayable = |a: &&Accepted| match a.media {
+        let encodable = |a: &&Accepted| match a.media {
             Media::Json | Media::Cbor => true,
             Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
             Media::Yaml => false,
         };
-        let accepted =
-            reply.accepted.iter().find(sayable).copied().ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
+        let accepted = reply
+            .accepted
+            .iter()
+            .find(encodable)
+            .copied()
+            .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
         let running = Running::begin(&request);
         let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
@@ -120,7 +125,7 @@ impl Edge {
     }
 }
 
-/// A write in a box: its state while it waits would make every request as large.
+/// Boxes the future of a write, whose size would otherwise be part of the future of every request.
 fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
     Box::pin(write)
 }
@@ -157,6 +162,7 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
     kind.ok_or_else(negotiate::unsupported_body)
 }
 
+/// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
 async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {
     let too_large = || {
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
@@ -177,18 +183,20 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
     if bytes.len() > limits::INLINE_BYTES_MAX {
-        // decoding it takes long
+        // decoding a large body would block the async worker
         task::give_way();
     }
     Ok(Document { bytes, format })
 }
 
-/// Reads on, within bounds: a client that is still sending would not see the answer.
+/// Reads and discards up to [`limits::BODY_BYTES_DRAINED`] bytes of a body: a client that is still sending may not read
+/// the response otherwise.
 async fn drain(body: &mut Incoming) {
     let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
     while let Some(Ok(_)) = rest.frame().await {}
 }
 
+/// The DeleteOptions in the body of a DELETE; `None` if it is empty.
 async fn delete_document(served: &[Media], headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
     let document = read(headers, body, Format::Json).await?;
     if document.bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests for aggregated API servers, which are proxied unchanged with the user in headers.
+//! Requests to aggregated API servers, which are proxied with the authenticated user in `X-Remote-*` headers.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,14 @@ use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use super::body::{Body, NextPiece, Pieces};
-use super::chain::{Answer, Edge};
+use super::chain::{Edge, HttpResponse};
 use super::respond;
 use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
 use crate::authorization::Authorized;
 use crate::request::{Verb, encode_path};
 
 impl Edge {
-    /// Passes a request on to a server beside us, and its answer back; both bodies are streams.
+    /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed.
     pub(super) async fn relay(
         &self,
         remote: &Remote,
@@ -25,10 +25,10 @@ impl Edge {
         parts: &request::Parts,
         (address, audit_id): (IpAddr, &str),
         body: Incoming,
-    ) -> Answer {
+    ) -> HttpResponse {
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
-        // what has been decided about, however it was spelled
+        // the path that was authorized, in its canonical encoding
         let (path, query) = (encode_path(&authorized.info.path), authorized.info.query.encode());
         let target = if query.is_empty() { path } else { format!("{path}?{query}") };
         match Uri::try_from(target) {
@@ -41,27 +41,27 @@ impl Edge {
         if let Err(why) = introduce(&authorized.user, headers) {
             return respond::text(503, &format!("error trying to reach service: {why}\n"));
         }
-        came_from(headers, address);
+        append_forwarded_for(headers, address);
         if let Ok(id) = HeaderValue::from_str(audit_id) {
             headers.insert("audit-id", id);
         }
-        let answered = match self.context.aggregation.pass_on(remote, request).await {
-            Ok(answered) => answered,
+        let response = match self.context.aggregation.pass_on(remote, request).await {
+            Ok(response) => response,
             Err((code, why)) => return respond::text(code, &why),
         };
-        if answered.status().is_redirection() && answered.headers().contains_key(LOCATION) {
+        if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
             let mut refusal =
                 respond::text(502, "the backend attempted to redirect this request, which is not permitted");
             refusal.headers_mut().remove("x-content-type-options");
             return refusal;
         }
         let watching = authorized.info.verb == Verb::Watch;
-        answer_of(answered, watching.then(|| self.stop.clone()))
+        relayed(response, watching.then(|| self.stop.clone()))
     }
 }
 
-/// Adds an address to those that the request has come from.
-fn came_from(headers: &mut HeaderMap, address: IpAddr) {
+/// Appends the address of the client to `X-Forwarded-For`.
+fn append_forwarded_for(headers: &mut HeaderMap, address: IpAddr) {
     const FROM: HeaderName = HeaderName::from_static("x-forwarded-for");
     let before: Vec<&str> = headers.get_all(FROM).iter().filter_map(|value| value.to_str().ok()).collect();
     let address = address.to_string();
@@ -71,21 +71,22 @@ fn came_from(headers: &mut HeaderMap, address: IpAddr) {
     }
 }
 
-/// What a server has answered, as our answer. A watch ends when we stop.
-fn answer_of(answered: Response<Incoming>, stop: Option<watch::Receiver<bool>>) -> Answer {
-    let (mut parts, body) = answered.into_parts();
+/// Converts the response of an aggregated API server, without hop-by-hop headers. With `stop`, the body ends once that
+/// is true.
+fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) -> HttpResponse {
+    let (mut parts, body) = response.into_parts();
     HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
     let body = match stop {
         Some(stop) => Body::stream(Box::new(Watched { body, stop })),
         None => Body::Relayed(body),
     };
-    let mut answer = Response::new(body);
-    *answer.status_mut() = parts.status;
-    *answer.headers_mut() = parts.headers;
-    answer
+    let mut response = Response::new(body);
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = parts.headers;
+    response
 }
 
-/// The events of a server beside us.
+/// The body of a proxied watch.
 struct Watched {
     body: Incoming,
     stop: watch::Receiver<bool>,
@@ -103,7 +104,7 @@ impl Pieces for Watched {
     }
 }
 
-/// The next bytes of a body; a watch that breaks off has ended.
+/// The next bytes of a body; `None` at its end or if it is aborted.
 async fn next_data(body: &mut Incoming) -> Option<Bytes> {
     loop {
         if let Ok(data) = body.frame().await?.ok()?.into_data() {

@@ -1,4 +1,4 @@
-//! From outcomes to bytes: shapes, encodings, pretty printing, compression.
+//! Encoding of responses: shapes, media types, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -21,41 +21,44 @@ use crate::task::Trace;
 use crate::trace::Span;
 use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
-/// How this request wants its answer.
+/// The form in which a request is to be responded to, and the state that its response depends on.
 pub struct Reply {
-    /// The media types of the server.
+    /// The media types that the server serves.
     pub served: &'static [Media],
+    /// The acceptable forms of objects and lists, best first.
     pub accepted: Vec<Accepted>,
-    /// Whether a media type of the server is asked for, even if in a form that can't be had.
+    /// Whether Accept names a served media type, even if in a shape that is not available.
     pub named: bool,
-    /// The same for what has no other shape: statuses, documents.
+    /// The acceptable forms of responses without alternative shapes, such as Status and discovery documents.
     pub plain: Vec<Accepted>,
-    /// The form of aggregated discovery, if that comes first.
+    /// The form of aggregated discovery, if the client prefers it.
     pub aggregated: Option<Accepted>,
+    /// Whether JSON is pretty-printed unless the Accept clause overrides it.
     pub pretty: bool,
+    /// Whether the client accepts gzip.
     pub gzip: bool,
-    /// What is to be said of how the request's sender showed who he is.
+    /// Warnings about the credentials of the request.
     pub warnings: Vec<&'static str>,
-    /// What is recorded of the request, if anything.
+    /// The audit context, if the audit policy selects the request.
     pub audit_context: Option<Arc<AuditContext>>,
-    /// Where in a trace the work for the request stands, and its span if that is sampled.
-    pub place: Option<Trace>,
+    /// The trace context of the request, and its span if that is sampled.
+    pub trace_context: Option<Trace>,
     pub span: Option<Span>,
-    /// Whether the connection is closed after this response: HTTP/2 connections of clients without credentials are, as
-    /// kube-apiserver's feature `UnauthenticatedHTTP2DOSMitigation` does.
+    /// Whether the connection is closed after this response. It is for HTTP/2 connections of unauthenticated clients,
+    /// like with kube-apiserver's feature gate `UnauthenticatedHTTP2DOSMitigation`.
     pub closes: bool,
-    /// The priority level that the request came to.
+    /// The flow schema and the priority level of the request.
     pub sorted: Option<Sorted>,
 }
 
 impl Reply {
-    /// The best form for an object that can't be protobuf.
+    /// The best form other than protobuf.
     fn text(&self, request: &Request) -> Option<Accepted> {
         self.forms(request).find(|a| a.media != Media::Protobuf)
     }
 
-    /// The forms in which a resource can be had that are accepted, best first: nobody makes tables of reviews, nor of
-    /// the status of a definition.
+    /// The acceptable forms that a resource supports, best first. There are no tables of reviews, nor of the status of
+    /// a CRD.
     pub fn forms(&self, request: &Request) -> impl Iterator<Item = Accepted> {
         let definition = request.resource.group == DEFINITION_GROUP && request.resource.plural == DEFINITIONS;
         let no_table = request.resource.is_review() || (definition && request.subresource == Subresource::Status);
@@ -66,7 +69,7 @@ impl Reply {
         accepted.pretty.unwrap_or(self.pretty)
     }
 
-    /// A Status; shapes don't apply to it. One that can't be had as it is accepted is not recorded.
+    /// Responds with a Status, which has no other shapes. It is not audited if the client accepts no form of it.
     pub fn status(&self, status: &Status) -> Response<Body> {
         if let Some(audit_context) = self.audit_context.as_ref().filter(|_| !self.plain.is_empty()) {
             audit_context.status(&status.to_value());
@@ -74,7 +77,7 @@ impl Reply {
         self.status_in(status, self.plain.first().copied())
     }
 
-    /// A Status for a client that accepts it in this form, or in none that can be had.
+    /// Responds with a Status in the given form, or in pretty-printed JSON if the client accepts none.
     pub fn status_in(&self, status: &Status, plain: Option<Accepted>) -> Response<Body> {
         let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let plain = plain.unwrap_or(Accepted { pretty: Some(true), ..Accepted::JSON });
@@ -91,7 +94,7 @@ impl Reply {
         response
     }
 
-    /// A tree as it is.
+    /// Responds with a value in a text encoding or CBOR.
     pub fn tree(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
         let (media, bytes) = match accepted.media {
             Media::Yaml => (Media::Yaml, yaml::encode(value).into_bytes()),
@@ -107,13 +110,14 @@ impl Reply {
         self.bytes(code, media.as_str(), bytes)
     }
 
-    /// A document of a kind that has messages.
+    /// Responds with a value of a built-in kind, which may be encoded as protobuf, and audits it.
     pub fn built_in(&self, value: &Value, accepted: &Accepted) -> Response<Body> {
         self.record(|| value.clone());
         let message = if accepted.media == Media::Protobuf { self.envelope(StatusCode::OK, value) } else { None };
         message.unwrap_or_else(|| self.tree(StatusCode::OK, value, accepted))
     }
 
+    /// Responds with encoded bytes, which are compressed if they exceed [`limits::GZIP_BYTES_MIN`].
     pub fn bytes(&self, code: StatusCode, content_type: &str, bytes: impl Into<Bytes>) -> Response<Body> {
         let bytes = bytes.into();
         let compress = self.gzip && bytes.len() > limits::GZIP_BYTES_MIN;
@@ -124,7 +128,7 @@ impl Reply {
         response
     }
 
-    /// What a verb answered.
+    /// Responds with the outcome of a verb.
     pub fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(value) => {
@@ -141,26 +145,27 @@ impl Reply {
         }
     }
 
-    /// Records what is answered.
+    /// Adds the response object to the audit context.
     pub(super) fn record(&self, object: impl FnOnce() -> Value) {
         if let Some(audit_context) = &self.audit_context {
             audit_context.response(object);
         }
     }
 
-    /// A tree that is recorded.
-    fn answer(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
+    /// Like [`Reply::tree`], but also audits the value.
+    fn recorded(&self, code: StatusCode, value: &Value, accepted: &Accepted) -> Response<Body> {
         self.record(|| value.clone());
         self.tree(code, value, accepted)
     }
 
-    /// Whether the best form is protobuf, and the answer can be had in it: built-in kinds, and metadata of anything.
+    /// The best form if that is protobuf and the resource supports it: built-in kinds, and the metadata of any kind.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
         let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
         (whole || best.shape != Shape::Whole).then_some(best)
     }
 
+    /// Responds in protobuf; `None` if the kind has no message.
     fn envelope(&self, code: StatusCode, object: &Value) -> Option<Response<Body>> {
         let bytes = machinery::protobuf::encode(object)?;
         Some(self.bytes(code, Media::Protobuf.as_str(), bytes))
@@ -187,12 +192,12 @@ impl Reply {
                 out.push(b'\n');
                 Ok(self.bytes(code, Media::Json.as_str(), out))
             }
-            Shape::Whole => Ok(self.answer(code, &shown.to_value(), &accepted)),
-            Shape::Partial => Ok(self.answer(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
+            Shape::Whole => Ok(self.recorded(code, &shown.to_value(), &accepted)),
+            Shape::Partial => Ok(self.recorded(code, &table::partial(&shown.to_value(), &accepted), &accepted)),
             Shape::PartialList => Err(no_list(request)),
             Shape::Table => {
                 let table = table::Table::new(request, &accepted)?;
-                Ok(self.answer(code, &table.of_object(&shown.to_value()), &accepted))
+                Ok(self.recorded(code, &table.of_object(&shown.to_value()), &accepted))
             }
         }
     }
@@ -229,7 +234,8 @@ impl Reply {
         self.listed(request, list, (accepted.media, accepted), encoding)
     }
 
-    /// A list in an encoding; one without items needs none.
+    /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
+    /// is encoded while it is sent.
     fn listed(
         &self,
         request: &Arc<Request>,
@@ -268,7 +274,7 @@ impl Reply {
     }
 }
 
-/// Everything that a list holds.
+/// Reads all items of a list.
 fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
     let mut all = vec![];
     while items.len() > 0 {
@@ -277,7 +283,7 @@ fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
     Ok(all)
 }
 
-/// The list, table or list of metadata around items.
+/// Wraps items in a list, a table or a PartialObjectMetadataList.
 fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: Value) -> Result<Value, Status> {
     Ok(match accepted.shape {
         Shape::Table => table::Table::new(request, accepted)?.around(list_meta(list, false), items),
@@ -286,7 +292,7 @@ fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: V
     })
 }
 
-/// An object was asked for as if it were a list.
+/// The error for a single object requested as PartialObjectMetadataList.
 fn no_list(request: &Request) -> Status {
     if request.resource.is_custom() && request.subresource != Subresource::Scale {
         return Status::untyped(500, "content is not a list");
@@ -300,7 +306,7 @@ fn no_list(request: &Request) -> Status {
     Status::new(Reason::NotAcceptable, message)
 }
 
-/// A list was asked for as if it were an object.
+/// The error for a list requested as PartialObjectMetadata.
 fn no_object(request: &Request) -> Status {
     let found = match request.resource.built_in() {
         Some(built_in) => format!("*{}.{}", built_in.go_package(), request.resource.list_kind),
@@ -310,7 +316,7 @@ fn no_object(request: &Request) -> Status {
     Status::new(Reason::NotAcceptable, message)
 }
 
-/// ListMeta; lists of custom resources always carry `continue`.
+/// The ListMeta of a list. Lists of custom resources always have `continue`, even if it is empty.
 fn list_meta(list: &ListOutcome, custom: bool) -> Value {
     let mut meta = Value::object();
     meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
@@ -346,24 +352,26 @@ fn partial_list(list: &ListOutcome, accepted: &Accepted, items: Value) -> Value 
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
-    // writing to memory does not fail
+    // writes to memory do not fail
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
 }
 
+/// Sets a header; an invalid name or value is ignored.
 pub fn set(headers: &mut HeaderMap, name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_bytes(value.as_bytes())) {
         headers.insert(name, value);
     }
 }
 
-/// Two spaces, no line break at the end.
+/// Pretty-prints a value with an indent of two spaces and without a final newline.
 pub fn pretty(value: &Value) -> String {
     let mut out = String::new();
     indent(value, 0, &mut out);
     out
 }
 
+/// Appends a pretty-printed value whose first line is already indented by `depth` levels.
 pub fn indent(value: &Value, depth: usize, out: &mut String) {
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
@@ -400,7 +408,7 @@ pub fn indent(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// A plain text answer.
+/// A response in plain text.
 pub fn text(code: u16, message: &str) -> Response<Body> {
     let mut response = Response::new(Body::Full(Bytes::copy_from_slice(message.as_bytes())));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

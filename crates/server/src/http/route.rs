@@ -1,4 +1,4 @@
-//! From a path to a resource, and from a method to a verb that it can do.
+//! Routing of a path to a resource and of a method to a verb that the resource supports.
 
 use std::sync::Arc;
 
@@ -13,20 +13,23 @@ use crate::request::{RequestInfo, Verb};
 use crate::resource::{Resource, Version};
 use crate::verbs::{self, Request, Subresource};
 
+/// The resource, version and subresource of a path.
 pub(super) struct Route {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
 }
 
+/// Error of a path that is not served.
 pub(super) enum NotServed {
+    /// A 404 in plain text.
     Plain,
-    /// With the warning of a deprecated version.
+    /// A Status, with the warning of a deprecated version.
     Status(Status, Option<Text>),
 }
 
 impl Edge {
-    /// The resource of a path, though another server may just have made it.
+    /// Routes a path. If it is unknown, CRDs that other servers have committed to a shared store are read first.
     pub(super) async fn route_now(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let route = self.route(info);
         if route.is_err() && self.context.objects.store().is_shared() {
@@ -36,7 +39,7 @@ impl Edge {
         route
     }
 
-    /// The resource of a path.
+    /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let own_group = info.group.is_empty() || crate::resource::builtin::is_built_in_group(&info.group);
         let built_in = own_group || crate::resource::builtin::is_reserved_group(&info.group);
@@ -57,14 +60,14 @@ impl Edge {
         }
         let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
         let scoped = match (resource.namespaced, named_scope) {
-            // built-in routes find out when they look for the object
+            // built-in routes report the missing namespace when the object is looked up
             (true, false) if info.nowhere && !resource.is_custom() => true,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
             (false, true) => false,
             _ => true,
         };
         if !scoped && !resource.is_custom() && !resource.is_review() && resource.namespaced && info.name.is_empty() {
-            // the path lists all namespaces, so it exists
+            // the path exists, since GET on it lists all namespaces
             return Err(NotServed::Status(no_such_method(), None));
         }
         if !scoped {
@@ -90,6 +93,7 @@ impl Edge {
     }
 }
 
+/// The 405 of a verb that the resource does not support.
 pub(super) fn not_allowed(request: &Request, verb: Verb) -> Status {
     let resource = &request.resource;
     if resource.is_custom() {
@@ -98,13 +102,13 @@ pub(super) fn not_allowed(request: &Request, verb: Verb) -> Status {
     no_such_method()
 }
 
-/// A path of a built-in route, and a method that it does not have.
+/// The 405 of a built-in route that does not support the method.
 pub(super) fn no_such_method() -> Status {
     let message = "the server does not allow this method on the requested resource";
     Status::new(Reason::MethodNotAllowed, message).with_details(Default::default())
 }
 
-/// What the path and the method ask for, if the resource can do it.
+/// The verb of a request, or an error if the resource does not support it.
 pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     let info = &request.authorized.info;
     let verb = info.verb;
@@ -133,23 +137,24 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         };
     }
     match verb {
-        // built-in kinds have no POST to an item, custom resources create from it
+        // POST to an item is not supported for built-in kinds, and creates custom resources
         Verb::Create if named && !request.resource.is_custom() => Err(refused()),
-        // custom resources are told so when the request is carried out
+        // for custom resources, the missing name is reported when the request is performed
         Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),
         Verb::Proxy | Verb::None => Err(refused()),
         verb => Ok(verb),
     }
 }
 
+/// Fails with 406 if the client accepts no form that the resource supports.
 pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
-    let unsayable = request.resource.is_custom() && request.subresource != Subresource::Scale;
-    if unsayable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
+    let not_encodable = request.resource.is_custom() && request.subresource != Subresource::Scale;
+    if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
     if !request.resource.is_custom() && !reply.named {
-        // the route of a list is that of a watch
+        // list and watch have the same route
         let mut list = negotiate::media_list(reply.served);
         if matches!(verb, Verb::List | Verb::Watch) {
             list = [list, negotiate::stream_list(reply.served)].join(", ");

@@ -1,4 +1,4 @@
-//! Tables and partial objects.
+//! The shapes `Table` and `PartialObjectMetadata`.
 
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Status, Value};
@@ -19,14 +19,14 @@ pub fn partial(object: &Value, accepted: &Accepted) -> Value {
     .into()
 }
 
-/// What each row says about its object.
+/// The part of the object that each row includes: `?includeObject=`.
 enum Include {
     None,
     Metadata,
     Object,
 }
 
-/// A column and where its cells come from.
+/// A column and the source of its cells.
 struct Cells {
     name: String,
     kind: String,
@@ -87,7 +87,7 @@ impl Cells {
     }
 }
 
-/// The columns behind Name.
+/// The columns after Name.
 fn cells(request: &Request) -> Vec<Cells> {
     if request.subresource == Subresource::Scale {
         return vec![
@@ -107,7 +107,7 @@ fn cells(request: &Request) -> Vec<Cells> {
     if request.version.columns.is_empty() {
         return vec![Cells::age("date")];
     }
-    // a path that can't be parsed cuts the table
+    // a path that does not parse drops its column and those after it
     request.version.columns.iter().map_while(Cells::of_column).collect()
 }
 
@@ -124,18 +124,19 @@ impl Cells {
     }
 }
 
-/// A table that is about to be filled.
+/// The columns and options of a table.
 pub struct Table {
     accepted: Accepted,
     columns: Vec<Cells>,
-    /// Whether the name comes first.
+    /// Whether the first column is the name.
     named: bool,
     include: Include,
-    /// Whether nobody made columns for the kind: then an empty table has no rows at all.
+    /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
     plain: bool,
 }
 
 impl Table {
+    /// The table of a request; fails if `includeObject` is invalid.
     pub fn new(request: &Request, accepted: &Accepted) -> Result<Table, Status> {
         let include = match request.query().get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
@@ -165,7 +166,7 @@ impl Table {
         self.named.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
     }
 
-    /// What is shown of one object.
+    /// The row of one object.
     pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = Value::from(object.str_at(&["metadata", "name"]));
@@ -191,11 +192,12 @@ impl Table {
         .into()
     }
 
+    /// The table of a single object.
     pub fn of_object(&self, object: &Value) -> Value {
         self.table(self.meta_of(object), self.definitions(), vec![self.row(object)])
     }
 
-    /// An event of a watch: only the first one shows what the columns are.
+    /// The table of a watch event. Only that of the first event has column definitions.
     pub fn of_event(&self, object: &Value, first: bool) -> Value {
         let definitions = if first { self.definitions() } else { Value::Null };
         self.table(self.meta_of(object), definitions, vec![self.row(object)])
@@ -209,7 +211,7 @@ impl Table {
         metadata
     }
 
-    /// The table around rows.
+    /// The table with the given rows.
     pub fn around(&self, metadata: Value, rows: Value) -> Value {
         let rows = if let Value::Array(rows) = rows { rows } else { vec![] };
         self.table(metadata, self.definitions(), rows)

@@ -1,7 +1,7 @@
-//! TLS: the server's certificate, and those of clients, which are asked for and judged after the handshake.
+//! TLS: the serving certificate, and client certificates, which are requested in the handshake and verified after it.
 //!
-//! A client whose certificate has expired or comes from elsewhere is let in and answered 401, unless it shows a token
-//!. That it holds the certificate's key is always proven in the handshake.
+//! A client whose certificate has expired or is not signed by the CA bundle can still connect. Its requests return 401
+//! unless they have a bearer token. Possession of the certificate's key is always proven in the handshake.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use tokio_rustls::server::TlsStream;
 use crate::authentication::{ClientCertificate, Verified};
 use crate::clock;
 
-/// The server's certificate and the authority of its clients, as PEM.
+/// The serving certificate with its key, and the CA bundle of clients, in PEM.
 pub struct Tls {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
     pub client_ca: Vec<u8>,
-    /// Who may say in headers who asks.
+    /// The authenticating proxies, which pass the user in headers.
     pub proxy: Option<ProxyAuthority>,
 }
 
-/// The authority of proxies that authenticate, PEM, and the common names that such a proxy may have; none for any.
+/// The CA bundle of authenticating proxies in PEM, and the common names that their certificates may have; any if empty.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyAuthority {
     pub ca: Vec<u8>,
     pub names: Vec<String>,
 }
 
-/// Why certificates can't be used; one line.
+/// Error of a certificate, key or CA bundle that cannot be used, in one line.
 #[derive(Debug)]
 pub struct TlsError(pub String);
 
@@ -47,31 +47,33 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
+/// Parses PEM certificates, at least one. `what` names the file in errors.
 fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(TlsError(format!("{what} holds no certificate"))),
+        Ok(_) => Err(TlsError(format!("{what} contains no certificate"))),
         Err(error) => Err(TlsError(format!("{what}: {error}"))),
     }
 }
 
 impl Tls {
+    /// Builds the acceptor of connections; fails if a certificate, key or CA bundle is invalid.
     pub fn acceptor(&self) -> Result<Acceptor, TlsError> {
         let chain = certificates(&self.certificate, "the serving certificate")?;
         let key =
             PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
-        let authorities = verifier(&self.client_ca, "the client certificate authority")?;
+        let authorities = verifier(&self.client_ca, "the client CA bundle")?;
         let proxy = self.proxy.clone().unwrap_or_default();
         let proxies = match proxy.ca.is_empty() {
             true => None,
-            false => Some(verifier(&proxy.ca, "the authority of proxies")?),
+            false => Some(verifier(&proxy.ca, "the CA bundle of authenticating proxies")?),
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?
-            .with_client_cert_verifier(Arc::new(Asked::by(authorities.clone(), proxies.as_ref())))
+            .with_client_cert_verifier(Arc::new(KeyPossession::new(authorities.clone(), proxies.as_ref())))
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -80,7 +82,7 @@ impl Tls {
     }
 }
 
-/// Verifies the chains of clients up to the authorities of a PEM file.
+/// A verifier of client certificate chains against a CA bundle in PEM.
 fn verifier(pem: &[u8], what: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let wrong = |error: &dyn std::fmt::Display| TlsError(format!("{what}: {error}"));
     let mut roots = RootCertStore::empty();
@@ -92,7 +94,7 @@ fn verifier(pem: &[u8], what: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsEr
     builder.allow_unauthenticated().build().map_err(|error| wrong(&error))
 }
 
-/// The acceptor of the next connection, which can be replaced while those before go on.
+/// The acceptor of new connections. It can be replaced without affecting established ones.
 pub struct Acceptors(ArcSwap<Acceptor>);
 
 impl Acceptors {
@@ -110,13 +112,13 @@ impl Acceptors {
     }
 }
 
-/// Makes TLS connections and judges the certificates of their clients.
+/// Performs TLS handshakes and verifies client certificates.
 #[derive(Clone)]
 pub struct Acceptor {
     tls: TlsAcceptor,
     authorities: Arc<dyn ClientCertVerifier>,
     proxies: Option<Arc<dyn ClientCertVerifier>>,
-    /// The common names of proxies.
+    /// The allowed common names of authenticating proxies.
     names: Arc<[String]>,
 }
 
@@ -125,7 +127,7 @@ impl Acceptor {
         self.tls.accept(stream)
     }
 
-    /// What the client of a connection has shown.
+    /// Verifies the certificate that the client of a connection has presented, if any.
     pub fn certificate(&self, stream: &TlsStream<TcpStream>) -> ClientCertificate {
         let (_, session) = stream.get_ref();
         let Some((first, others)) = session.peer_certificates().and_then(<[_]>::split_first) else {
@@ -136,7 +138,7 @@ impl Acceptor {
         let signed_by = |verifier: &Arc<dyn ClientCertVerifier>| verifier.verify_client_cert(first, others, now);
         let verified = Verified {
             client: signed_by(&self.authorities)
-                .inspect_err(|error| tracing::debug!(%error, "a client certificate is not accepted"))
+                .inspect_err(|error| tracing::debug!(%error, "client certificate verification failed"))
                 .is_ok(),
             proxy: self.proxies.as_ref().is_some_and(|proxies| signed_by(proxies).is_ok()),
         };
@@ -144,24 +146,25 @@ impl Acceptor {
     }
 }
 
-/// Requests certificates of the authorities and accepts every certificate whose key the client holds.
+/// Requests client certificates and accepts every certificate whose key the client possesses; the chain is verified
+/// later by [`Acceptor::certificate`].
 #[derive(Debug)]
-struct Asked {
+struct KeyPossession {
     signatures: Arc<dyn ClientCertVerifier>,
-    /// The subjects of all authorities. A client sends no certificate of an authority that is not named here.
+    /// The subjects of all trusted certificate authorities. Clients send only certificates issued by one of them.
     subjects: Vec<DistinguishedName>,
 }
 
-impl Asked {
-    /// Requests certificates of the authority of clients, and of that of proxies if there is one.
-    fn by(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> Asked {
+impl KeyPossession {
+    /// Requests certificates signed by the CA bundle of clients or, if there is one, that of authenticating proxies.
+    fn new(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> KeyPossession {
         let of_proxies = proxies.map(|proxies| proxies.root_hint_subjects()).unwrap_or_default();
         let subjects = [clients.root_hint_subjects(), of_proxies].concat();
-        Asked { signatures: clients, subjects }
+        KeyPossession { signatures: clients, subjects }
     }
 }
 
-impl ClientCertVerifier for Asked {
+impl ClientCertVerifier for KeyPossession {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

@@ -1,14 +1,15 @@
-//! The header Warning (RFC 7234).
+//! The `Warning` header (RFC 7234, section 5.5), as defined by KEP-1693.
 
 use http::HeaderMap;
 
 use crate::verbs::Request;
 
+/// Appends the warnings of a request.
 pub(super) fn add_warnings(request: &Request, headers: &mut HeaderMap) {
     append_warnings(&request.warnings.texts(), headers);
 }
 
-/// Puts warnings before those that a response has.
+/// Inserts warnings before those that the response already has.
 pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
     if warnings.is_empty() {
         return;
@@ -21,6 +22,7 @@ pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
     }
 }
 
+/// Appends warnings with code 299. One that is no valid header value is dropped.
 pub(super) fn append_warnings<T: AsRef<str>>(warnings: &[T], headers: &mut HeaderMap) {
     for warning in warnings {
         let escaped = warning.as_ref().replace('\\', "\\\\").replace('"', "\\\"");

@@ -1,4 +1,4 @@
-//! Watch streams as bytes: a JSON object per line.
+//! Encoding of watch streams: a JSON object per line, length-delimited protobuf messages, or a CBOR sequence.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,16 @@ use super::window::chunk_bytes;
 use crate::objects::Sink as _;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
-/// A watch that is sent as a body.
+/// A watch that is sent as a response body.
 pub struct Stream {
     pub watch: Watch,
     pub accepted: Accepted,
+    /// Whether no table has been sent yet.
     pub first: bool,
     pub running: Running,
-    /// Events that are still to be written, and what is to be sent of those that were.
+    /// Events that are still to be encoded.
     pending: VecDeque<WatchEvent>,
+    /// Encoded events that are still to be sent.
     chunks: Chunks,
 }
 
@@ -48,7 +50,7 @@ impl Stream {
         Stream { watch, accepted, first: true, running, pending: VecDeque::new(), chunks: Chunks::default() }
     }
 
-    /// Writes events until there is something to send.
+    /// Encodes pending events until a chunk is full or none is left.
     fn write_some(&mut self) {
         let wanted = chunk_bytes();
         let mut chunks = std::mem::take(&mut self.chunks);
@@ -97,7 +99,7 @@ impl Stream {
         }
     }
 
-    /// The same as a message with its length in front.
+    /// Writes an event as a length-delimited protobuf message; objects without a message are skipped.
     fn write_protobuf(&mut self, event: &WatchEvent, out: &mut Chunks) {
         let (kind, object) = self.kind_and_object(event);
         let bytes = match event {
@@ -114,7 +116,7 @@ impl Stream {
         out.append(cbor::watch_event(kind, &object));
     }
 
-    /// An event for encodings that have no tables.
+    /// The type and the object of an event, for encodings without tables.
     fn kind_and_object(&self, event: &WatchEvent) -> (&'static str, Value) {
         let (kind, object) = match event {
             WatchEvent::Object(kind, shown) => (*kind, shown.to_value()),

@@ -1,4 +1,4 @@
-//! A watch over a WebSocket (RFC 6455): the pieces of its body, an event a message.
+//! Watches over WebSockets (RFC 6455): each message is one event.
 
 use std::time::Duration;
 
@@ -14,25 +14,31 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
-use super::open::Place;
+use super::open::OpenGuard;
 use super::respond::{self, set};
 use crate::authentication::websocket::TOKEN_PROTOCOL;
 use crate::limits;
 
-type Answer = Response<Body>;
+type HttpResponse = Response<Body>;
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a request asks for a WebSocket.
-pub fn is_asked(headers: &HeaderMap) -> bool {
+/// Whether a request asks for an upgrade to a WebSocket.
+pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
     text(headers, "connection").to_ascii_lowercase().contains("upgrade")
         && text(headers, "upgrade").eq_ignore_ascii_case("websocket")
 }
 
-/// The answer to a watch that asked for a WebSocket: 101 in place of its 200, or why there is none.
-pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>, place: Place) -> Answer {
+/// Upgrades the connection of a watch and sends its events there. Returns 101 instead of the watch's 200, or an error
+/// if the handshake is invalid.
+pub fn upgrade(
+    watch: HttpResponse,
+    headers: &HeaderMap,
+    connection: Option<OnUpgrade>,
+    guard: OpenGuard,
+) -> HttpResponse {
     let (parts, body) = watch.into_parts();
     let (Body::Stream(next), Some(connection)) = (body, connection) else {
         return respond::text(400, "websocket protocol error");
@@ -54,10 +60,10 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
     crate::task::spawn("websocket", async move {
         if let Ok(connection) = connection.await {
             let stream = WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
-            // the client may go at any time: there is nobody left to tell
+            // an error means that the client is gone, so it cannot be reported
             let _ = serve(stream, next, form).await;
         }
-        drop(place);
+        drop(guard);
     });
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -70,39 +76,40 @@ pub fn upgrade(watch: Answer, headers: &HeaderMap, connection: Option<OnUpgrade>
     response
 }
 
-/// The sub-protocols that are offered, joined by commas.
+/// The subprotocols that the client offers, joined by commas.
 pub fn protocols(headers: &HeaderMap) -> String {
     let lines = headers.get_all("sec-websocket-protocol").iter().filter_map(|line| line.to_str().ok());
     lines.collect::<Vec<_>>().join(",")
 }
 
-/// The first of them that is no token.
+/// The first offered subprotocol that does not carry a bearer token.
 fn protocol(offered: &str) -> Option<&str> {
     offered.split(',').map(str::trim).find(|name| !name.is_empty() && !name.starts_with(TOKEN_PROTOCOL))
 }
 
-/// A browser says where its page is from, and so must everybody.
+/// Whether there is a valid `Origin` header. Go's WebSocket server requires one of all clients, not only of browsers.
 fn has_origin(headers: &HeaderMap) -> bool {
     let origin = text(headers, "origin");
     origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
 }
 
-/// How events are sent.
+/// The type of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Lines of JSON.
+    /// A line of JSON per message.
     Text,
-    /// Protobuf with its length in front.
+    /// A protobuf message without its length prefix.
     Binary,
 }
 
-/// Sends until the watch ends, the client closes or the connection breaks; pings are answered on the way.
+/// Sends events until the watch ends, the client closes the WebSocket or the connection fails. Reading from the stream
+/// also responds to pings.
 async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPiece, form: Form) -> Result<(), Error> {
-    // pieces end anywhere in an event
+    // a piece of the body may end within an event
     let mut unsent = BytesMut::new();
     loop {
         tokio::select! {
-            said = stream.next() => match said {
+            received = stream.next() => match received {
                 Some(Ok(message)) if !message.is_close() => {}
                 _ => return stream.close(None).await,
             },
@@ -120,13 +127,13 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
         }
     }
     stream.close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })).await?;
-    // the client says goodbye as well; without that its end of the connection would break
-    let goodbye = async { while let Some(Ok(_)) = stream.next().await {} };
-    let _ = tokio::time::timeout(Duration::from_secs(limits::WEBSOCKET_CLOSE_SECONDS), goodbye).await;
+    // wait for the close frame of the client, which would see a connection reset otherwise
+    let closed = async { while let Some(Ok(_)) = stream.next().await {} };
+    let _ = tokio::time::timeout(Duration::from_secs(limits::WEBSOCKET_CLOSE_SECONDS), closed).await;
     Ok(())
 }
 
-/// Takes the first event off what has come, if all of it has.
+/// Removes the first event of `unsent`; `None` if it is incomplete.
 fn next_message(unsent: &mut BytesMut, form: Form) -> Option<Message> {
     if form == Form::Text {
         let end = unsent.iter().position(|byte| *byte == b'\n')?;
@@ -147,8 +154,9 @@ mod tests {
     use super::super::open::Open;
     use super::*;
 
-    /// What a handshake with these headers beside the usual ones is answered.
-    fn answered(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
+    /// The status code and the subprotocol of the response to a handshake with these headers in addition to the usual
+    /// ones.
+    fn handshake(changed: &[(&'static str, &'static str)]) -> (u16, Option<http::HeaderValue>) {
         let key = [
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
             ("sec-websocket-version", "13"),
@@ -165,10 +173,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_handshake_is_checked() {
-        assert_eq!(answered(&[]), (101, None));
+        assert_eq!(handshake(&[]), (101, None));
         let protocol = http::HeaderValue::from_static("one");
         for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
-            assert_eq!(answered(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
+            assert_eq!(handshake(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
         }
         for (name, value, code) in [
             ("sec-websocket-key", "", 400),
@@ -176,12 +184,12 @@ mod tests {
             ("origin", "", 403),
             ("origin", "null", 403),
         ] {
-            assert_eq!(answered(&[(name, value)]), (code, None), "{name}: {value}");
+            assert_eq!(handshake(&[(name, value)]), (code, None), "{name}: {value}");
         }
     }
 
     #[test]
-    fn a_message_holds_one_event() {
+    fn each_message_is_one_event() {
         let all = |form, pieces: &[&[u8]]| {
             let (mut unsent, mut found) = (BytesMut::new(), vec![]);
             for piece in pieces {

@@ -1,4 +1,4 @@
-//! How much of a response may wait in its connection, and for how long.
+//! Flow control of response bodies: how many bytes may be buffered in a connection, and for how long.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,28 +10,32 @@ use tokio::time::Instant;
 
 use crate::{clock, limits};
 
-/// What of the responses of one stream of HTTP/2, or of one connection of HTTP/1.1, was handed over and is not sent yet.
+/// The response bytes of an HTTP/2 stream, or of an HTTP/1.1 connection, that were handed over to hyper and are not
+/// sent yet.
 pub struct Window {
     state: Mutex<State>,
-    /// Something was handed over, and nothing was before.
+    /// Notified when bytes are handed over while no others are unsent.
     begun: Notify,
 }
 
 struct State {
+    /// Bytes.
     unsent: usize,
-    /// When bytes were sent last, or handed over after all had been sent.
+    /// When bytes were last sent, or handed over while no others were unsent.
     progress: Instant,
+    /// The task that waits for room.
     waiting: Option<Waker>,
 }
 
-/// What all windows together have not sent yet.
+/// Unsent bytes of all windows.
 static UNSENT: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether clients read so fast that few bytes are unsent overall.
 fn is_fast() -> bool {
     UNSENT.load(Ordering::Relaxed) < limits::UNSENT_TOTAL_FAST
 }
 
-/// Bytes of a response that are to be made at a time: few when many clients don't read.
+/// The number of bytes of a response to encode at a time. It is smaller while many clients read slowly.
 pub fn chunk_bytes() -> usize {
     if is_fast() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES }
 }
@@ -46,12 +50,13 @@ impl Window {
         Arc::new(Window { state: Mutex::new(state), begun: Notify::new() })
     }
 
-    /// That of the running task.
+    /// The window of the current task; `None` outside of [`Window::serve`].
     pub fn current() -> Option<Arc<Window>> {
         WINDOW.try_with(Arc::clone).ok()
     }
 
-    /// Serves a stream or a connection until it ends, or until its client has read nothing of a response for too long.
+    /// Serves a stream or a connection until it ends. Returns `None` if the client has read nothing of a response for
+    /// [`limits::UNREAD_RESPONSE`].
     pub async fn serve<F: Future>(serving: F) -> Option<F::Output> {
         let window = Window::new();
         tokio::select! {
@@ -64,7 +69,7 @@ impl Window {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether more may be handed over; the task is woken when that changes.
+    /// Ready if more bytes may be handed over; otherwise the task is woken when bytes have been sent.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         let max = if is_fast() { limits::UNSENT_BYTES_FAST } else { limits::UNSENT_BYTES_MAX };
@@ -75,7 +80,7 @@ impl Window {
         Poll::Pending
     }
 
-    /// The same bytes, which count until they have been sent.
+    /// Counts bytes as unsent until the returned buffer, which shares them, is dropped.
     pub fn hand_over(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -91,7 +96,7 @@ impl Window {
         Bytes::from_owner(Unsent { bytes, window: self.clone() })
     }
 
-    /// Waits until something has waited to be sent for as long as `limit`.
+    /// Waits until unsent bytes have made no progress for `limit`.
     async fn stalled(&self, limit: std::time::Duration) {
         loop {
             let since = {
@@ -107,7 +112,7 @@ impl Window {
     }
 }
 
-/// Bytes that were handed over, until they have been sent or dropped.
+/// Bytes that count as unsent until they are dropped, which hyper does once they are written to the socket.
 struct Unsent {
     bytes: Bytes,
     window: Arc<Window>,
@@ -133,7 +138,7 @@ impl Drop for Unsent {
     }
 }
 
-/// Runs the streams of HTTP/2 connections as tasks, each with its window.
+/// Runs each stream of HTTP/2 connections as a task with its own window.
 #[derive(Clone)]
 pub struct Streams;
 
@@ -143,7 +148,7 @@ where
 {
     fn execute(&self, stream: F) {
         crate::task::spawn("stream", async move {
-            // a stream that is dropped is reset
+            // dropping a stream that makes no progress resets it
             Window::serve(stream).await;
         });
     }
@@ -156,7 +161,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn no_more_is_handed_over_than_fits() {
+    async fn a_full_window_has_no_room() {
         let window = Window::new();
         let room = || std::future::poll_fn(|context| Poll::Ready(window.poll_room(context).is_ready()));
         let piece = Bytes::from(vec![0; limits::UNSENT_BYTES_FAST]);
@@ -167,13 +172,13 @@ mod tests {
         drop(first);
         assert!(!room().await);
         drop(part);
-        assert!(!room().await, "the second alone is too much");
+        assert!(!room().await, "the second buffer alone fills the window");
         drop(second);
         assert!(room().await);
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_nothing_is_noticed() {
+    async fn a_client_that_reads_nothing_is_detected() {
         let limit = Duration::from_millis(1);
         let window = Window::new();
         let unread = window.hand_over(Bytes::from_static(b"unread"));

@@ -1,4 +1,4 @@
-//! Writes documents, resource by resource, so that a document of many resources never exists as a tree.
+//! Writes documents resource by resource, so that a large document never exists as a tree in memory.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use machinery::{Value, json};
 use super::index::Group;
 use super::{Dialect, Encoding, paths, proto, schema, standard};
 
-/// The release that documents of built-in kinds name.
+/// The Kubernetes release in `info.version` of documents with built-in kinds.
 const RELEASE: &str = "v1.35.3";
 
-/// The v3 document of a group version.
+/// Encodes the v3 document of a group version.
 pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
     let built_in = group.members.iter().any(|member| !member.resource.is_custom());
     let info = match built_in {
@@ -23,14 +23,14 @@ pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
     writer.finish(&info)
 }
 
-/// The v2 document of all groups.
+/// Encodes the v2 document of all groups.
 pub fn merged(groups: &[&Group], encoding: Encoding) -> Vec<u8> {
     let mut writer = Writer::new(Dialect::V2, encoding);
     groups.iter().for_each(|group| writer.group(group));
     writer.finish(&json!({"title": "Kubernetes", "version": RELEASE}))
 }
 
-/// Bytes that grow without being copied: a document of thousands of definitions has hundreds of megabytes.
+/// A growing buffer that is not reallocated: a document of thousands of CRDs has hundreds of megabytes.
 #[derive(Default)]
 pub struct Pieces {
     full: Vec<Vec<u8>>,
@@ -38,9 +38,11 @@ pub struct Pieces {
     full_bytes: usize,
 }
 
+/// The size from which a piece is full.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Pieces {
+    /// The length in bytes of all pieces.
     pub fn len(&self) -> usize {
         self.full_bytes + self.last.len()
     }
@@ -53,7 +55,7 @@ impl Pieces {
         }
     }
 
-    /// Each piece goes when it has been copied.
+    /// Appends all pieces to `out`, and frees each one after it has been copied.
     pub fn append_to(self, out: &mut Vec<u8>) {
         for piece in self.full.into_iter().chain([self.last]) {
             out.extend_from_slice(&piece);
@@ -66,8 +68,9 @@ struct Writer {
     encoding: Encoding,
     paths: Pieces,
     schemas: Pieces,
-    /// Names of schemas that are written: no name comes twice.
+    /// Names of the schemas written so far: a name is written once.
     names: HashSet<String>,
+    /// Whether a resource has the scale subresource, so that its schemas are needed.
     scales: bool,
 }
 
@@ -91,7 +94,7 @@ impl Writer {
 
     fn path(&mut self, path: &str, item: &Value) {
         match self.encoding {
-            Encoding::Json => json_member(path, item, &mut self.paths),
+            Encoding::Json => json_field(path, item, &mut self.paths),
             Encoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
         }
     }
@@ -101,7 +104,7 @@ impl Writer {
             return;
         }
         match self.encoding {
-            Encoding::Json => json_member(name, schema, &mut self.schemas),
+            Encoding::Json => json_field(name, schema, &mut self.schemas),
             Encoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
         }
     }
@@ -137,7 +140,7 @@ impl Writer {
     }
 }
 
-/// What a v2 document has besides paths and definitions.
+/// The fields of a v2 document other than `paths` and `definitions`.
 fn rest_v2(info: &Value) -> Value {
     json!({
         "swagger": "2.0",
@@ -150,7 +153,7 @@ fn rest_v2(info: &Value) -> Value {
     })
 }
 
-fn json_member(key: &str, value: &Value, out: &mut Pieces) {
+fn json_field(key: &str, value: &Value, out: &mut Pieces) {
     let follows = out.len() > 0;
     out.write(|out| {
         if follows {

@@ -1,4 +1,4 @@
-//! What is served, by group version, with hashes that change when the documents do.
+//! The served resources by group version, with hashes that change when the documents change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -14,10 +14,10 @@ use crate::resource::{Resource, Version};
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
 
-/// Part of every hash: documents of another release are other documents.
+/// Prefix of every hash, as other releases may write other documents.
 const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
 
-/// The resources of one group version and their document, once it is asked for.
+/// The resources of one group version, and their document once it has been requested.
 pub struct Group {
     pub members: Vec<Member>,
     pub hash: String,
@@ -31,7 +31,7 @@ pub struct Member {
     pub version: Arc<Version>,
 }
 
-/// A document in the encodings in which somebody asked for it.
+/// A document in the encodings that have been requested.
 #[derive(Default)]
 pub struct Kept {
     json: OnceLock<Bytes>,
@@ -39,6 +39,7 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// The document in an encoding, which is built on the first call.
     pub fn get(&self, encoding: Encoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let slot = match encoding {
             Encoding::Json => &self.json,
@@ -48,8 +49,8 @@ impl Kept {
     }
 }
 
-/// The document of all groups, in both encodings. A large one lives only as long as somebody reads it, and is made once
-/// for all who do.
+/// The document of all groups, in both encodings. One larger than [`limits::OPENAPI_KEPT_BYTES_MAX`] is kept only while
+/// responses use it, which share it.
 #[derive(Default)]
 pub struct Merged {
     json: Mutex<Slot>,
@@ -61,10 +62,11 @@ enum Slot {
     #[default]
     Empty,
     Kept(Bytes),
+    /// A large document, which the responses that use it own.
     Lent(Weak<Vec<u8>>),
 }
 
-/// A part in a document.
+/// A response's reference to a large document.
 struct Share(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Share {
@@ -100,7 +102,7 @@ impl Merged {
     }
 }
 
-/// Everything that is served in one generation of the registry.
+/// The served group versions at one generation of the registry.
 #[derive(Default)]
 pub struct Index {
     pub generation: Option<u64>,
@@ -109,12 +111,12 @@ pub struct Index {
     pub hash: String,
     pub merged: Merged,
     body: OnceLock<Bytes>,
-    /// What each version contributes to hashes, by its id.
+    /// The digest of each version of a resource, by the version's id.
     digests: HashMap<u64, [u8; 32]>,
 }
 
 impl Index {
-    /// The index of a snapshot. What has not changed since `old` is taken from there.
+    /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
     pub fn new(generation: u64, snapshot: &Snapshot, old: &Index) -> Index {
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         for resource in snapshot.values().filter(|r| r.established) {
@@ -149,7 +151,7 @@ impl Index {
         Index { generation: Some(generation), groups, hash, merged, body, digests }
     }
 
-    /// The URL of a document under its hash.
+    /// The URL of a document with its hash.
     pub fn location(name: &str, group: &Group) -> String {
         format!("/openapi/v3/{name}?hash={}", group.hash)
     }
@@ -180,7 +182,7 @@ impl Group {
     }
 }
 
-/// A digest of all that documents show of a resource.
+/// The digest of everything that documents contain of a resource in one version.
 fn digest(member: &Member) -> [u8; 32] {
     let Member { resource, version } = member;
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];

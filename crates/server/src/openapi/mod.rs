@@ -1,10 +1,11 @@
-//! OpenAPI (layer 7): v2 and v3 documents, built when somebody asks and kept.
+//! OpenAPI (layer 7): v2 and v3 documents, built on request and cached.
 //!
-//! Invariants: a change of a definition costs nothing here; the next question makes a new [`Index`], whose hashes come
-//! from the content of schemas, each read once. A document is built when it is first asked for, and lives until the
-//! hash of its group version changes. Hash and ETag are one, so that a 304 needs no document.
+//! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are computed
+//! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
+//! until the hash of its group version changes. The ETag is the hash, so that a 304 needs no document.
 //!
-//! `index.rs` groups what is served, `document.rs` writes it, `paths.rs` and `schema.rs` say what stands in it.
+//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `paths.rs` and `schema.rs`
+//! generate their paths and schemas.
 
 mod document;
 mod index;
@@ -22,9 +23,10 @@ use crate::resource::Registry;
 use crate::{clock, task};
 use index::{Group, Index};
 
-/// What a request for a document is answered with.
-pub enum Answer {
-    /// One with `expires` never changes and may be kept until then.
+/// The response to a request for a document.
+pub enum Response {
+    /// A document. With `expires`, an HTTP date, it was requested by its hash: it is immutable and may be cached until
+    /// then.
     Document {
         content_type: &'static str,
         body: Bytes,
@@ -34,7 +36,7 @@ pub enum Answer {
     NotModified {
         etag: String,
     },
-    /// To the same document under its current hash.
+    /// The requested hash is not the current one; `location` is the URL of the document with the current hash.
     Moved {
         location: String,
     },
@@ -42,7 +44,7 @@ pub enum Answer {
     NotAcceptable,
 }
 
-/// The two generations of OpenAPI.
+/// The version of OpenAPI: 2.0 or 3.0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
     V2,
@@ -56,7 +58,7 @@ enum Encoding {
     Protobuf,
 }
 
-/// The documents of OpenAPI.
+/// The OpenAPI documents of the resources in a registry.
 pub struct OpenApi {
     registry: Arc<Registry>,
     index: Mutex<Arc<Index>>,
@@ -67,19 +69,19 @@ impl OpenApi {
         OpenApi { registry, index: Mutex::default() }
     }
 
-    /// Answers `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`.
-    pub fn answer(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Answer {
+    /// Responds to `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`. `etag` is the value of `If-None-Match`.
+    pub fn respond(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Response {
         match path {
             "/openapi/v2" => self.merged(accept, etag),
             "/openapi/v3" => self.paths(etag),
             _ => match path.strip_prefix("/openapi/v3/") {
                 Some(name) => self.group(name, query, accept, etag),
-                None => Answer::NotFound,
+                None => Response::NotFound,
             },
         }
     }
 
-    /// The index of what is served now.
+    /// The index of the current registry, built anew if the registry has changed.
     fn index(&self) -> Arc<Index> {
         let generation = self.registry.generation();
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,48 +91,48 @@ impl OpenApi {
         kept.clone()
     }
 
-    /// `/openapi/v3`: it is not negotiated, and calls itself text.
-    fn paths(&self, etag: &str) -> Answer {
+    /// `/openapi/v3`, which ignores Accept and has the content type `text/plain`, as in kube-apiserver.
+    fn paths(&self, etag: &str) -> Response {
         let index = self.index();
         let current = quoted(&index.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let body = index.body();
-        Answer::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
+        Response::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
     }
 
     /// `/openapi/v3/<name>`.
-    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Answer {
-        let Some(group) = self.index().groups.get(name).cloned() else { return Answer::NotFound };
-        let Some(encoding) = negotiate(accept, "v3") else { return Answer::NotAcceptable };
+    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Response {
+        let Some(group) = self.index().groups.get(name).cloned() else { return Response::NotFound };
+        let Some(encoding) = negotiate(accept, "v3") else { return Response::NotAcceptable };
         let asked = query.get("hash").unwrap_or_default();
         if !asked.is_empty() && asked != group.hash {
-            return Answer::Moved { location: Index::location(name, &group) };
+            return Response::Moved { location: Index::location(name, &group) };
         }
         let expires = (!asked.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
         let current = quoted(&group.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let build = || document::group(&group, encoding);
         let body = task::blocking(|| group.kept.get(encoding, build));
         let content_type = content_type(Dialect::V3, encoding);
-        Answer::Document { content_type, body, etag: current, expires }
+        Response::Document { content_type, body, etag: current, expires }
     }
 
     /// `/openapi/v2`: all groups in one document.
-    fn merged(&self, accept: &str, etag: &str) -> Answer {
-        let Some(encoding) = negotiate(accept, "v2") else { return Answer::NotAcceptable };
+    fn merged(&self, accept: &str, etag: &str) -> Response {
+        let Some(encoding) = negotiate(accept, "v2") else { return Response::NotAcceptable };
         let index = self.index();
         let current = quoted(&index.hash);
         if etag == current {
-            return Answer::NotModified { etag: current };
+            return Response::NotModified { etag: current };
         }
         let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
         let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
         let content_type = content_type(Dialect::V2, encoding);
-        Answer::Document { content_type, body, etag: current, expires: None }
+        Response::Document { content_type, body, etag: current, expires: None }
     }
 }
 
@@ -148,7 +150,8 @@ fn content_type(dialect: Dialect, encoding: Encoding) -> &'static str {
     }
 }
 
-/// The best encoding that a client takes. Clauses count by quality, then in order; an empty header is any.
+/// The encoding that a client prefers: clauses are sorted by quality, then in the order of the header. An empty header
+/// accepts any; `None` is a 406.
 fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
     if accept.trim().is_empty() {
         return Some(Encoding::Json);
@@ -172,7 +175,7 @@ fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
     })
 }
 
-/// A time as HTTP headers have it.
+/// A Unix time in seconds as an HTTP date (RFC 9110, IMF-fixdate).
 fn http_date(seconds: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -193,7 +196,7 @@ mod tests {
     use crate::objects::Objects;
     use crate::resource::{builtin, from_definition};
 
-    fn definition(schema: Value) -> Value {
+    fn crd(schema: Value) -> Value {
         let names = json!({"plural": "kites", "singular": "kite", "kind": "Kite", "listKind": "KiteList"});
         json!({
             "spec": {
@@ -210,45 +213,45 @@ mod tests {
         })
     }
 
-    fn document(answer: Answer) -> (String, Value) {
-        let Answer::Document { body, etag, .. } = answer else { panic!("no document") };
+    fn document(response: Response) -> (String, Value) {
+        let Response::Document { body, etag, .. } = response else { panic!("no document") };
         (etag, machinery::value::decode(&body).unwrap())
     }
 
-    /// A document lives as long as its content, and every old hash leads to the new one.
+    /// A document is cached until its content changes, and URLs with an old hash redirect to the current one.
     #[test]
-    fn documents_follow_definitions() {
+    fn documents_follow_crds() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let store = Arc::new(store::Embedded::in_memory());
         let objects =
             runtime.block_on(Objects::open(crate::objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
-            let resource = from_definition(&definition(schema).to_json().into(), &objects, &Default::default());
+            let resource = from_definition(&crd(schema).to_json().into(), &objects, &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
         let built_in = crate::resource::from_row(&builtin::KINDS[0], &[], &objects);
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());
-        let get = |path: &str, query: &str, etag: &str| openapi.answer(path, &Query::parse(query), "", etag);
+        let get = |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag);
         let path = "/openapi/v3/apis/example.com/v1";
 
         serve(json!({"type": "object"}));
         let (first, tree) = document(get(path, "", ""));
         assert!(tree.at(&["components", "schemas", "com.example.v1.Kite", "properties"]).is_some());
-        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }));
-        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Answer::NotFound));
+        assert!(matches!(get(path, "", &first), Response::NotModified { .. }));
+        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Response::NotFound));
         serve(json!({"type": "object"}));
-        assert!(matches!(get(path, "", &first), Answer::NotModified { .. }), "nothing has changed");
+        assert!(matches!(get(path, "", &first), Response::NotModified { .. }), "an unchanged CRD keeps the hash");
 
         serve(json!({"type": "object", "title": "t"}));
         let stale = format!("hash={}", first.trim_matches('"'));
-        let Answer::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
+        let Response::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
         let (path, query) = location.split_once('?').unwrap();
-        assert!(matches!(get(path, query, ""), Answer::Document { expires: Some(_), .. }));
+        assert!(matches!(get(path, query, ""), Response::Document { expires: Some(_), .. }));
 
-        // what has no structural form is free-form, and v2 holds all groups
+        // a schema that is not structural is published as a free-form object, and v2 contains all groups
         serve(json!({"properties": {"a": {"items": []}}}));
         let (_, tree) = document(get("/openapi/v2", "", ""));
         let kite = tree.at(&["definitions", "com.example.v1.Kite"]).unwrap();
@@ -274,13 +277,13 @@ mod tests {
             ("application/yaml", None),
             ("text/plain", None),
         ];
-        for (accept, want) in cases {
-            assert_eq!(negotiate(accept, "v2"), want, "{accept}");
+        for (accept, expected) in cases {
+            assert_eq!(negotiate(accept, "v2"), expected, "{accept}");
         }
     }
 
     #[test]
-    fn dates_are_those_of_http() {
+    fn dates_are_http_dates() {
         assert_eq!(http_date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
     }

@@ -1,7 +1,8 @@
-//! The paths of a resource and their operations, in both dialects.
+//! The paths of a resource and their operations, in both versions of OpenAPI.
 //!
-//! Invariant: what a client looks for stands inline on the operation: `x-kubernetes-action`, the group, version and kind
-//! as an object, and the media types and query parameters of PATCH, by which kubectl chooses how to patch and validate.
+//! Invariant: the fields that clients look up are inline in the operation: `x-kubernetes-action`, the group, version
+//! and kind as an object, and the media types and query parameters of PATCH, from which kubectl derives the patch type
+//! and the support of field validation.
 
 use machinery::{Map, Text, Value, json};
 
@@ -10,7 +11,7 @@ use super::index::Member;
 use super::schema;
 use super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, reference};
 
-/// Path items of a resource by path.
+/// The path items of a resource by path.
 pub fn items(member: &Member, dialect: Dialect) -> Vec<(String, Value)> {
     Paths::new(member, dialect).all()
 }
@@ -47,18 +48,21 @@ const BUILT_IN_PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// What one operation does.
+/// One operation of a path item.
 struct Operation<'a> {
     /// `x-kubernetes-action`.
     action: &'static str,
-    /// The verb that the name of the operation begins with.
+    /// The first word of the `operationId`.
     verb: &'static str,
-    /// What follows the group and version in that name.
+    /// The part of the `operationId` after the group and version.
     subject: String,
     description: String,
     parameters: &'a [&'static str],
+    /// The schema of the request body.
     body: Option<&'a str>,
-    answer: &'a str,
+    /// The schema of successful responses.
+    response: &'a str,
+    /// Codes and descriptions of successful responses.
     codes: &'static [(&'static str, &'static str)],
 }
 
@@ -70,12 +74,14 @@ struct Paths<'a> {
     member: &'a Member,
     dialect: Dialect,
     kind: &'a str,
-    /// `Namespaced` where that is said in names.
+    /// `Namespaced` for namespaced resources, otherwise empty; part of each `operationId`.
     scope: &'static str,
+    /// The schema names of objects and lists.
     object: String,
     list: String,
-    /// Group and version as names of operations have them, and as the tag.
+    /// Group and version as part of each `operationId`.
     prefix: String,
+    /// Group and version as the tag of operations.
     tag: String,
 }
 
@@ -130,7 +136,7 @@ impl<'a> Paths<'a> {
         out
     }
 
-    /// The list of all namespaces.
+    /// The path item that lists the objects of all namespaces.
     fn everywhere(&self) -> Value {
         let get = Operation {
             action: "list",
@@ -139,7 +145,7 @@ impl<'a> Paths<'a> {
             description: format!("list objects of kind {}", self.kind),
             parameters: &[],
             body: None,
-            answer: &self.list,
+            response: &self.list,
             codes: &[OK],
         };
         let mut keys = LIST_PARAMETERS.to_vec();
@@ -158,7 +164,7 @@ impl<'a> Paths<'a> {
             description: format!("list objects of kind {kind}"),
             parameters: &LIST_PARAMETERS,
             body: None,
-            answer: &self.list,
+            response: &self.list,
             codes: &[OK],
         };
         let create = Operation {
@@ -168,7 +174,7 @@ impl<'a> Paths<'a> {
             description: format!("create{}{kind}", article(kind)),
             parameters: &WRITE_PARAMETERS,
             body: Some(&self.object),
-            answer: &self.object,
+            response: &self.object,
             codes: &[OK, CREATED, ACCEPTED],
         };
         let delete = Operation {
@@ -178,7 +184,7 @@ impl<'a> Paths<'a> {
             description: format!("delete collection of {kind}"),
             parameters: &LIST_PARAMETERS,
             body: None,
-            answer: STATUS,
+            response: STATUS,
             codes: &[OK],
         };
         let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
@@ -199,7 +205,7 @@ impl<'a> Paths<'a> {
             description: format!("delete{}{kind}", article(kind)),
             parameters: &DELETE_PARAMETERS,
             body: Some(DELETE_OPTIONS),
-            answer: if returned { &self.object } else { STATUS },
+            response: if returned { &self.object } else { STATUS },
             codes: &[OK, ACCEPTED],
         };
         let mut item = self.read_and_write("", &self.object);
@@ -207,8 +213,8 @@ impl<'a> Paths<'a> {
         item
     }
 
-    fn subresource(&self, name: &str, answer: &str) -> Value {
-        self.read_and_write(name, answer)
+    fn subresource(&self, name: &str, response: &str) -> Value {
+        self.read_and_write(name, response)
     }
 
     fn finalize(&self) -> Value {
@@ -216,15 +222,15 @@ impl<'a> Paths<'a> {
         [("put", self.operation(&put)), ("parameters", self.path_parameters(true))].into()
     }
 
-    fn replace<'b>(&self, name: &str, answer: &'b str) -> Operation<'b> {
+    fn replace<'b>(&self, name: &str, response: &'b str) -> Operation<'b> {
         Operation {
             action: "put",
             verb: "replace",
             subject: self.subject(name),
             description: format!("replace {}the specified {}", of(name), self.kind),
             parameters: &WRITE_PARAMETERS,
-            body: Some(answer),
-            answer,
+            body: Some(response),
+            response,
             codes: &[OK, CREATED],
         }
     }
@@ -234,7 +240,7 @@ impl<'a> Paths<'a> {
     }
 
     /// GET, PUT and PATCH of an object or of one of its subresources.
-    fn read_and_write(&self, name: &str, answer: &str) -> Value {
+    fn read_and_write(&self, name: &str, response: &str) -> Value {
         let get = Operation {
             action: "get",
             verb: "read",
@@ -242,7 +248,7 @@ impl<'a> Paths<'a> {
             description: format!("read {}the specified {}", of(name), self.kind),
             parameters: &["resourceVersion"],
             body: None,
-            answer,
+            response,
             codes: &[OK],
         };
         let patch = Operation {
@@ -252,12 +258,12 @@ impl<'a> Paths<'a> {
             description: format!("partially update {}the specified {}", of(name), self.kind),
             parameters: &PATCH_PARAMETERS,
             body: Some(PATCH),
-            answer,
+            response,
             codes: &[OK],
         };
         [
             ("get", self.operation(&get)),
-            ("put", self.operation(&self.replace(name, answer))),
+            ("put", self.operation(&self.replace(name, response))),
             ("patch", self.operation(&patch)),
             ("parameters", self.path_parameters(true)),
         ]
@@ -312,7 +318,7 @@ impl<'a> Paths<'a> {
             parameters.into_iter().for_each(|list| list.insert(0, parameter.clone()));
         }
         for (code, text) in operation.codes {
-            let response = json!({"description": (*text), "schema": (reference(self.dialect, operation.answer))});
+            let response = json!({"description": (*text), "schema": (reference(self.dialect, operation.response))});
             out.set_at(&["responses", code], response);
         }
         out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));
@@ -331,7 +337,7 @@ impl<'a> Paths<'a> {
             out.set_at(&["requestBody"], request);
         }
         for (code, text) in operation.codes {
-            let response = json!({"description": (*text), "content": (of(&JSON_AND_YAML, operation.answer))});
+            let response = json!({"description": (*text), "content": (of(&JSON_AND_YAML, operation.response))});
             out.set_at(&["responses", code], response);
         }
         out.set_at(&["responses", "401"], json!({"description": "Unauthorized"}));
@@ -346,7 +352,7 @@ fn of(subresource: &str) -> String {
     if subresource.is_empty() { String::new() } else { format!("{subresource} of ") }
 }
 
-/// The article before a noun, with spaces; plurals have none.
+/// The indefinite article of a noun, between spaces; a single space for plurals.
 fn article(noun: &str) -> &'static str {
     let plural = noun.ends_with('s') && !noun.ends_with("ss");
     match noun.chars().next().map(|c| c.to_ascii_lowercase()) {
@@ -356,7 +362,7 @@ fn article(noun: &str) -> &'static str {
     }
 }
 
-/// Words of letters and digits, each with a capital, the first only if `capital`.
+/// Converts a text to camel case, without punctuation. The first letter is capitalized only if `capital` is true.
 fn identifier(text: &str, capital: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut upper = capital;
@@ -371,7 +377,7 @@ fn identifier(text: &str, capital: bool) -> String {
     out
 }
 
-/// A kind with a capital at its start, as upstream's names of operations on all namespaces have it.
+/// A kind with an upper-case first letter, as in upstream's `operationId` of the list of all namespaces.
 fn capitalized(kind: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -382,12 +388,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_operations() {
+    fn operation_ids_are_camel_case() {
         assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
         assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
         assert_eq!(identifier("v1alpha1", true), "V1alpha1");
-        for (noun, want) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")] {
-            assert_eq!(article(noun), want, "{noun}");
+        for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
+        {
+            assert_eq!(article(noun), expected, "{noun}");
         }
     }
 }

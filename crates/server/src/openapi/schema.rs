@@ -1,7 +1,6 @@
-//! What is published of the schema of a resource: nearly verbatim in v3, cut down to what kubectl understands in v2
-//!.
+//! The published schemas of resources: nearly verbatim in v3, reduced to the keywords that kubectl understands in v2.
 //!
-//! Invariant: no schema is too strange to be published. What has no structural form is a free-form object.
+//! Invariant: every schema is published. One that is not structural is published as a free-form object.
 
 use machinery::{Map, Text, Value, json};
 
@@ -9,7 +8,7 @@ use super::Dialect;
 use super::index::Member;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
-/// The name of a kind among the schemas: the group backwards, version, kind.
+/// The name of the schema of a kind: the labels of the group in reverse, version, kind.
 pub fn name(member: &Member, kind: &str) -> String {
     let (group, version) = (&member.resource.group, &member.version.name);
     if member.resource.is_custom() {
@@ -23,7 +22,7 @@ pub fn name(member: &Member, kind: &str) -> String {
     }
 }
 
-/// The group, version and kind of an operation or a schema.
+/// The value of `x-kubernetes-group-version-kind` of an operation; schemas have a list of these.
 pub fn group_version_kind(member: &Member, kind: &str) -> Value {
     json!({"group": (&member.resource.group), "version": (&member.version.name), "kind": kind})
 }
@@ -51,9 +50,9 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
     root
 }
 
-/// A structural schema with the members that every object has.
+/// A structural schema with the fields that every object has.
 fn typed(openapi: &Value, dialect: Dialect) -> Value {
-    let mut root = node(openapi, dialect, Place::Tree);
+    let mut root = node(openapi, dialect, Position::Structural);
     let metadata = described_reference(dialect, OBJECT_META, METADATA);
     root.set_at(&["properties", "metadata"], metadata);
     type_meta(&mut root, standard::api_version_text(), standard::kind_text());
@@ -86,7 +85,7 @@ fn type_meta(node: &mut Value, api_version: Value, kind: Value) {
     }
 }
 
-/// The extensions of a kind.
+/// Sets the extensions of a kind: its group, version and kind, and its selectable fields.
 fn mark(root: &mut Value, member: &Member, kind: &str) {
     let kinds = Value::Array(vec![group_version_kind(member, kind)]);
     root.set_at(&["x-kubernetes-group-version-kind"], kinds);
@@ -100,50 +99,50 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Whether a node stands in the structural tree or below `allOf`, `anyOf`, `oneOf`, `not`.
+/// Whether a node is part of the structural schema, or of a value validation below `allOf`, `anyOf`, `oneOf` or `not`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Tree,
-    Branch,
+enum Position {
+    Structural,
+    ValueValidation,
 }
 
-/// A node and all below it, as published.
-fn node(schema: &Value, dialect: Dialect, place: Place) -> Value {
-    let Some(members) = schema.as_object() else { return Value::object() };
+/// Converts a node and its descendants to their published form.
+fn node(schema: &Value, dialect: Dialect, position: Position) -> Value {
+    let Some(keywords) = schema.as_object() else { return Value::object() };
     let mut out = Map::new();
-    for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        if let Some(value) = member(key, value, dialect, place) {
+    for (key, value) in keywords.iter().filter(|(_, value)| !value.is_null()) {
+        if let Some(value) = keyword(key, value, dialect, position) {
             out.insert(key.clone(), value);
         }
     }
     if dialect == Dialect::V2 {
         downgrade(schema, &mut out);
-    } else if place == Place::Tree && is_true(schema, INT_OR_STRING) {
-        unfold(&mut out);
+    } else if position == Position::Structural && is_true(schema, INT_OR_STRING) {
+        expand_int_or_string(&mut out);
     }
     let mut out = Value::Object(out);
     let bare = dialect == Dialect::V2 && is_true(schema, PRESERVE);
-    if place == Place::Tree && is_true(schema, EMBEDDED) && !bare {
-        embed(&mut out, dialect);
+    if position == Position::Structural && is_true(schema, EMBEDDED) && !bare {
+        add_embedded_fields(&mut out, dialect);
     }
     out
 }
 
-/// One keyword as published; `None` if it is not.
-fn member(key: &str, value: &Value, dialect: Dialect, place: Place) -> Option<Value> {
+/// Converts one keyword to its published form; `None` if it is not published.
+fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Option<Value> {
     match key {
         "properties" => {
             let properties = value.as_object().filter(|map| !map.is_empty())?;
-            Some(Value::Object(properties.iter().map(|(k, v)| (k.clone(), node(v, dialect, place))).collect()))
+            Some(Value::Object(properties.iter().map(|(k, v)| (k.clone(), node(v, dialect, position))).collect()))
         }
         "items" | "not" | "additionalProperties" if value.as_object().is_some() => {
-            let place = if key == "not" { Place::Branch } else { place };
-            (key != "not" || dialect == Dialect::V3).then(|| node(value, dialect, place))
+            let position = if key == "not" { Position::ValueValidation } else { position };
+            (key != "not" || dialect == Dialect::V3).then(|| node(value, dialect, position))
         }
         "additionalProperties" => value.as_bool().map(Value::Bool),
         "allOf" | "anyOf" | "oneOf" => {
             let branches = value.as_array().filter(|list| !list.is_empty() && dialect == Dialect::V3)?;
-            Some(branches.iter().map(|branch| node(branch, dialect, Place::Branch)).collect())
+            Some(branches.iter().map(|branch| node(branch, dialect, Position::ValueValidation)).collect())
         }
         "default" => (dialect == Dialect::V3).then(|| value.clone()),
         "type" | "title" | "description" | "format" | "pattern" => {
@@ -163,7 +162,7 @@ fn member(key: &str, value: &Value, dialect: Dialect, place: Place) -> Option<Va
     }
 }
 
-/// Cuts a node down to what v2 and kubectl can express. `schema` is the node as it was.
+/// Reduces a node to the keywords that v2 and kubectl support. `schema` is the original node.
 fn downgrade(schema: &Value, out: &mut Map) {
     let nullable = |child: &Value| is_true(child, "nullable");
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -194,12 +193,12 @@ fn downgrade(schema: &Value, out: &mut Map) {
     }
 }
 
-/// Says in plain OpenAPI what `x-kubernetes-int-or-string` means, unless the schema does so already.
-fn unfold(out: &mut Map) {
+/// Expresses `x-kubernetes-int-or-string` as `anyOf` of both types, unless the schema already does.
+fn expand_int_or_string(out: &mut Map) {
     let either = || json!([{"type": "integer"}, {"type": "string"}]);
-    let says_so = |node: &Map| node.get("anyOf").is_some_and(is_either);
+    let is_expanded = |node: &Map| node.get("anyOf").is_some_and(is_either);
     let first = out.get("allOf").and_then(Value::as_array).and_then(<[Value]>::first).and_then(Value::as_object);
-    if says_so(out) || first.is_some_and(says_so) {
+    if is_expanded(out) || first.is_some_and(is_expanded) {
         return;
     }
     if !out.contains_key("anyOf") {
@@ -218,8 +217,8 @@ fn is_either(branches: &Value) -> bool {
     kinds == ["integer", "string"]
 }
 
-/// Adds what every embedded object has.
-fn embed(node: &mut Value, dialect: Dialect) {
+/// Adds the fields that every embedded object has.
+fn add_embedded_fields(node: &mut Value, dialect: Dialect) {
     type_meta(node, standard::api_version_text(), standard::kind_text());
     node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, METADATA));
     let required = node.get("required").and_then(Value::as_array).unwrap_or_default();
@@ -237,7 +236,7 @@ mod tests {
     use super::*;
 
     fn published(text: &str, dialect: Dialect) -> String {
-        node(&machinery::value::decode(text.as_bytes()).unwrap(), dialect, Place::Tree).to_json()
+        node(&machinery::value::decode(text.as_bytes()).unwrap(), dialect, Position::Structural).to_json()
     }
 
     #[test]
@@ -264,13 +263,13 @@ mod tests {
                 r#"{"minProperties":0,"type":"object"}"#,
             ),
         ];
-        for (schema, want) in cases {
-            assert_eq!(published(schema, Dialect::V3), want);
+        for (schema, expected) in cases {
+            assert_eq!(published(schema, Dialect::V3), expected);
         }
     }
 
     #[test]
-    fn v2_is_cut_down() {
+    fn v2_is_reduced() {
         let cases = [
             (r#"{"type":"object","nullable":true,"description":"d","properties":{"a":{}}}"#, r#"{"description":"d"}"#),
             (
@@ -296,8 +295,8 @@ mod tests {
                 r#"{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}"#,
             ),
         ];
-        for (schema, want) in cases {
-            assert_eq!(published(schema, Dialect::V2), want);
+        for (schema, expected) in cases {
+            assert_eq!(published(schema, Dialect::V2), expected);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The schemas and parameters that every document shares, kept as data in `data/`: names, types and structure as
-//! kube-apiserver 1.35 publishes them, descriptions in words of our own.
+//! The schemas and parameters that all documents share, stored in `data/`. Names, types and structure are those that
+//! kube-apiserver 1.35 publishes; the descriptions are our own.
 
 use std::sync::OnceLock;
 
@@ -17,11 +17,12 @@ pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 /// Description of `metadata` in objects and lists.
 pub const METADATA: &str = "Metadata that every object of the API has.";
 
-/// Standard texts of properties.
+/// The description of the property `apiVersion`.
 pub fn api_version_text() -> Value {
     text_of("apiVersion")
 }
 
+/// The description of the property `kind`.
 pub fn kind_text() -> Value {
     text_of("kind")
 }
@@ -33,14 +34,14 @@ fn text_of(property: &str) -> Value {
 
 /// A reference to a schema.
 pub fn reference(dialect: Dialect, name: &str) -> Value {
-    let place = match dialect {
+    let prefix = match dialect {
         Dialect::V2 => "#/definitions/",
         Dialect::V3 => "#/components/schemas/",
     };
-    [("$ref", Value::from(format!("{place}{name}")))].into()
+    [("$ref", Value::from(format!("{prefix}{name}")))].into()
 }
 
-/// A reference with a description: v3 has no room for it beside `$ref`.
+/// A reference with a description. In v3, `$ref` allows no siblings, so the reference is wrapped in `allOf`.
 pub fn described_reference(dialect: Dialect, name: &str, description: &str) -> Value {
     let mut node = match dialect {
         Dialect::V2 => reference(dialect, name),
@@ -63,11 +64,11 @@ fn schemas_v2() -> &'static Value {
     static SCHEMAS: OnceLock<Value> = OnceLock::new();
     SCHEMAS.get_or_init(|| {
         let schemas = schemas_v3().as_object().into_iter().flat_map(Map::iter);
-        Value::Object(schemas.map(|(name, schema)| (name.clone(), downgraded(schema))).collect())
+        Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
     })
 }
 
-/// Shared schemas by name; those of scales only where they are needed.
+/// The shared schemas by name. Those of the scale subresource are included if `scales` is true.
 pub fn schemas(dialect: Dialect, scales: bool) -> impl Iterator<Item = (&'static str, &'static Value)> {
     let all = match dialect {
         Dialect::V2 => schemas_v2(),
@@ -77,23 +78,23 @@ pub fn schemas(dialect: Dialect, scales: bool) -> impl Iterator<Item = (&'static
     entries.filter(move |(name, _)| scales || !name.starts_with(SCALE))
 }
 
-/// One of our own v3 schemas as v2 has it: references stand beside descriptions, and there are no defaults.
-fn downgraded(node: &Value) -> Value {
-    let Value::Object(members) = node else {
+/// Converts one of the shared v3 schemas to v2: references have descriptions as siblings, and there are no defaults.
+fn to_v2(node: &Value) -> Value {
+    let Value::Object(keywords) = node else {
         return match node {
-            Value::Array(items) => items.iter().map(downgraded).collect(),
+            Value::Array(items) => items.iter().map(to_v2).collect(),
             Value::String(text) => Value::from(text.replace("#/components/schemas/", "#/definitions/")),
             other => other.clone(),
         };
     };
     let mut out = Map::new();
-    for (key, value) in members.iter().filter(|(key, _)| *key != "default") {
+    for (key, value) in keywords.iter().filter(|(key, _)| *key != "default") {
         match (key.as_str(), value) {
             ("allOf", Value::Array(items)) => {
-                let references = items.iter().map(downgraded).filter_map(|item| item.get("$ref").cloned());
+                let references = items.iter().map(to_v2).filter_map(|item| item.get("$ref").cloned());
                 references.for_each(|reference| drop(out.insert("$ref", reference)));
             }
-            _ => drop(out.insert(key.clone(), downgraded(value))),
+            _ => drop(out.insert(key.clone(), to_v2(value))),
         }
     }
     Value::Object(out)
@@ -104,7 +105,8 @@ fn parameter_data() -> &'static Value {
     PARAMETERS.get_or_init(|| load(include_str!("data/parameters.json")))
 }
 
-/// A parameter as documents have it: v2 documents share most of them. `fieldManager-patch` is the manager of patches.
+/// The parameter `key` of an operation: in v2, a reference to a shared parameter if there is one. `fieldManager-patch`
+/// is the `fieldManager` of PATCH.
 pub fn parameter(dialect: Dialect, key: &str) -> Value {
     match SHARED.iter().find(|(shared, _)| *shared == key) {
         Some((_, name)) if dialect == Dialect::V2 => reference_to(name),
@@ -116,7 +118,7 @@ fn parameter_of(dialect: Dialect, key: &str) -> Value {
     parameter_in(dialect, parameter_data().get(key).cloned().unwrap_or_default())
 }
 
-/// The parameter for a body of the named type.
+/// The v2 parameter for a request body of the named schema.
 pub fn body_parameter(name: &str) -> Value {
     SHARED_BODIES.iter().find(|(body, _)| *body == name).map_or_else(|| body(name), |(_, shared)| reference_to(shared))
 }
@@ -133,10 +135,11 @@ fn reference_to(shared: &str) -> Value {
     [("$ref", Value::from(format!("#/parameters/{shared}")))].into()
 }
 
-/// The bodies that v2 documents share, with their names there.
+/// The shared request bodies of v2 documents: schema and parameter name.
 const SHARED_BODIES: [(&str, &str); 2] = [(DELETE_OPTIONS, "body-2Y1dVQaQ"), (PATCH, "body-78PwaGsr")];
 
-/// The parameters that v2 documents share, with their names there, which kube-apiserver derives from its descriptions.
+/// The shared parameters of v2 documents: key and name. kube-apiserver derives the suffix of a name from a hash of the
+/// parameter.
 const SHARED: [(&str, &str); 19] = [
     ("allowWatchBookmarks", "allowWatchBookmarks-HC2hJt-J"),
     ("continue", "continue-QfD61s0i"),
@@ -159,7 +162,7 @@ const SHARED: [(&str, &str); 19] = [
     ("watch", "watch-XNNPZGbK"),
 ];
 
-/// The parameters that v2 documents share, by name.
+/// The shared parameters of v2 documents by name.
 pub fn parameters() -> &'static Value {
     static PARAMETERS: OnceLock<Value> = OnceLock::new();
     PARAMETERS.get_or_init(|| {
@@ -207,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn scales_stand_where_they_are_used() {
+    fn scale_schemas_are_optional() {
         assert_eq!(schemas(Dialect::V3, false).count() + 3, schemas(Dialect::V3, true).count());
         assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("Group and version")));
     }
 
     #[test]
-    fn parameters_are_in_both_dialects() {
+    fn parameters_exist_in_both_versions() {
         let v3 = parameter(Dialect::V3, "limit");
         assert_eq!(v3.get("schema").unwrap().to_json(), r#"{"type":"integer","uniqueItems":true}"#);
         assert_eq!(parameters().str_at(&["limit-1NfNmdNH", "type"]), "integer");

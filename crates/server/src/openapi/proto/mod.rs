@@ -1,7 +1,7 @@
-//! Documents as protobuf: the messages of gnostic, encoded from the same trees as JSON is.
+//! Documents in protobuf: the messages of gnostic, encoded from the same values as JSON.
 //!
-//! Invariant: a message is a table of fields; the encoder knows nothing of OpenAPI. Members without a field are left
-//! out, and so is what does not have the type of its field.
+//! Invariant: a message is described by a table of fields, and the encoder does not depend on OpenAPI. Fields of a
+//! value that are not in the table, or not of the type in the table, are omitted.
 
 mod v2;
 mod v3;
@@ -11,12 +11,12 @@ use machinery::{Value, yaml};
 use super::Dialect;
 use super::document::Pieces;
 
-/// A message: members of an object by field number.
+/// A message: the names, numbers and kinds of its fields.
 struct Message {
     fields: &'static [(&'static str, u32, Kind)],
-    /// The field of members that begin with `x-`; 0 if the message has none.
+    /// The number of the repeated field of extensions, whose names begin with `x-`; 0 if the message has none.
     extensions: u32,
-    /// The field and kind of all other members, each with its name.
+    /// The number and kind of the repeated field of all other, named values.
     others: Option<(u32, Kind)>,
 }
 
@@ -27,24 +27,25 @@ enum Kind {
     Bool,
     Int,
     Double,
-    /// Any value, as YAML.
+    /// Any value, encoded as YAML.
     Any,
     Message(&'static Message),
-    /// Repeated; a single value stands for a list of one.
+    /// A repeated field; a single value is encoded as a list of one.
     Each(&'static Kind),
-    /// In a message of its own, under this field.
+    /// A message with the value in the field of this number.
     Wrapped(u32, &'static Kind),
-    /// Depends on the value.
+    /// A kind that depends on the value; `None` omits the value.
     Choice(fn(&Value) -> Option<Kind>),
 }
 
-/// The tables of a dialect.
+/// The tables of a version of OpenAPI.
 struct Tables {
     document: &'static Message,
     path: Kind,
     schema: Kind,
-    /// Fields of the document, and below it, that hold the paths and the schemas.
+    /// The field numbers of `paths` in the document, and of a path in it.
     paths: (u32, u32),
+    /// The field numbers that lead from the document to the message of schemas.
     schemas: &'static [u32],
 }
 
@@ -67,14 +68,14 @@ pub fn schema(dialect: Dialect, name: &str, schema: &Value, out: &mut Vec<u8>) {
     named(1, name, schema, tables.schema, out);
 }
 
-/// A document of encoded paths and schemas and the rest.
+/// Encodes a document from its encoded paths, its encoded schemas and its other fields.
 pub fn document(dialect: Dialect, rest: &Value, paths: Pieces, schemas: Pieces) -> Vec<u8> {
     let tables = tables(dialect);
     let mut out = Vec::with_capacity(paths.len() + schemas.len() + 32 * 1024);
     message(rest, tables.document, &mut out);
     header(tables.paths.0, paths.len(), &mut out);
     paths.append_to(&mut out);
-    // the message of schemas lies in others: their headers are made from the innermost
+    // the message of schemas is nested: the headers are built from the innermost to the outermost
     let mut headers: Vec<u8> = vec![];
     for field in tables.schemas.iter().rev() {
         let mut outer = vec![];
@@ -110,8 +111,8 @@ fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
 }
 
 fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
-    let Some(members) = value.as_object() else { return };
-    for (name, value) in members.iter() {
+    let Some(fields) = value.as_object() else { return };
+    for (name, value) in fields.iter() {
         if let Some((_, number, kind)) = table.fields.iter().find(|(field, _, _)| field == name) {
             field(*number, value, *kind, out);
         } else if table.extensions != 0 && name.starts_with("x-") {

@@ -1,4 +1,4 @@
-//! Field numbers of gnostic's OpenAPI v2 messages, as far as documents use them.
+//! Field numbers of gnostic's OpenAPI v2 messages, for the fields that documents contain.
 
 use machinery::Value;
 
@@ -79,7 +79,7 @@ static PARAMETERS_ITEM: Kind = Kind::Choice(|item| {
     })
 });
 
-/// A parameter by where it stands.
+/// The message of a parameter, which depends on its location `in`.
 fn parameter(value: &Value) -> Option<Kind> {
     static BODY_KIND: Kind = Kind::Message(&BODY);
     static QUERY_KIND: Kind = Kind::Wrapped(3, &Kind::Message(&QUERY));

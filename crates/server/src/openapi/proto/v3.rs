@@ -1,4 +1,4 @@
-//! Field numbers of gnostic's OpenAPI v3 messages, as far as documents use them.
+//! Field numbers of gnostic's OpenAPI v3 messages, for the fields that documents contain.
 
 use machinery::Value;
 
@@ -103,7 +103,7 @@ fn additional(value: &Value) -> Option<Kind> {
 
 static NOTHING: Message = Message { fields: &[], extensions: 0, others: None };
 
-/// Defaults are scalars here; of objects and lists no more is told than that there is a default.
+/// `default`: gnostic's message holds scalars only, so the default of an object or a list is an empty message.
 fn default(value: &Value) -> Option<Kind> {
     match value {
         Value::Int(_) | Value::Float(_) => Some(Kind::Wrapped(1, &Kind::Double)),
