@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_envelope_of_a_protobuf_list_tells_its_length() {
+    fn a_protobuf_list_envelope_has_the_length_of_its_items() {
         let map = |name: &str| json!({"metadata": {"name": (name.to_owned())}, "data": {"a": ("x".repeat(300))}});
         let (items, metadata) = ([map("a"), map("b")], json!({"resourceVersion": "7"}));
         let bytes: usize = items
