@@ -85,7 +85,7 @@ def test_corruption_is_reported(launch):
         server.stop()
         (server.dir / "FORMAT").write_text("something else\n")
         status, words = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
-        assert status != 0 and "is damaged" in words, words
+        assert status != 0 and "is corrupt" in words, words
 
 
 def test_port_in_use(launch):

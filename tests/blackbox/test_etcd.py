@@ -786,7 +786,7 @@ def test_carried_over(launch):
         whole = (place / "file").read_bytes()
         (place / "torn").write_bytes(whole[:-100])
         status, said = pintle("import", place / "torn", "--etcd-servers", etcd.urls)
-        assert status == 1 and "the file is damaged" in said and not etcd.keys("/registry/"), said
+        assert status == 1 and "the file is corrupt" in said and not etcd.keys("/registry/"), said
         status, said = pintle("import", place / "file", "--etcd-servers", etcd.urls)
         assert status == 0 and "objects are imported and compared" in said, said
         status, said = pintle("import", place / "file", "--etcd-servers", etcd.urls)

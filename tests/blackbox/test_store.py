@@ -48,7 +48,7 @@ def test_flipped_bits_are_reported(launch):
         for words in (("serve", "--secure-port", "0"), ("store", "check"), ("store", "backup", server.dir / "backup")):
             status, said = run_pintle(launch, *words, "--data-dir", server.dir)
             assert status == 1 and len(said.splitlines()) == 1, (at, said)
-            assert f"data directory {server.dir} is damaged: what stands at byte" in said and segment.name in said, (at, said)
+            assert f"data directory {server.dir} is corrupt: checksum mismatch at byte" in said and segment.name in said, (at, said)
         assert segment.read_bytes() == damaged, "the damaged file was changed"
         assert not (server.dir / "backup").exists()
     segment.write_bytes(whole)
@@ -95,7 +95,7 @@ def test_backup_beside_a_server(launch):
     assert status == 1 and "there is a store already" in said, said
     backup.write_bytes(backup.read_bytes()[:-10])
     status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place / "other")
-    assert status == 1 and f"backup {backup}: it is damaged" in said and not (place / "other" / "FORMAT").exists(), said
+    assert status == 1 and f"backup {backup}: checksum mismatch" in said and not (place / "other" / "FORMAT").exists(), said
     shutil.rmtree(place)
 
 
@@ -248,7 +248,7 @@ def test_flipped_bits_of_a_backup_are_reported(launch):
     for at in range(0, len(whole), len(whole) // 25):
         backup.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1:])
         status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place)
-        want = "it is no backup" if at < 8 else "it is damaged"
+        want = "it is not a backup" if at < 8 else "checksum mismatch"
         assert status == 1 and said.splitlines() == [f"pintle: backup {backup}: {want}"], (at, said)
         assert not (place / "FORMAT").exists()
     backup.write_bytes(whole)
@@ -262,9 +262,9 @@ def test_directories_that_cannot_be_used(launch):
     data = server.dir
     format_file = data / "FORMAT"
     cases = [
-        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is damaged: the file FORMAT does not hold a format"),
+        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is corrupt: the file FORMAT does not hold a format"),
         ("of a newer version", lambda: format_file.write_text("pintle 3\n"), f"data directory {data} has format 3, but this version of pintle understands up to 2; use a newer pintle"),
-        ("without its format", format_file.unlink, f"data directory {data} is damaged: the file FORMAT is missing"),
+        ("without its format", format_file.unlink, f"data directory {data} is corrupt: the file FORMAT is missing"),
     ]
     before = format_file.read_text()
     for what, spoil, want in cases:

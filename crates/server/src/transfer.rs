@@ -77,7 +77,7 @@ pub fn export(
 
 /// The objects of a file: where they go, and as what.
 fn read(file: &[u8], layout: &Layout) -> Result<Vec<(Place, Bytes)>, String> {
-    let damaged = |why: &str| format!("the file is damaged: {why}");
+    let damaged = |why: &str| format!("the file is corrupt: {why}");
     let body = file.strip_suffix(b"\n").ok_or_else(|| damaged("it ends within a line"))?;
     let end = body.iter().rposition(|b| *b == b'\n').ok_or_else(|| damaged("it has one line"))? + 1;
     let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.to_string()));

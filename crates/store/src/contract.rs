@@ -69,8 +69,8 @@ pub enum StoreError {
     Compacted(Revision),
     /// The store takes no more writes; the text names the failure.
     Unavailable(String),
-    /// Stored data is not what was written; the text names where.
-    Damaged(String),
+    /// Stored data fails its checksum or is missing; the text names the file.
+    Corrupt(String),
 }
 
 impl std::fmt::Display for StoreError {
@@ -78,7 +78,7 @@ impl std::fmt::Display for StoreError {
         match self {
             Self::Compacted(revision) => write!(f, "history up to revision {revision} has been compacted"),
             Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
-            Self::Damaged(why) => write!(f, "the store is damaged: {why}"),
+            Self::Corrupt(why) => write!(f, "the store is corrupt: {why}"),
         }
     }
 }

@@ -235,7 +235,7 @@ impl Objects {
     fn pass_over(&self, key: &Bytes) -> Result<(), StoreError> {
         let shown = key.escape_ascii();
         if !self.store.is_shared() {
-            return Err(StoreError::Damaged(format!("{shown} is the key of no object")));
+            return Err(StoreError::Corrupt(format!("{shown} is the key of no object")));
         }
         if self.others.set(()).is_ok() {
             tracing::warn!("there are keys that are not ours, such as {shown}: they are left as they are");
@@ -295,7 +295,7 @@ impl Objects {
     pub(super) fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
         let unreadable = |why: &str| {
             let key = place.bytes.escape_ascii();
-            StoreError::Damaged(format!("the value of {key} cannot be read, and is left as it is: {why}"))
+            StoreError::Corrupt(format!("the value of {key} cannot be read, and is left as it is: {why}"))
         };
         let opened = self.layout.open(place, value.clone()).map_err(|why| unreadable(&why))?;
         let mut stored = Stored::parse(revision, &opened.value).ok_or_else(|| unreadable("it has no metadata"))?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::disk::{Appending, Disk};
-use super::files::{Checkpoint, Files, Listed, checkpoint_name, damaged};
+use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch};
 use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
 use super::recovery::each_entry;
 use crate::contract::{Change, Revision, StoreError};
@@ -84,7 +84,7 @@ pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Resul
         _ => Ok(()),
     };
     if let Some(old) = &listed.checkpoint {
-        let header = frame::header(disk, &old.name)?.ok_or_else(|| damaged(&old.name, 0))?;
+        let header = frame::header(disk, &old.name)?.ok_or_else(|| checksum_mismatch(&old.name, 0))?;
         each_entry(disk, &old.name, header, |change| keep(&change))?;
     }
     for segment in listed.segments.iter().filter(|segment| segment.first <= before) {
@@ -111,7 +111,7 @@ fn each_change(
         let frame = match reader.next() {
             Ok(Some(frame)) => frame,
             Ok(None) => return Ok(()),
-            Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(damaged(&segment.name, at)),
+            Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(checksum_mismatch(&segment.name, at)),
             Err(Stop::Io(error)) => return Err(StoreError::Unavailable(format!("log/{}: {error}", segment.name))),
         };
         for record in frame.records {

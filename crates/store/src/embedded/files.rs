@@ -125,7 +125,8 @@ impl Files {
             None => drop(live.remove(&change.key)),
         };
         if let Some(checkpoint) = checkpoint {
-            let header = frame::header(&*self.disk, &checkpoint.name)?.ok_or_else(|| damaged(&checkpoint.name, 0))?;
+            let header =
+                frame::header(&*self.disk, &checkpoint.name)?.ok_or_else(|| checksum_mismatch(&checkpoint.name, 0))?;
             each_entry(&*self.disk, &checkpoint.name, header, |change| {
                 take(change);
                 Ok(())
@@ -162,7 +163,7 @@ impl Files {
             let frame = match reader.next() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Ok(()),
-                Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(damaged(&segment.name, at)),
+                Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(checksum_mismatch(&segment.name, at)),
                 Err(Stop::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(StoreError::Compacted(next));
                 }
@@ -189,9 +190,9 @@ fn owned(entry: &Entry) -> Entry {
     Entry { key: Bytes::copy_from_slice(&entry.key), value: Bytes::copy_from_slice(&entry.value), ..*entry }
 }
 
-/// What a reader says who finds no whole frame where one must be.
-pub fn damaged(name: &str, offset: u64) -> StoreError {
-    StoreError::Damaged(format!("what stands at byte {offset} of log/{name} is not what was written"))
+/// The error for a position of a log segment where a valid frame must be and none is.
+pub fn checksum_mismatch(name: &str, offset: u64) -> StoreError {
+    StoreError::Corrupt(format!("checksum mismatch at byte {offset} of log/{name}"))
 }
 
 /// See [`Files::begin_checkpoint`].

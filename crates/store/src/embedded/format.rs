@@ -19,8 +19,8 @@ fn io(directory: &Path, error: &std::io::Error) -> OpenError {
     OpenError::Io(directory.to_owned(), error.to_string())
 }
 
-fn damaged(directory: &Path, why: &str) -> OpenError {
-    OpenError::Damaged(directory.to_owned(), why.to_owned())
+fn corrupt(directory: &Path, why: &str) -> OpenError {
+    OpenError::Corrupt(directory.to_owned(), why.to_owned())
 }
 
 pub fn log_directory(directory: &Path) -> PathBuf {
@@ -94,7 +94,7 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
         Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
         Some(version @ 1..FORMAT_VERSION) => Err(OpenError::OlderFormat(directory.to_owned(), version)),
         Some(FORMAT_VERSION) => Ok(true),
-        _ => Err(damaged(directory, "the file FORMAT does not hold a format")),
+        _ => Err(corrupt(directory, "the file FORMAT does not hold a format")),
     }
 }
 
@@ -111,7 +111,7 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     if has_content(directory).map_err(failed)? {
-        return Err(damaged(directory, "the file FORMAT is missing"));
+        return Err(corrupt(directory, "the file FORMAT is missing"));
     }
     make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))
 }

@@ -52,7 +52,7 @@ pub enum OpenError {
     NewerFormat(PathBuf, u32),
     /// The directory was written by a version whose format this one no longer reads.
     OlderFormat(PathBuf, u32),
-    Damaged(PathBuf, String),
+    Corrupt(PathBuf, String),
     Io(PathBuf, String),
     /// A backup can't be written or read.
     Backup(PathBuf, String),
@@ -74,7 +74,11 @@ impl std::fmt::Display for OpenError {
                 "data directory {} has format {version}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one",
                 path.display()
             ),
-            Self::Damaged(path, why) => write!(f, "data directory {} is damaged: {why}", path.display()),
+            Self::Corrupt(path, why) => write!(
+                f,
+                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\"",
+                path.display()
+            ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
             Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
         }
@@ -215,7 +219,7 @@ impl Store for Embedded {
 
 fn open_error(directory: &Path, error: StoreError) -> OpenError {
     match error {
-        StoreError::Damaged(why) => OpenError::Damaged(directory.to_owned(), why),
+        StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
         StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
         StoreError::Compacted(_) => OpenError::Io(directory.to_owned(), error.to_string()),
     }

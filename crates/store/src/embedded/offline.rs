@@ -133,11 +133,11 @@ pub const RESTORE_BUMP: Revision = 1_000_000_000;
 pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary, OpenError> {
     let (place, name) = place_of(file)?;
     let foreign = |error: StoreError| match error {
-        StoreError::Damaged(_) => OpenError::Backup(file.to_owned(), "it is damaged".to_owned()),
+        StoreError::Corrupt(_) => OpenError::Backup(file.to_owned(), "checksum mismatch".to_owned()),
         other => OpenError::Backup(file.to_owned(), other.to_string()),
     };
     let header = frame::header(&place, &name).map_err(foreign)?;
-    let header = header.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no backup".to_owned()))?;
+    let header = header.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is not a backup".to_owned()))?;
     let too_far =
         || OpenError::Backup(file.to_owned(), format!("revision {} cannot be raised by {bump}", header.first));
     let revision = header.first.checked_add(bump).filter(|to| i64::try_from(*to).is_ok()).ok_or_else(too_far)?;

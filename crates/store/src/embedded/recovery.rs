@@ -2,7 +2,7 @@
 //! damage as docs/src/design/store.md says under "Recovery".
 
 use super::disk::{Appending, Disk};
-use super::files::{Checkpoint, Listed, Segment, checkpoint_name, damaged, revision_in, segment_name};
+use super::files::{Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, revision_in, segment_name};
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
 use super::state::State;
 use crate::contract::{Change, Revision, StoreError};
@@ -27,16 +27,16 @@ fn io(name: &str, error: &std::io::Error) -> StoreError {
 }
 
 fn missing(after: Revision, before: Revision) -> StoreError {
-    StoreError::Damaged(format!("revisions between {after} and {before} are missing"))
+    StoreError::Corrupt(format!("revisions between {after} and {before} are missing"))
 }
 
 fn is_missing(name: &str) -> StoreError {
-    StoreError::Damaged(format!("log/{name} is missing"))
+    StoreError::Corrupt(format!("log/{name} is missing"))
 }
 
 fn stopped(name: &str, stop: Stop) -> StoreError {
     match stop {
-        Stop::Broken(at) | Stop::Damaged(at) => damaged(name, at),
+        Stop::Broken(at) | Stop::Damaged(at) => checksum_mismatch(name, at),
         Stop::Io(error) => io(name, &error),
     }
 }
@@ -86,7 +86,7 @@ fn is_unmade(disk: &dyn Disk, first: Revision) -> Result<bool, StoreError> {
 fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Result<Checkpoint, StoreError> {
     let name = checkpoint_name(revision);
     let header = frame::header(disk, &name)?.filter(|header| header.first == revision);
-    let header = header.ok_or_else(|| damaged(&name, 0))?;
+    let header = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
     (state.compacted, state.head) = (revision, revision);
     let length = each_entry(disk, &name, header, |change| {
         state.replay(&change);
@@ -111,11 +111,11 @@ pub fn each_entry(
                     take(Change { revision: record.revision, key: record.key, value: Some(record.value) })?;
                 }
                 Kind::End if !ended && record.revision == header.first => ended = true,
-                _ => return Err(damaged(name, frame.offset)),
+                _ => return Err(checksum_mismatch(name, frame.offset)),
             }
         }
     }
-    if ended { Ok(reader.offset()) } else { Err(damaged(name, reader.offset())) }
+    if ended { Ok(reader.offset()) } else { Err(checksum_mismatch(name, reader.offset())) }
 }
 
 /// A segment as it was read.
@@ -129,7 +129,7 @@ struct Scanned {
 fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
     let name = segment_name(first);
     let header = frame::header(disk, &name)?.filter(|header| header.first == first);
-    let Header { salt, .. } = header.ok_or_else(|| damaged(&name, 0))?;
+    let Header { salt, .. } = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
     let mut reader = Reader::new(disk, &name, salt, FILE_HEADER as u64);
     let mut frames = vec![];
     loop {
@@ -234,7 +234,7 @@ impl Segments<'_> {
         if let Some(at) = scanned.broken {
             let mut reader = Reader::new(self.disk, &segment.name, scanned.salt, at);
             if self.was_synced(&mut reader, at, later).map_err(|error| io(&segment.name, &error))? {
-                return Err(damaged(&segment.name, at));
+                return Err(checksum_mismatch(&segment.name, at));
             }
         }
         self.torn = scanned.broken.is_some();
@@ -247,14 +247,14 @@ impl Segments<'_> {
         for (i, record) in frame.records.into_iter().enumerate() {
             let next = self.raw + 1;
             let value = match record.kind {
-                _ if self.rolled.is_some() => return Err(damaged(&segment.name, frame.offset)),
+                _ if self.rolled.is_some() => return Err(checksum_mismatch(&segment.name, frame.offset)),
                 Kind::Roll if record.revision == next => {
                     self.rolled = Some(next);
                     continue;
                 }
                 Kind::Put if record.revision == next => Some(record.value),
                 Kind::Delete if record.revision == next => None,
-                Kind::End => return Err(damaged(&segment.name, frame.offset)),
+                Kind::End => return Err(checksum_mismatch(&segment.name, frame.offset)),
                 _ => return Err(missing(self.raw, record.revision)),
             };
             if i == 0 {

@@ -24,7 +24,7 @@ fn log(seed: u64) -> Run {
 fn is_reported(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
     match Run::open(Sim::holding(contents), run.acknowledged.clone(), vec![], OPTIONS) {
         Ok(_) => false,
-        Err(StoreError::Damaged(why)) => {
+        Err(StoreError::Corrupt(why)) => {
             assert!(why.contains("log/") || why.contains("revisions between"), "{why}");
             true
         }
