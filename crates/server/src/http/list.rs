@@ -215,20 +215,30 @@ impl ListBody {
     }
 
     fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
-        if self.gzip.is_none()
-            && let Some(piece) = self.chunks.pop()
-        {
+        if self.gzip.is_some() {
+            return self.next_compressed_piece();
+        }
+        if let Some(piece) = self.chunks.pop() {
             return Ok(Some(piece));
         }
-        let wanted = if self.gzip.is_some() { limits::PIECE_BYTES_MAX } else { chunk_bytes() };
-        let was_ended = self.ended;
-        let ended = self.fill(wanted)?;
+        self.fill(chunk_bytes())?;
+        if let Some(piece) = self.chunks.pop() {
+            // the bytes behind it become part of the next piece
+            return Ok(Some(piece));
+        }
         self.chunks.close();
-        let Some(gzip) = &mut self.gzip else { return Ok(self.chunks.pop()) };
+        Ok(self.chunks.pop())
+    }
+
+    fn next_compressed_piece(&mut self) -> Result<Option<Bytes>, Status> {
+        let was_ended = self.ended;
+        let ended = self.fill(limits::PIECE_BYTES_MAX)?;
+        self.chunks.close();
         if was_ended && self.chunks.len() == 0 {
             return Ok(None);
         }
         let chunks = &mut self.chunks;
+        let Some(gzip) = &mut self.gzip else { return Ok(None) };
         Ok(Some(gzip.part(std::iter::from_fn(|| chunks.pop()), ended).into()))
     }
 }
