@@ -1,4 +1,4 @@
-//! Conversion by webhook: ConversionReview, and what is made of its answer.
+//! Conversion by webhook: ConversionReview requests, and the checks of their responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Resource, Version, unknown_kind};
 use crate::webhook::{Client, Endpoint};
 use crate::{clock, limits};
 
-/// How objects of one version become objects of another.
+/// `spec.conversion` of a CRD: how objects of one version become objects of another.
 #[derive(Clone, Debug)]
 pub enum Conversion {
     /// Only `apiVersion` is rewritten.
@@ -20,11 +20,11 @@ pub enum Conversion {
     Webhook(Arc<Webhook>),
 }
 
-/// The webhook of a definition.
+/// The conversion webhook of a CRD.
 #[derive(Debug)]
 pub struct Webhook {
     endpoint: Arc<Endpoint>,
-    /// The first version of ConversionReview that both sides know.
+    /// The first of `conversionReviewVersions` that this server supports.
     review: Option<&'static str>,
     client: Arc<Client>,
 }
@@ -32,7 +32,7 @@ pub struct Webhook {
 const REVIEWS: [(&str, &str); 2] = [("v1", "apiextensions.k8s.io/v1"), ("v1beta1", "apiextensions.k8s.io/v1beta1")];
 
 impl Conversion {
-    /// Reads `spec.conversion`.
+    /// Parses `spec.conversion`.
     pub fn parse(conversion: &Value, client: &Arc<Client>) -> Conversion {
         let webhook = conversion.get("webhook").filter(|_| conversion.str_at(&["strategy"]) == "Webhook");
         let Some(webhook) = webhook else { return Conversion::None };
@@ -47,7 +47,7 @@ impl Conversion {
 }
 
 impl Webhook {
-    /// The objects, all of one version, in another. One bad object fails all.
+    /// Converts objects, all of one version, to version `to`. One invalid object fails the whole call.
     pub async fn convert(&self, resource: &Resource, objects: Vec<Value>, to: &Version) -> Result<Vec<Value>, Status> {
         let Some(first) = objects.first() else { return Ok(vec![]) };
         let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
@@ -80,36 +80,36 @@ impl Webhook {
             [("kind", Value::from("ConversionReview")), ("apiVersion", Value::from(api_version)), ("request", request)]
                 .into();
         let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
-        let answer = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
-        let answer = answer.map_err(|error| error.why)?;
-        converted_objects(answer, api_version, &uid)
+        let reply = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
+        let reply = reply.map_err(|error| error.why)?;
+        converted_objects(reply, api_version, &uid)
     }
 }
 
-/// The objects of an answer that says it went well.
-fn converted_objects(mut answer: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
-    let (told_version, told_kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
-    check_type(api_version, told_version, told_kind)?;
-    let response = answer.get("response").filter(|response| !response.is_null());
+/// The converted objects of a successful response; its message if it failed.
+fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let (given_version, given_kind) = (reply.str_at(&["apiVersion"]), reply.str_at(&["kind"]));
+    check_type(api_version, given_version, given_kind)?;
+    let response = reply.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("no response provided")?;
-    check_members(response)?;
-    let told = response.str_at(&["uid"]);
-    if api_version.ends_with("/v1") && told != uid {
-        return Err(format!("expected response.uid={uid:?}, got {told:?}"));
+    check_field_types(response)?;
+    let given = response.str_at(&["uid"]);
+    if api_version.ends_with("/v1") && given != uid {
+        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
     }
     match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
         ("Success", _) => {}
         (status, "") => return Err(format!("response.result.status was '{status}', not 'Success'")),
         (_, message) => return Err(message.to_owned()),
     }
-    match answer.remove_at(&["response", "convertedObjects"]) {
+    match reply.remove_at(&["response", "convertedObjects"]) {
         Some(Value::Array(objects)) => Ok(objects),
         _ => Ok(vec![]),
     }
 }
 
-/// Whether the members of a response are of their types.
-fn check_members(response: &Value) -> Result<(), String> {
+/// Checks the types of the response's fields.
+fn check_field_types(response: &Value) -> Result<(), String> {
     type Fits = fn(&Value) -> bool;
     let text: Fits = |value| value.as_str().is_some();
     let list: Fits = |value| value.as_array().is_some();
@@ -133,28 +133,28 @@ fn check_members(response: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an answer is of the type that was asked for; v1beta1 does not look.
-fn check_type(api_version: &str, told_version: &str, told_kind: &str) -> Result<(), String> {
-    if told_version == api_version && told_kind == "ConversionReview" || !api_version.ends_with("/v1") {
+/// Checks that the response is a ConversionReview of the requested version. `v1beta1` does not check it.
+fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Result<(), String> {
+    if given_version == api_version && given_kind == "ConversionReview" || !api_version.ends_with("/v1") {
         return Ok(());
     }
     let known = |version: &str| REVIEWS.iter().any(|(_, api_version)| *api_version == version);
-    if told_kind == "ConversionReview" && known(told_version) {
+    if given_kind == "ConversionReview" && known(given_version) {
         return Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion".to_owned());
     }
-    if (told_version, told_kind) == ("v1", "Status") {
+    if (given_version, given_kind) == ("v1", "Status") {
         return Err("converting (v1.Status) to (v1.ConversionReview): unknown conversion".to_owned());
     }
-    if !told_version.is_empty() && !told_kind.is_empty() {
-        return Err(unknown_kind(told_kind, told_version));
+    if !given_version.is_empty() && !given_kind.is_empty() {
+        return Err(unknown_kind(given_kind, given_version));
     }
-    let shown = if told_version.is_empty() { "/" } else { told_version };
-    Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={told_kind}"))
+    let shown = if given_version.is_empty() { "/" } else { given_version };
+    Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={given_kind}"))
 }
 
 /// The error of one converted object.
 enum Wrong {
-    /// It is no object at all: told as it is.
+    /// It is not an object; the error is reported without a prefix.
     Unreadable(String),
     Version(String),
     Object(String),
@@ -162,7 +162,7 @@ enum Wrong {
 }
 
 impl Wrong {
-    /// Told as of one object: a kube-apiserver decodes a list object by object, so that none of its lists names an index.
+    /// The error without an index: kube-apiserver decodes the items of a list one by one, so its errors name none.
     fn text(&self) -> String {
         match self {
             Wrong::Unreadable(why) => why.clone(),
@@ -173,7 +173,7 @@ impl Wrong {
     }
 }
 
-/// A converted object with the metadata that it had, but for labels and annotations.
+/// Checks a converted object and restores its metadata, except for labels and annotations.
 fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
     if new.is_null() {
         return Err(Wrong::Unreadable("unexpected end of JSON input".to_owned()));
@@ -205,7 +205,7 @@ fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
     Ok(new)
 }
 
-/// The metadata of before, with the labels and annotations of after.
+/// The metadata of `before` with the labels and annotations of `after`.
 fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, String> {
     let after = after.filter(|metadata| !metadata.is_null()).ok_or("missing metadata in converted object")?;
     if after.as_object().is_none() {
@@ -227,13 +227,13 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
         }
     }
     let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
-    // upstream calls the place of annotations so here
-    let told = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
-    let errors: Vec<String> = errors.iter().map(|error| told(error.to_string())).collect();
+    // upstream names the field so in these errors
+    let restated = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
+    let errors: Vec<String> = errors.iter().map(|error| restated(error.to_string())).collect();
     if errors.is_empty() { Ok(metadata) } else { Err(aggregate(&errors)) }
 }
 
-/// Whether labels or annotations are texts.
+/// Checks that the values of labels or annotations are strings.
 fn check_texts(member: &str, given: &Value) -> Result<(), String> {
     let Some(map) = given.as_object() else {
         return Err(format!("invalid metadata.{member} of type {} in converted object", type_of(given)));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_webhooks_may_not_do_is_told() {
+    fn reports_forbidden_changes_of_webhooks() {
         let old = object(json!({"name": "a", "namespace": "n", "uid": "u", "labels": {"a": "b"}}));
         let new = |change: &[(&str, Value)]| {
             let mut object = json!({"apiVersion": "g.io/v2", "kind": "Foo",
@@ -308,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_no_success() {
-        let answer = |response: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": (response)});
+    fn reports_unsuccessful_replies() {
+        let reply = |response: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": (response)});
         let cases = [
             (
                 json!({"kind": "x"}),
@@ -323,24 +323,24 @@ mod tests {
                 json!({"kind": "Status", "apiVersion": "v1"}),
                 "converting (v1.Status) to (v1.ConversionReview): unknown conversion",
             ),
-            (answer(Value::Null), "no response provided"),
-            (answer(json!({"uid": "v"})), "expected response.uid=\"u\", got \"v\""),
-            (answer(json!({"uid": "u"})), "response.result.status was '', not 'Success'"),
+            (reply(Value::Null), "no response provided"),
+            (reply(json!({"uid": "v"})), "expected response.uid=\"u\", got \"v\""),
+            (reply(json!({"uid": "u"})), "response.result.status was '', not 'Success'"),
             (
-                answer(json!({"result": "x"})),
+                reply(json!({"result": "x"})),
                 "json: cannot unmarshal string into Go struct field ConversionResponse.response.result of type v1.Status",
             ),
             (
-                answer(json!({"result": {"status": 5}})),
+                reply(json!({"result": {"status": 5}})),
                 "json: cannot unmarshal number into Go struct field Status.response.result.status of type string",
             ),
-            (answer(json!({"uid": "u", "result": {"status": "Failure", "message": "no"}})), "no"),
+            (reply(json!({"uid": "u", "result": {"status": "Failure", "message": "no"}})), "no"),
         ];
-        for (answer, want) in cases {
-            assert_eq!(converted_objects(answer, "apiextensions.k8s.io/v1", "u").unwrap_err(), want);
+        for (reply, want) in cases {
+            assert_eq!(converted_objects(reply, "apiextensions.k8s.io/v1", "u").unwrap_err(), want);
         }
         let beta = json!({"response": {"result": {"status": "Success"}, "convertedObjects": [{}]}});
-        let odd = answer(json!({"uid": "u", "convertedObjects": "x"}));
+        let odd = reply(json!({"uid": "u", "convertedObjects": "x"}));
         let why = converted_objects(odd, "apiextensions.k8s.io/v1", "u").unwrap_err();
         assert!(why.ends_with("ConversionResponse.response.convertedObjects of type []runtime.RawExtension"), "{why}");
         assert_eq!(converted_objects(beta, "apiextensions.k8s.io/v1beta1", "u").unwrap().len(), 1);

@@ -1,8 +1,8 @@
-//! What a served resource is (layer 2): one model for custom resources and for built-in kinds.
+//! The model of a served resource (layer 2), shared by custom resources and built-in kinds.
 //!
-//! Invariants: this room knows the bodies of requests, but no users and no HTTP. A [`Resource`] is immutable; a change of
-//! its CRD makes a new one and retires the old, which ends its watches. Programs are compiled when they are first needed
-//! and live as long as a version with that schema.
+//! Invariants: this room handles the bodies of requests, but neither users nor HTTP. A [`Resource`] is immutable; a change
+//! of its CRD creates a new one and retires the old, which ends its watches. Programs are compiled on first use and
+//! live as long as a version with that schema.
 
 mod body;
 pub mod builtin;
@@ -54,25 +54,25 @@ pub struct Resource {
     /// Index of the storage version.
     pub storage: usize,
     pub conversion: Conversion,
-    /// The row of a built-in kind, in the storage version.
+    /// The row of a built-in kind in its storage version; `None` for custom resources.
     pub built_in: Option<&'static builtin::BuiltIn>,
-    /// What is done around writes.
+    /// Additional work of the verbs around writes.
     pub hooks: builtin::Hooks,
     pub deletion: &'static strategy::Deletion,
-    /// It is a ThirdPartyResource that defines it.
+    /// Whether a ThirdPartyResource defines the resource, rather than a CRD.
     pub third_party: bool,
-    /// Its conversion can't be set up: every request is answered 500.
+    /// The conversion cannot be set up: every request fails with 500.
     pub broken: bool,
-    /// Discovery shows it.
+    /// The CRD is established: discovery lists the resource.
     pub established: bool,
-    /// Nothing is left to decide about its definition.
+    /// The controllers have no condition of the CRD left to decide.
     pub settled: bool,
-    /// Its definition is being deleted: nothing can be created.
+    /// The CRD is being deleted: nothing can be created.
     pub terminating: bool,
     pub collection: Arc<Collection>,
-    /// What is served besides the versions, as text: watches end when it changes.
+    /// Everything served besides the versions, as text: watches end when it changes.
     pub fingerprint: String,
-    /// Becomes true when another form of the resource takes over, or the resource is gone.
+    /// Becomes true when a changed resource replaces this one, or when it is removed.
     pub retired: Arc<tokio::sync::watch::Sender<bool>>,
 }
 
@@ -91,7 +91,7 @@ impl Resource {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The served version of that name.
+    /// The version of that name, if it is served.
     pub fn served(&self, name: &str) -> Option<&Arc<Version>> {
         self.version(name).filter(|version| version.served)
     }
@@ -101,7 +101,7 @@ impl Resource {
         self.review().is_some()
     }
 
-    /// What responds to a POST, if objects are not stored.
+    /// The review that responds to a POST, if objects are not stored.
     pub fn review(&self) -> Option<builtin::Review> {
         self.built_in.and_then(|row| row.review)
     }
@@ -131,7 +131,7 @@ impl Resource {
         Status::not_found(&self.group, &self.plural, name)
     }
 
-    /// The conflict of a write that was made for another resourceVersion than the stored one.
+    /// The conflict of a write whose resourceVersion is not the stored one.
     pub fn modified(&self, name: &str) -> Status {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Status::conflict(&self.group, &self.plural, name, why)
@@ -142,7 +142,8 @@ impl Resource {
         group_version(&self.group, &version.name)
     }
 
-    /// base64 of the first 8 bytes of SHA-256 of `group/version/kind` of the storage version; only where that is served.
+    /// `storageVersionHash` of discovery: base64 of the first 8 bytes of the SHA-256 of the storage version's
+    /// `group/version/kind`; `None` if that version is not served.
     pub fn storage_version_hash(&self) -> Option<String> {
         use base64::Engine as _;
         use sha2::Digest as _;
@@ -150,15 +151,15 @@ impl Resource {
         if !storage.served {
             return None;
         }
-        // definitions count as stored in v1beta1, as kube-apiserver has them
-        let definitions = self.group == builtin::DEFINITION_GROUP;
-        let version = if definitions { "v1beta1" } else { storage.name.as_str() };
+        // the hash of CRDs is that of v1beta1, as in kube-apiserver
+        let is_crd = self.group == builtin::DEFINITION_GROUP;
+        let version = if is_crd { "v1beta1" } else { storage.name.as_str() };
         let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.storage_group(), self.kind));
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
 }
 
-/// What is told of a type that nobody knows.
+/// Go's error for a type that is not registered in the scheme.
 pub fn unknown_kind(kind: &str, api_version: &str) -> String {
     let (kind, version) = (quote(kind), quote(api_version));
     format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")

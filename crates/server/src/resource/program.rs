@@ -1,4 +1,4 @@
-//! What is compiled from the schemas of versions: equal ones share it.
+//! Programs compiled from the schemas of versions; equal schemas share one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -10,7 +10,7 @@ use schema::{CompileOptions, Schema};
 
 use crate::digest;
 
-/// What is compiled from the schema of a version.
+/// The compiled schema of a version.
 pub struct Program {
     pub schema: Schema,
     pub types: TypeSchema,
@@ -24,14 +24,14 @@ impl Program {
         Program { schema, types }
     }
 
-    /// The program of a built-in kind, whose types are those of its shape.
+    /// The program of a built-in kind, typed by `shape`.
     pub fn built_in(encoded: &[u8], shape: &'static Struct) -> Arc<Program> {
         let openapi = machinery::value::decode(encoded).unwrap_or_default();
         let schema = Schema::compile(&openapi, &CompileOptions::default());
         Arc::new(Program { schema, types: TypeSchema::of_shape(shape) })
     }
 
-    /// The program of a schema in JSON, or of null: that of an equal one, if any version has one.
+    /// The program of a schema in JSON, or of null. A live program of an equal schema is reused.
     pub fn of(encoded: &[u8], options: &CompileOptions) -> Arc<Program> {
         static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
         let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,11 +46,11 @@ impl Program {
     }
 }
 
-/// The programs that versions hold, by the digest of what they are made of.
+/// The live programs, by the digest of their schema and options.
 #[derive(Default)]
 struct Known {
     programs: HashMap<String, Weak<Program>>,
-    /// How many names there may be before those without a program are dropped.
+    /// Number of entries at which those without a live program are removed.
     sweep_at: usize,
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_schemas_have_one_program() {
+    fn equal_schemas_share_a_program() {
         let pruned = CompileOptions::default();
         let preserved = CompileOptions { preserve_unknown_fields: true, ..CompileOptions::default() };
         let text = br#"{"type":"object","description":"equal schemas have one program"}"#;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_forgotten() {
+    fn drops_unused_programs() {
         let mut known = Known::default();
         let held = Arc::new(Program::compile(&Value::Null, &CompileOptions::default()));
         known.put("held".into(), &held);

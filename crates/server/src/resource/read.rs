@@ -1,4 +1,4 @@
-//! From storage to a version: pruned, defaulted, converted.
+//! Reading stored objects in a version: pruning, defaulting, conversion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl Resource {
         Ok(body.as_deref().unwrap_or(&stored.body).to_value(stored.revision))
     }
 
-    /// The encoded form of the object in `version`, kept with the object.
+    /// The encoded object in `version`, cached with the stored object; `None` if it equals the stored form.
     pub fn rendition(&self, stored: &Stored, version: &Version) -> Result<Rendition, Status> {
         stored.rendition(version.id, || {
             let before = stored.body.to_value(0);
@@ -25,12 +25,12 @@ impl Resource {
         })
     }
 
-    /// Whether objects have to be prepared before they are read.
+    /// Whether [`Resource::prepare`] has to run before objects are read: a webhook converts them.
     pub fn is_prepared(&self) -> bool {
         matches!(self.conversion, Conversion::Webhook(_))
     }
 
-    /// Makes sure that `rendition` answers for objects, which webhooks convert all in one call.
+    /// Converts objects for [`Resource::rendition`], with one call of the webhook for each source version.
     pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(()) };
         let mut pending: BTreeMap<Text, (Vec<&Arc<Stored>>, Vec<Value>)> = BTreeMap::new();
@@ -52,13 +52,13 @@ impl Resource {
         Ok(())
     }
 
-    /// The object in `version`, whatever it takes.
+    /// The object in `version`, converted by the webhook if necessary.
     pub async fn read_converted(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
         self.prepare(&[stored], version).await?;
         self.read(stored, version)
     }
 
-    /// A stored tree in `version`.
+    /// A stored object in `version`.
     fn transform(&self, object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(built_in) = version.built_in {
             return Ok(built_in.to_shown(object));
@@ -67,16 +67,16 @@ impl Resource {
         match &self.conversion {
             _ if source.name == version.name && !self.third_party => Ok(object),
             Conversion::None => Ok(self.renamed(object, version)),
-            // `prepare` comes before every read; what it made may be forgotten when many versions are read at once
+            // `prepare` precedes every read; its result may have been evicted if many versions are read at once
             Conversion::Webhook(_) => Err(Status::internal("the object changed while it was converted")),
         }
     }
 
-    /// A stored tree of a custom resource as its version has it: pruned and defaulted; and that version.
+    /// Prunes and defaults a stored custom resource by its own version. Returns it with that version.
     fn sourced(&self, mut object: Value) -> Result<(Value, &Arc<Version>), Status> {
         let source = self.source(object.str_at(&["apiVersion"]))?;
         if let Value::Object(map) = &mut object {
-            // what is stored stays readable: members that are not what they should be are dropped
+            // a stored object stays readable: malformed fields are dropped
             let _ = schema::metadata::coerce(map, Malformed::Drop);
         }
         if object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default() == 0 {
@@ -85,30 +85,30 @@ impl Resource {
         let program = source.program();
         program.schema.prune(&mut object, &mut vec![]);
         let _ = program.schema.coerce_embedded(&mut object, Malformed::Drop, &mut vec![]);
-        // what is stored stays readable, without the defaults that are too many
+        // a stored object stays readable: defaults beyond the limit are left out
         let _ = program.schema.default(&mut object);
         Ok((object, source))
     }
 
-    /// The version that an object is stored in.
+    /// The version that a stored object is in.
     fn source(&self, api_version: &str) -> Result<&Arc<Version>, Status> {
         let name = match api_version.rsplit_once('/') {
             Some((group, name)) if group == self.group => name,
             _ => "",
         };
-        // a ThirdPartyResource may forget versions: its objects are the same in all
+        // a ThirdPartyResource may drop versions: its objects are the same in all
         let any = || self.third_party.then(|| self.storage_version());
         self.version(name).or_else(any).ok_or_else(|| {
             Status::untyped(500, format!("request to convert CR from an invalid group/version: {api_version}"))
         })
     }
 
-    /// Whether objects of one version are those of the other as they are.
+    /// Whether objects of `from` are objects of `to` without conversion.
     pub fn is_same_form(&self, from: &Version, to: &Version) -> bool {
         from.name == to.name && !self.third_party
     }
 
-    /// An object of version `from` as one of version `to`.
+    /// Converts an object from version `from` to `to`, and prunes it.
     pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
         if self.is_same_form(from, to) {
             return Ok(object);
@@ -124,26 +124,26 @@ impl Resource {
         Ok(object)
     }
 
-    /// An object in another version by strategy None: what that doesn't know is gone.
+    /// Converts by strategy `None`: sets `apiVersion` and prunes fields that `to` does not declare.
     fn renamed(&self, mut object: Value, to: &Version) -> Value {
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));
         to.program().schema.prune(&mut object, &mut vec![]);
         object
     }
 
-    /// Whether a webhook brings an object to a version.
+    /// Whether converting `object` to `to` calls a webhook.
     pub fn is_converted_outside(&self, object: &Value, to: &Version) -> bool {
         self.is_prepared() && to.built_in.is_none() && object.str_at(&["apiVersion"]) != self.api_version(to)
     }
 
-    /// What the webhook alone does: nothing is pruned, as the field manager sees it.
+    /// Converts by the webhook without pruning, for the field manager.
     pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value, Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return self.convert_only(object, to) };
         let converted = webhook.convert(self, vec![object], to).await?;
         Ok(converted.into_iter().next().unwrap_or_default())
     }
 
-    /// What the converter alone does where it is no webhook: nothing is pruned.
+    /// Converts without a webhook and without pruning.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
         if let Some(to) = to.built_in {
             let from = self.source(object.str_at(&["apiVersion"]))?.built_in.unwrap_or(to);
@@ -153,7 +153,7 @@ impl Resource {
         Ok(object)
     }
 
-    /// The stored form of an object of `version`.
+    /// Converts an object of `version` to its stored form.
     pub async fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(built_in) = version.built_in {
             return Ok(built_in.to_stored(object));
@@ -164,7 +164,7 @@ impl Resource {
         Ok(object)
     }
 
-    /// An object in its stored form as one of `version`.
+    /// Converts an object in its stored form to `version`.
     pub async fn out_of_storage(&self, mut stored: Value, version: &Version) -> Result<Value, Status> {
         if let Some(built_in) = version.built_in {
             return Ok(built_in.to_shown(stored));
@@ -174,11 +174,11 @@ impl Resource {
         self.convert(stored, storage, version).await
     }
 
-    /// The text of a field for field selectors; `None` if the field cannot be selected by.
+    /// Whether field selectors may use `label`.
     pub fn selectable(&self, version: &Version, label: &str) -> bool {
         match label {
             "metadata.name" => true,
-            // kinds that say what is selectable, as Namespace does, know no namespace unless they have one
+            // cluster-scoped kinds with selectable fields of their own, such as Namespace, do not accept it
             "metadata.namespace" => self.namespaced || self.built_in().is_some_and(|s| s.selectable.is_empty()),
             _ => {
                 version.selectable.iter().any(|path| path == label)
@@ -187,7 +187,7 @@ impl Resource {
         }
     }
 
-    /// The refusal of a field selector.
+    /// The error for a field selector that uses an unsupported `label`.
     pub fn unsupported_label(&self, label: &str) -> Status {
         if self.built_in().is_none_or(|row| !row.selectable.is_empty()) {
             return Status::bad_request(format!("field label not supported: {label}"));
@@ -196,7 +196,7 @@ impl Resource {
         Status::bad_request(format!("{} is not a known field selector: {known}", machinery::value::quote(label)))
     }
 
-    /// The value of a selectable field as text; absent is empty.
+    /// The value of a selectable field as text; empty if absent.
     pub fn field_text(&self, object: &Value, label: &str) -> Text {
         if let Some(text) = self.built_in().and_then(|built_in| built_in.field_text(object, label)) {
             return text;

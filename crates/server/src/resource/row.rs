@@ -1,4 +1,4 @@
-//! From the row of a built-in kind to a [`Resource`].
+//! Builds a [`Resource`] from the row of a built-in kind.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn version(row: &'static BuiltIn) -> Arc<Version> {
     Arc::new(version)
 }
 
-/// The resource of a built-in kind, which is stored in its own version.
+/// The resource of a built-in kind. `row` is its storage version; `older` are the others that it serves.
 pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects) -> Resource {
     let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
     let stored_in = Text::new_static(row.storage_group());

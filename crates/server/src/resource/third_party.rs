@@ -1,4 +1,4 @@
-//! What ThirdPartyResources serve: resources like those of definitions, free of schemas.
+//! Resources that ThirdPartyResources define: like those of CRDs, but without schemas.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::definition::{Defined, from_definition, from_stored};
 use crate::objects::{Key, Objects, Stored};
 use crate::webhook::Client;
 
-/// The group and plural that an object defines, if it is a definition or a ThirdPartyResource.
+/// The group and plural that an object defines, if it is a CRD or a ThirdPartyResource.
 pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
     match (key.group.as_str(), key.plural.as_str()) {
         (DEFINITION_GROUP, DEFINITIONS) => {
@@ -26,8 +26,8 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
     }
 }
 
-/// What is defined under a group and plural: a ThirdPartyResource is served before a definition, so that its instances
-/// stay its own until it goes.
+/// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes precedence
+/// over a CRD, so that it keeps its instances until it is deleted.
 pub fn defined(objects: &Objects, client: &Arc<Client>, third_party: bool, group: &Text, plural: &Text) -> Defined {
     let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
     let definition = definitions.get(&format!("{plural}.{group}"));
@@ -40,7 +40,7 @@ pub fn defined(objects: &Objects, client: &Arc<Client>, third_party: bool, group
     Defined { resource: registered.or(defined.resource), ..defined }
 }
 
-/// The ThirdPartyResources of a group with what their names stand for, by name.
+/// The ThirdPartyResources of a group with the names parsed from their own, sorted by name.
 pub fn registrations(objects: &Objects, group: &str) -> Vec<(ThirdPartyNames, Arc<Stored>)> {
     let (root, _) = objects.collection(&THIRD_PARTY_GROUP.into(), &THIRD_PARTY_RESOURCES.into()).latest();
     let named = |(name, stored): (&Text, &Arc<Stored>)| Some((ThirdPartyNames::parse(name).ok()?, stored.clone()));

@@ -12,7 +12,7 @@ use super::program::Program;
 
 pub use schema::ScalePaths;
 
-/// A printer column as the definition has it.
+/// An entry of `additionalPrinterColumns`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub name: Text,
@@ -25,17 +25,17 @@ pub struct Column {
 
 /// A version of a resource.
 pub struct Version {
-    /// Unique in the process: names this version's programs.
+    /// Unique in the process; key of cached renditions.
     pub id: u64,
     pub name: Text,
     pub served: bool,
-    /// The text of the warning that each answer carries.
+    /// Text of the warning in every response, if the version is deprecated.
     pub deprecation: Option<Text>,
-    /// `openAPIV3Schema`, or null, as JSON: most schemas are never asked for.
+    /// `openAPIV3Schema`, or null, as JSON: most schemas are never decoded.
     pub encoded: Bytes,
     pub preserve_unknown_fields: bool,
     pub columns: Vec<Column>,
-    /// Paths without the leading dot.
+    /// `selectableFields`: JSON paths without the leading dot.
     pub selectable: Vec<Text>,
     pub status: bool,
     pub scale: Option<ScalePaths>,
@@ -51,7 +51,7 @@ impl Version {
         Version::encoded(name, openapi.to_json().into())
     }
 
-    /// With a schema in JSON.
+    /// A served version with a schema in JSON.
     pub fn encoded(name: Text, encoded: Bytes) -> Version {
         Version {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -74,14 +74,14 @@ impl Version {
         machinery::value::decode(&self.encoded).unwrap_or_default()
     }
 
-    /// This version in the place of the one that was the same to its users: programs and what they made go on.
+    /// Takes over the id and the program of `before`, which equals this version: cached renditions stay valid.
     pub fn continuing(mut self, before: &Version) -> Version {
         self.id = before.id;
         self.program = before.program.clone();
         self
     }
 
-    /// The compiled schema, made when it is first needed.
+    /// The compiled schema; compiled on first use.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
             if let Some(built_in) = self.built_in {

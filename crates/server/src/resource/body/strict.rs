@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typed_bodies_are_told_in_their_order() {
+    fn reports_fields_of_typed_bodies_in_their_order() {
         let bytes = bytes::Bytes::from(r#"{"z":1,"a":{"y":1,"n":1,"n":2,"b":1},"z":2}"#);
         let document = Document { bytes, format: Format::Json };
         let found = |order: fn(Strict, &Document) -> Strict| {
@@ -91,8 +91,9 @@ mod tests {
             let strict = Strict { duplicates: vec!["a.n".to_owned()], unknown, ..Strict::default() };
             order(strict, &document).texts(Format::Json, true)
         };
-        let told = ["unknown field \"z\"", "unknown field \"a.y\"", "duplicate field \"a.n\"", "unknown field \"a.b\""];
-        assert_eq!(found(Strict::in_order), told);
+        let ordered =
+            ["unknown field \"z\"", "unknown field \"a.y\"", "duplicate field \"a.n\"", "unknown field \"a.b\""];
+        assert_eq!(found(Strict::in_order), ordered);
         let apart =
             ["duplicate field \"a.n\"", "unknown field \"a.b\"", "unknown field \"a.y\"", "unknown field \"z\""];
         assert_eq!(found(|strict, _| strict), apart);

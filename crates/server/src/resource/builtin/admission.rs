@@ -17,14 +17,14 @@ const MATCH_CONDITIONS_MAX: usize = 64;
 static MATCH_CONDITION: Struct =
     Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
 
-/// A row with what kinds of admission have in common.
+/// The fields that the rows of all admission kinds share.
 pub const KIND: BuiltIn = BuiltIn {
     group: "admissionregistration.k8s.io",
     categories: &["api-extensions"],
     namespaced: false,
     unconditional_update: false,
     metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
-    prepare: super::count_generations,
+    prepare: super::track_generation,
     ..BASE
 };
 
@@ -42,14 +42,14 @@ pub const API_VERSIONS: Field = non_empty("apiVersions", texts());
 pub const RESOURCES: Field = non_empty("resources", texts());
 pub const SCOPE: Field = given("scope", Shape::Text("v1.ScopeType"));
 
-/// Sets a member that is absent.
+/// Sets the field `name` to `value` if it is absent.
 pub fn default_to(object: &mut Value, name: &str, value: Value) {
     if object.get(name).is_none_or(Value::is_null) {
         object.set_at(&[name], value);
     }
 }
 
-/// The defaults of what is matched: selectors that select all, equivalent versions, any scope.
+/// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for `rules`.
 pub fn default_match(object: &mut Value, rules: &[&str]) {
     default_to(object, "matchPolicy", Value::from("Equivalent"));
     default_to(object, "namespaceSelector", Value::object());
@@ -61,7 +61,7 @@ pub fn default_match(object: &mut Value, rules: &[&str]) {
     }
 }
 
-/// The errors of a rule of resources and operations.
+/// Validates a rule of resources and operations.
 pub fn rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     alone(rule, "operations", "operations", path, errors);
@@ -81,7 +81,7 @@ pub fn rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     one_of(rule, "scope", path, &["*", "Cluster", "Namespaced"], errors);
 }
 
-/// A list that must not be empty, and in which a star stands alone.
+/// Validates a list that must not be empty, and in which `*` must be the only item.
 fn alone(rule: &Value, name: &str, what: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let values = list(rule, name);
     if values.is_empty() {
@@ -138,7 +138,7 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The errors of match conditions.
+/// Validates `matchConditions`.
 pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>, errors: &mut Vec<FieldError>) {
     let conditions = list(object, "matchConditions");
     if conditions.len() > MATCH_CONDITIONS_MAX {

@@ -12,14 +12,14 @@ use crate::clock;
 use crate::resource::Registry;
 use crate::resource::strategy::MetadataRules;
 
-/// The label that says when the server looks after an APIService: once, when it starts, or all the time.
+/// The label that says when the server maintains an APIService: `onstart` or always (`true`).
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 pub const MANAGED_AT_START: &str = "onstart";
 pub const MANAGED_ALWAYS: &str = "true";
 
-/// The group of APIServices.
+/// API group of APIService.
 pub const REGISTRATION_GROUP: &str = "apiregistration.k8s.io";
-/// Their plural.
+/// Plural name of APIService.
 pub const API_SERVICES: &str = "apiservices";
 
 static SERVICE: Struct = Struct {
@@ -95,7 +95,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// What is served here is there from the first moment.
+/// A local APIService is available from its creation.
 fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_some() {
         return;
@@ -106,10 +106,10 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The reason and the message with which what is served here is available.
+/// Reason and message of the `Available` condition of local APIServices.
 pub const SERVED_HERE: (&str, &str) = ("Local", "Local APIServices are always available");
 
-/// The condition of what is served here.
+/// The `Available` condition of a local APIService.
 fn local(now: &str) -> Value {
     let (reason, message) = SERVED_HERE;
     json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
@@ -168,7 +168,7 @@ fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
-/// What is served here is not called.
+/// Validates a local APIService: it has no service to call, so nothing about calling one may be set.
 fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(bundle) = spec.get("caBundle").and_then(Value::as_str) {
         let bytes = bundle.len() / 4 * 3 - bundle.bytes().rev().take_while(|byte| *byte == b'=').count();
@@ -181,7 +181,7 @@ fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The APIService of a group and version that is served here; `managed` says who looks after it.
+/// The local APIService of a group and version; `managed` is the value of the label [`MANAGED`].
 fn api_service(group: &str, version: &str, managed: &str) -> Value {
     let mut spec = json!({
         "version": version, "groupPriorityMinimum": (i64::from(super::group_priority(group))),
@@ -194,8 +194,8 @@ fn api_service(group: &str, version: &str, managed: &str) -> Value {
     json!({"metadata": {"name": (format!("{version}.{group}")), "labels": labels}, "spec": spec})
 }
 
-/// The APIServices of the groups and versions that are served: of built-in kinds, that of the registration aside, which is
-/// in no cluster; or of definitions, also of those that nothing is served by yet.
+/// The local APIServices, by name: those of CRDs if `custom`, including CRDs that are not served yet; else those of
+/// built-in kinds, except `apiregistration.k8s.io` itself, which has none in any cluster.
 pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> {
     let served = registry.snapshot();
     let of_kind = served.values().filter(|resource| resource.is_custom() == custom);
@@ -216,7 +216,7 @@ pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> 
     all
 }
 
-/// The order of versions in a group: greater is better.
+/// `versionPriority` of a version in its group: the highest is preferred.
 pub fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
         ("" | "extensions", _) => 1,
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn specs_are_checked() {
+    fn validates_specs() {
         let object = |name: &str, spec: Value| json!({"metadata": {"name": name}, "spec": spec});
         let of = |more: Value| {
             let mut spec =
@@ -281,14 +281,14 @@ mod tests {
             ),
         ];
         for (object, want) in cases {
-            let told: Vec<String> =
+            let found: Vec<String> =
                 validate(&object, None).iter().map(|e| format!("{}: {}", e.field, e.message())).collect();
-            assert_eq!(told.join(", "), want);
+            assert_eq!(found.join(", "), want);
         }
     }
 
     #[test]
-    fn priorities_are_those_of_upstream() {
+    fn priorities_match_upstream() {
         let cases = [
             ("", "v1", 18_000, 1),
             ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),

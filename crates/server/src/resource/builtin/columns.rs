@@ -342,8 +342,8 @@ pub const MIGRATED_RESOURCE: BuiltInColumn =
 
 pub const MIGRATION_STATUS: BuiltInColumn = column("Status", "Running, Failed, Succeeded, or Unknown.", |object, _| {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let told = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
-    let mut kinds = told.map(|condition| condition.str_at(&["type"]));
+    let current = conditions.iter().filter(|condition| condition.str_at(&["status"]) == "True");
+    let mut kinds = current.map(|condition| condition.str_at(&["type"]));
     let last = kinds.rfind(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"));
     Value::from(last.unwrap_or("Unknown"))
 });

@@ -123,7 +123,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
 }
 
-/// Formats that are not enforced, told once when they appear.
+/// Warns of formats that are not enforced, in the write that introduces them.
 fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     match old {
         None => definition::warnings_on_create(new),

@@ -76,7 +76,7 @@ fn known_types() -> &'static (Type, Type) {
     TYPES.get_or_init(|| (request_type(), namespace_type()))
 }
 
-/// The type of who somebody is.
+/// The CEL type of `UserInfo`.
 pub fn user_info_type() -> Type {
     let list = Type::list(Type::String);
     let extra = Type::map(Type::String, list.clone());

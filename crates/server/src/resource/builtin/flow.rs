@@ -152,7 +152,7 @@ const KIND: BuiltIn = BuiltIn {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
         }
-        super::count_generations(object, old);
+        super::track_generation(object, old);
     },
     ..BASE
 };
@@ -328,7 +328,7 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
 /// The errors of a list of which `*` must be the only item. `missing` is the error of an empty list, `others` names its items.
-/// Answers whether the items are to be looked at one by one.
+/// Returns whether the items have to be validated one by one.
 fn wildcard_errors(
     rule: &Value,
     name: &str,

@@ -1,4 +1,4 @@
-//! Types that kube-apiserver knows and this server has no kind for: a body of one of them is told apart from nonsense.
+//! Types of kube-apiserver that this server does not serve: errors distinguish a body of such a type from an unknown one.
 
 /// What each group version knows besides its kinds.
 const OPTIONS: [&str; 7] =

@@ -123,8 +123,8 @@ fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
         (is(old, "Succeeded") && !is(new, "Succeeded"), "Success condition cannot be set to false once it is true"),
         (is(old, "Failed") && !is(new, "Failed"), "Failed condition cannot be set to false once it is true"),
     ];
-    let told = impossible.into_iter().filter(|(found, _)| *found);
-    errors.extend(told.map(|(_, why)| invalid_conditions(new, &path, why)));
+    let violated = impossible.into_iter().filter(|(found, _)| *found);
+    errors.extend(violated.map(|(_, why)| invalid_conditions(new, &path, why)));
     errors
 }
 
@@ -184,22 +184,22 @@ mod tests {
             ),
         ];
         for (old, new, want) in cases {
-            let told: Vec<String> = validate_status(&new, &old).into_iter().map(|error| error.detail).collect();
-            assert_eq!(told, want, "{new}");
+            let found: Vec<String> = validate_status(&new, &old).into_iter().map(|error| error.detail).collect();
+            assert_eq!(found, want, "{new}");
         }
     }
 
     #[test]
     fn a_resource_is_named_once() {
         let of = |group: &str, plural: &str| json!({"spec": {"resource": {"group": group, "resource": plural}}});
-        let told = |new: &Value, old: Option<&Value>| -> Vec<String> {
+        let found = |new: &Value, old: Option<&Value>| -> Vec<String> {
             validate(new, old).iter().map(|error| error.field.clone()).collect()
         };
         assert!(
-            told(&of("", "configmaps"), None).is_empty() && told(&of("a.b", "cs"), Some(&of("a.b", "cs"))).is_empty()
+            found(&of("", "configmaps"), None).is_empty() && found(&of("a.b", "cs"), Some(&of("a.b", "cs"))).is_empty()
         );
-        assert_eq!(told(&json!({"spec": {}}), None), ["spec.resource.resource"]);
-        assert_eq!(told(&of("A", "b/c"), None), ["spec.resource.resource", "spec.resource.group"]);
-        assert_eq!(told(&of("", "b"), Some(&of("", "c"))), ["spec"]);
+        assert_eq!(found(&json!({"spec": {}}), None), ["spec.resource.resource"]);
+        assert_eq!(found(&of("A", "b/c"), None), ["spec.resource.resource", "spec.resource.group"]);
+        assert_eq!(found(&of("", "b"), Some(&of("", "c"))), ["spec"]);
     }
 }

@@ -12,7 +12,6 @@ mod events;
 mod expressions;
 mod flow;
 mod foreign;
-mod generations;
 mod key_pair;
 mod leases;
 mod migrations;
@@ -22,6 +21,7 @@ mod policies;
 mod quotas;
 mod rbac;
 mod reviews;
+mod runtime_config;
 mod secrets;
 pub mod services;
 mod third_party;
@@ -37,10 +37,10 @@ pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
 pub use foreign::is_known;
-pub use generations::RuntimeConfig;
 pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
+pub use runtime_config::RuntimeConfig;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use machinery::{FieldError, Text, Value};
@@ -78,7 +78,7 @@ pub struct Shaped {
     pub value: Value,
     pub unknown: Vec<String>,
     pub error: Option<String>,
-    /// All of them, where several can be told apart.
+    /// All type errors, if decoding went on after the first.
     pub errors: Vec<TypeError>,
 }
 
@@ -112,7 +112,7 @@ pub enum Review {
 pub enum StatusMetadata {
     /// It writes them.
     Written,
-    /// It writes them, and nobody owns what it has written.
+    /// The endpoint writes metadata, and managedFields do not record it.
     Unowned,
     /// They stay as they are.
     Kept,
@@ -145,7 +145,7 @@ pub struct BuiltIn {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
-    /// The warning that each answer carries.
+    /// Text of the warning in every response; empty if the version is not deprecated.
     pub deprecation: &'static str,
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
@@ -255,7 +255,7 @@ impl BuiltIn {
         Some(Text::from(found.unwrap_or_default()))
     }
 
-    /// Whether tables show what they show of a kind that nobody made columns for.
+    /// Whether tables have the default columns.
     pub fn has_default_columns(&self) -> bool {
         matches!(self.columns, [only] if only.name == columns::CREATED_AT.name)
     }
@@ -391,7 +391,7 @@ pub fn beta_definition() -> &'static BuiltIn {
 }
 
 /// Starts the generation at 1, and counts every change outside of metadata and status.
-fn count_generations(object: &mut Value, old: Option<&Value>) {
+fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
         let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);

@@ -170,7 +170,7 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The phase tells whether the namespace is being deleted.
+/// The phase is `Terminating` exactly if the namespace is being deleted.
 fn validate_status(new: &Value, _old: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("status.Phase");
     let phase = Value::from(new.str_at(&["status", "phase"]));

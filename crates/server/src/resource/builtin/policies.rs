@@ -174,7 +174,7 @@ fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
     }
-    super::count_generations(object, old);
+    super::track_generation(object, old);
 }
 
 fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {

@@ -1,4 +1,4 @@
-//! Access reviews: questions about who may what, answered and not stored.
+//! Access reviews and token reviews: create is their only verb, and they are not stored.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -276,7 +276,7 @@ fn shown_path(attributes: &Value) -> Value {
     [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()
 }
 
-fn validate(review: &Value, somebody: bool) -> Vec<FieldError> {
+fn validate(review: &Value, names_subject: bool) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = review.get("spec").unwrap_or(&empty);
@@ -293,7 +293,7 @@ fn validate(review: &Value, somebody: bool) -> Vec<FieldError> {
         }
         _ => {}
     }
-    if somebody && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
+    if names_subject && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid(&path.child("user"), &Value::from(""), why));
     }
