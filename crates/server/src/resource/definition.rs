@@ -1,4 +1,4 @@
-//! From a CustomResourceDefinition (v1, as stored) to a [`Resource`].
+//! Builds a [`Resource`] from a CustomResourceDefinition (v1, as stored).
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Whether a condition of the definition is True.
+/// Whether a condition of the CRD is `True`.
 pub fn condition(definition: &Value, kind: &str) -> bool {
     let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     conditions.iter().any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == "True")
 }
 
-/// A definition without its schemas, which are large and rarely asked for: numbers stand in their places.
+/// A CRD without its schemas, which are large and rarely needed: each is replaced by its index in `schemas`.
 pub struct Outline {
     pub definition: Value,
     schemas: Vec<Bytes>,
@@ -44,22 +44,22 @@ pub struct Outline {
 
 const SCHEMA: &str = "openAPIV3Schema";
 
-/// What an outline leaves out besides the schemas.
+/// Whether an outline omits managedFields as well as the schemas.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// Nothing: the definition can be changed and stored again.
+    /// managedFields are kept: the CRD can be changed and stored again.
     Kept,
-    /// managedFields, which nothing is served by.
+    /// managedFields are omitted: serving the resource does not need them.
     Untracked,
 }
 
-/// The schemas of a definition, or what stands in their places.
+/// The `openAPIV3Schema` fields of a CRD: schemas, or their indexes in an outline.
 fn schemas_of(definition: &mut Value) -> impl Iterator<Item = &mut Value> {
     let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
     versions.into_iter().flatten().filter_map(|version| version.get_mut("schema")?.get_mut(SCHEMA))
 }
 
-/// An outline with empty schemas, which is a definition by its types.
+/// Replaces the indexes in an outline by empty schemas, so that it decodes as a CRD.
 pub fn with_empty_schemas(outline: &Value) -> Value {
     let mut definition = outline.clone();
     schemas_of(&mut definition).for_each(|schema| *schema = Value::object());
@@ -67,17 +67,17 @@ pub fn with_empty_schemas(outline: &Value) -> Value {
 }
 
 impl Outline {
-    /// From the stored form, as far as it decides what is served.
+    /// Reads the stored CRD without managedFields.
     fn of(stored: &Bytes) -> Outline {
         Outline::read(stored, Rest::Untracked)
     }
 
-    /// From the stored form, to be changed.
+    /// Reads the stored CRD with managedFields, to be changed and stored again.
     pub fn editable(stored: &Bytes) -> Outline {
         Outline::read(stored, Rest::Kept)
     }
 
-    /// Schemas are parts of the stored bytes, which are in memory for as long as the definition is.
+    /// The schemas are slices of the stored bytes, which stay in memory as long as the CRD.
     fn read(stored: &Bytes, rest: Rest) -> Outline {
         let dropped = match rest {
             Rest::Kept => "",
@@ -95,7 +95,7 @@ impl Outline {
         Outline { definition, schemas }
     }
 
-    /// The stored form of the outline, or of another that was made of it, with the schemas in their places.
+    /// Encodes `definition`, this outline or an edited copy of it, with its schemas.
     pub fn encode(&self, definition: &Value) -> Body {
         let outline = Body::encode(definition);
         let Some((_, places)) = skim::outline(&outline.bytes, skim::Omitted { placed: SCHEMA, dropped: "" }) else {
@@ -114,17 +114,17 @@ impl Outline {
             done = place.end;
         }
         bytes.extend_from_slice(&outline.bytes[done..]);
-        // exactly as long as it is: it stays in memory for as long as the object
+        // no spare capacity: the bytes stay in memory as long as the object
         Body { bytes: Bytes::copy_from_slice(&bytes), hole }
     }
 
-    /// As [`Outline::encode`], of a definition with something else in the places of the schemas.
+    /// As [`Outline::encode`], for a CRD whose schema fields hold other values than indexes.
     pub fn encode_edited(&self, mut definition: Value) -> Body {
         schemas_of(&mut definition).zip(0..).for_each(|(schema, number)| *schema = Value::Int(number));
         self.encode(&definition)
     }
 
-    /// The tree with the schemas in their places.
+    /// Replaces the indexes in `value` by the schemas.
     fn filled(&self, value: Value) -> Value {
         match value {
             Value::Object(map) => {
@@ -143,7 +143,7 @@ impl Outline {
         }
     }
 
-    /// The whole definition.
+    /// The CRD with its schemas.
     pub fn to_value(&self) -> Value {
         self.filled(self.definition.clone())
     }
@@ -155,22 +155,22 @@ impl Outline {
     }
 }
 
-/// What a definition makes of its group and plural.
+/// The resource and the names of the CRD of a group and plural.
 pub struct Defined {
-    /// What is served, if anything is.
+    /// The served resource; `None` while names are not accepted.
     pub resource: Option<Resource>,
-    /// What the definition is called, if there is one.
+    /// The names of the CRD, if there is one.
     pub names: Option<Named>,
 }
 
-/// What becomes of a definition in its stored form.
+/// The resource and the names of a stored CRD.
 pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Defined {
     let outline = Outline::of(stored);
     let names = Some(Named::of(&outline.definition));
     Defined { resource: from_outline(&outline, objects, client), names }
 }
 
-/// The resource that a definition in its stored form serves; `None` while its names are not accepted.
+/// The resource of a stored CRD; `None` while its names are not accepted.
 pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
     from_outline(&Outline::of(stored), objects, client)
 }
@@ -219,7 +219,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> O
     })
 }
 
-/// The parts of a definition that are served: its spec and accepted names, and that it is the same definition.
+/// The parts of a CRD that affect serving: its identity, spec and accepted names.
 fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     let part = |path: &[&str]| definition.at(path).map(Value::to_json).unwrap_or_default();
     let (spec, names) = (part(&["spec"]), part(&["status", "acceptedNames"]));
@@ -228,7 +228,7 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     crate::digest::short(&all)
 }
 
-/// Creating is refused while instances are to be deleted (not any more once they are).
+/// Whether creates are rejected: while the instances of a deleted CRD are being deleted, but not afterwards.
 fn terminating(definition: &Value, deleting: bool) -> bool {
     let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     match conditions.iter().find(|c| c.str_at(&["type"]) == "Terminating") {
@@ -268,7 +268,7 @@ fn columns(version: &Value) -> Vec<Column> {
     listed.iter().map(column).collect()
 }
 
-/// The warning of a deprecated version.
+/// The warning of a version, if it is deprecated.
 fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Option<Text> {
     if !flag(version, "deprecated") {
         return None;
@@ -293,7 +293,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn an_outline_is_changed_and_stored_again() {
+    fn stores_an_edited_outline() {
         let whole = json!({
             "metadata": {"labels": {"openAPIV3Schema": "a label"}, "managedFields": [{"manager": "m", "k:{\"type\":\"a\"}": {}}], "name": "a.b", "uid": "u"},
             "spec": {"versions": [

@@ -1,4 +1,4 @@
-//! What definitions are called, by group: the names that are taken, and the definitions that want others.
+//! The names of CRDs, by group: the names that are taken, and the CRDs whose accepted names differ from their spec.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use machinery::{Text, Value};
 use schema::definition::{self, Naming, Taken};
 
-/// The names of one definition.
+/// The names of one CRD.
 pub struct Named {
     accepted: Value,
-    /// It asks for other names than it has.
+    /// `spec.names` differs from `status.acceptedNames`.
     wanting: bool,
-    /// The versions that it says are served, while nothing is served by it.
+    /// The served versions of the spec, while the CRD itself is not served.
     announced: Vec<Text>,
 }
 
@@ -23,14 +23,14 @@ impl Named {
     }
 }
 
-/// The definitions of a group.
+/// The CRDs of a group.
 #[derive(Default)]
 struct Group {
     taken: Taken,
-    /// By plural.
+    /// Accepted names by plural.
     accepted: HashMap<Text, Value>,
     wanting: BTreeSet<Text>,
-    /// The versions of definitions that nothing is served by, by plural.
+    /// The served versions of CRDs that are not served themselves, by plural.
     announced: BTreeMap<Text, Vec<Text>>,
 }
 
@@ -45,7 +45,7 @@ fn served(definition: &Value) -> Vec<Text> {
     served.map(|version| Text::from(version.str_at(&["name"]))).collect()
 }
 
-/// The names of all definitions.
+/// The names of all CRDs.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<Text, Group>>);
 
@@ -54,7 +54,7 @@ impl Names {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the definition of a group and plural is called now; `None` if there is none any more.
+    /// Sets the names of the CRD of a group and plural; `None` removes them.
     pub fn set(&self, group: &Text, plural: &Text, named: Option<Named>) {
         let mut groups = self.lock();
         let names = groups.entry(group.clone()).or_default();
@@ -77,7 +77,7 @@ impl Names {
         }
     }
 
-    /// Decides the names of a definition of a group in which `others` are taken as well.
+    /// Decides which names of a CRD are accepted, if the names in `others` are taken as well.
     pub fn decide(&self, definition: &Value, others: &Taken) -> Option<Naming> {
         let groups = self.lock();
         let own = groups.get(definition.str_at(&["spec", "group"])).map(|names| &names.taken);
@@ -85,7 +85,7 @@ impl Names {
         definition::naming(definition, &taken)
     }
 
-    /// Groups and versions of definitions that nothing is served by: groups list them as they do others.
+    /// Groups and versions of CRDs that are not served: discovery lists them nevertheless.
     pub fn announced(&self) -> BTreeSet<(Text, Text)> {
         let groups = self.lock();
         let pairs = groups.iter().flat_map(|(group, names)| {
@@ -95,7 +95,7 @@ impl Names {
         pairs.collect()
     }
 
-    /// The definitions of a group that want other names than they have, by plural.
+    /// The plurals of the CRDs of a group whose accepted names differ from their spec.
     pub fn wanting(&self, group: &str) -> Vec<Text> {
         self.lock().get(group).map(|names| names.wanting.iter().cloned().collect()).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn names_are_free_again_when_the_last_who_had_them_is_gone() {
+    fn releases_names_with_their_last_owner() {
         let definition = |accepted: Value| {
             let wanted = json!({"plural": "as", "singular": "x", "kind": "A", "listKind": "AList"});
             json!({"spec": {"group": "g", "names": wanted}, "status": {"acceptedNames": accepted}})

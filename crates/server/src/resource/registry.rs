@@ -1,4 +1,4 @@
-//! The live set of resources: an immutable snapshot, replaced whenever a definition changes.
+//! The live set of resources: an immutable snapshot, replaced whenever a CRD changes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 #[derive(Default)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
-    /// What definitions are called, served or not.
+    /// The names of all CRDs, served or not.
     names: Names,
-    /// Rises with every change: what is derived from a snapshot is kept under its generation.
+    /// Increases with every change; key of caches that derive from a snapshot.
     generation: std::sync::atomic::AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl Registry {
         self.get(group, plural).is_some_and(|served| !served.is_custom())
     }
 
-    /// Whether something else than a CRD serves a group and plural.
+    /// Whether a built-in kind or a ThirdPartyResource serves a group and plural.
     pub fn overlaps_definition(&self, group: &str, plural: &str) -> bool {
         self.get(group, plural).is_some_and(|served| served.third_party || !served.is_custom())
     }
@@ -65,8 +65,8 @@ impl Registry {
         &self.names
     }
 
-    /// Takes over what is defined now under a group and plural; built-in kinds stay. Discovery shows no custom resource in
-    /// a built-in group.
+    /// Replaces the resource and the names of a group and plural; built-in kinds stay. Custom resources in a built-in group
+    /// are not listed by discovery.
     pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
         self.names.set(group, plural, defined.names);
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
@@ -78,7 +78,7 @@ impl Registry {
         }
     }
 
-    /// Puts a resource in the place of the one that has been served so far, or takes that away.
+    /// Replaces the served resource of a group and plural, or removes it if `resource` is `None`.
     pub fn replace(&self, group: &Text, plural: &Text, resource: Option<Resource>) {
         let key = (group.clone(), plural.clone());
         let old = self.snapshot.load().get(&key).cloned();
@@ -87,7 +87,7 @@ impl Registry {
         };
         let resource = resource.map(|mut resource| {
             if let Some(old) = unchanged(&resource) {
-                // the same to its users: programs and watches go on
+                // nothing that clients see has changed: programs and watches continue
                 let pairs = resource.versions.into_iter().zip(&old.versions);
                 let continuing = |(new, old)| {
                     Arc::into_inner(new).map_or_else(|| Arc::clone(old), |new| Arc::new(Version::continuing(new, old)))
@@ -115,8 +115,8 @@ impl Registry {
     }
 }
 
-/// The kube-aware order of versions, best first: GA before beta before alpha, higher numbers first, then all other
-/// names in their own order.
+/// Compares versions by priority, highest first: GA before beta before alpha, higher numbers first, then all other names
+/// in lexicographic order.
 pub fn kube_aware(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
@@ -126,7 +126,7 @@ pub fn kube_aware(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// `(stage, major, minor)`; a greater one is better. Leading zeros are let through.
+/// `(stage, major, minor)`; greater is preferred. Leading zeros are accepted.
 fn parse(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

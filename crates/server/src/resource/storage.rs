@@ -1,7 +1,7 @@
 //! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf.
 //!
-//! Built-in kinds are protobuf in its envelope; CustomResourceDefinitions and custom resources are JSON with a line break at
-//! the end. Either is read for any kind. Definitions are written as v1 and read as v1beta1 too, which many clusters have.
+//! Built-in kinds are stored as protobuf in the `k8s\0` envelope, CRDs and custom resources as JSON with a final newline.
+//! Either encoding is read for any kind. CRDs are written as v1; v1beta1, which many clusters still hold, is read too.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::builtin::{self, BuiltIn, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_
 use super::group_version;
 use crate::objects::{Key, Keys, Layout, Opened, Place, Storage, Transform};
 
-/// Where the API server keeps Services, beside their endpoints.
+/// Key segment of Services in kube-apiserver, next to `services/endpoints`.
 const SERVICES: &str = "services/specs";
-/// Groups of built-in kinds whose keys name the group and whose values are JSON, as those of custom resources.
+/// Groups of built-in kinds that are stored like custom resources: the key includes the group, the value is JSON.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
-/// A store of which the API server of Kubernetes could be the other user. The prefix has no slash at its end. `form` is
-/// how custom resources are written; both forms are read.
+/// A storage that kube-apiserver can share: same keys, same values. `prefix` has no trailing slash. `form` is the encoding
+/// in which custom resources are written; both are read.
 pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -> Storage {
     Storage { store, layout: upstream_layout(prefix, form) }
 }
@@ -32,7 +32,7 @@ struct UpstreamKeys {
     prefix: String,
 }
 
-/// The built-in kind whose objects lie under a first part of keys.
+/// The built-in kind whose keys start with the segment `part`.
 fn built_in_under(part: &str) -> Option<&'static BuiltIn> {
     builtin::stored_kinds().find(|built_in| built_in.plural == part && !AS_CUSTOM.contains(&built_in.group))
 }
@@ -79,27 +79,27 @@ impl Keys for UpstreamKeys {
     }
 }
 
-/// How custom resources are written.
+/// Encoding in which custom resources are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CustomForm {
     #[default]
     Json,
-    /// With the feature gate `CBORServingAndStorage`.
+    /// CBOR, as kube-apiserver with the feature gate `CBORServingAndStorage`.
     Cbor,
 }
 
-/// The form of values.
+/// Encodes and decodes values.
 struct Form(CustomForm);
 
 impl Form {
-    /// Whether the values of a place are written as CBOR.
+    /// Whether values under the key are written as CBOR.
     fn is_cbor(&self, place: &Place) -> bool {
         let Key { group, plural, .. } = &place.key;
         self.0 == CustomForm::Cbor && !is_built_in(group, plural)
     }
 }
 
-/// The built-in kind of a place, whose values are protobuf.
+/// The built-in kind of a key whose values are protobuf.
 fn typed(place: &Place) -> Option<&'static BuiltIn> {
     let Key { group, plural, .. } = &place.key;
     builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && !AS_CUSTOM.contains(&s.group))
@@ -122,7 +122,7 @@ impl Transform for Form {
         }
         if self.is_cbor(place) {
             let object = decode(&value)?;
-            // kube-apiserver has bounds for what it reads as CBOR, and none for JSON
+            // kube-apiserver limits the CBOR that it decodes, but not the JSON
             if cbor::is_readable(&object) {
                 return Ok(cbor::encode(&object).into());
             }
@@ -143,7 +143,7 @@ impl Transform for Form {
                 false => decode(&value)?,
             };
             if object.str_at(&["metadata", "name"]).is_empty() {
-                // kube-apiserver gives no name to what it allocates from
+                // the allocation ranges of kube-apiserver have no name
                 let name = place.key.path.rsplit('/').next().unwrap_or_default();
                 object.set_at(&["metadata", "name"], Value::from(name));
             }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_those_of_the_api_server() {
+    fn keys_match_kube_apiserver() {
         let keys = UpstreamKeys { prefix: "/registry/".to_owned() };
         let cases = [
             ("/registry/namespaces/x", "", "namespaces", "x"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn node_ports_of_the_api_server_are_read() {
+    fn reads_node_ports_of_kube_apiserver() {
         let place = place("/registry/ranges/servicenodeports");
         let message = b"k8s\0\n\x15\n\x02v1\x12\x0fRangeAllocation\x12\x14\n\x02\n\0\x12\x0b30000-32767\x1a\x01\x02";
         let opened = Form(CustomForm::Json).open(&place, Bytes::from_static(message)).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_kind_is_a_message() {
+    fn every_built_in_kind_is_a_protobuf_message() {
         for built_in in builtin::stored_kinds().filter(|built_in| !AS_CUSTOM.contains(&built_in.group)) {
             let api_version = group_version(built_in.group, built_in.version);
             let object = json!({
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_to_nothing_stays_set() {
+    fn keeps_fields_with_empty_values() {
         let place = place("/registry/leases/ns/n");
         let stored = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n","namespace":"ns"},"spec":{"holderIdentity":"","leaseDurationSeconds":0}}"#;
         let built_in = typed(&place).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_are_lines_of_json() {
+    fn writes_custom_resources_as_lines_of_json() {
         let place = place("/registry/example.com/widgets/ns/n");
         let stored = Bytes::from(r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"n"}}"#);
         let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_read_or_named() {
+    fn reads_or_reports_foreign_values() {
         let map = place("/registry/configmaps/ns/n");
         let json =
             r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","namespace":"ns"},"data":{"a":"b"}}"#;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_are_read_in_both_forms() {
+    fn reads_custom_resources_in_both_encodings() {
         let place = place("/registry/example.com/widgets/ns/n");
         let object =
             json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "n"}, "spec": {"f": 1.5}});

@@ -1,4 +1,4 @@
-//! Bodies of requests: their bytes, their encoding, and the type that they say they have.
+//! Bodies of requests: their bytes, their encoding, and their `apiVersion` and `kind`.
 
 mod strict;
 
@@ -10,7 +10,7 @@ use crate::wording;
 
 pub use strict::Strict;
 
-/// How a body is encoded.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
@@ -29,7 +29,7 @@ pub struct Document {
 const TYPE_STRUCT: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The first bytes of a body, as errors show them.
+/// The first bytes of a body, as quoted in errors.
 pub fn excerpt(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "<empty>".to_owned();
@@ -45,7 +45,7 @@ pub fn excerpt(bytes: &[u8]) -> String {
 }
 
 impl Document {
-    /// A document that the server itself made.
+    /// A JSON document that the server itself encodes.
     pub fn json(value: &Value) -> Document {
         Document { bytes: value.to_json().into(), format: Format::Json }
     }
@@ -60,7 +60,7 @@ impl Document {
         })
     }
 
-    /// The error in the type that the document says it has.
+    /// The error in `apiVersion` or `kind` of the document, if any.
     pub fn type_error(&self, decoded: &Result<Decoded, DecodeError>) -> Option<String> {
         let error = match decoded {
             Ok(decoded) => return type_error(&decoded.value),
@@ -77,7 +77,7 @@ impl Document {
     }
 }
 
-/// The error in the type that a body says it has.
+/// The error in `apiVersion` or `kind` of a body, if any.
 pub fn type_error(value: &Value) -> Option<String> {
     match value {
         Value::Object(fields) => type_meta_error(fields),
@@ -91,7 +91,7 @@ pub fn type_error(value: &Value) -> Option<String> {
     }
 }
 
-/// A field of the type, as Go finds it: whatever the case of its name.
+/// `apiVersion` or `kind`, found by a case-insensitive name, as in Go.
 pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     let exact = object.str_at(&[name]);
     let members = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
@@ -99,7 +99,7 @@ pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     other.next().unwrap_or(exact)
 }
 
-/// The `apiVersion` of a typed body: a slash alone is empty, a leading one names no group.
+/// The `apiVersion` of a typed body: `/` alone is empty, and a leading slash means the core group.
 pub fn typed_version(object: &Value) -> String {
     type_text(object, "apiVersion").trim_start_matches('/').to_owned()
 }
@@ -112,7 +112,7 @@ pub fn not_a_string(members: &machinery::Map) -> Option<String> {
     Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))
 }
 
-/// The error in `apiVersion` and `kind`.
+/// The error in `apiVersion` or `kind`, if any.
 fn type_meta_error(members: &machinery::Map) -> Option<String> {
     if let Some(why) = not_a_string(members) {
         return Some(format!("couldn't get version/kind; json parse error: {why}"));

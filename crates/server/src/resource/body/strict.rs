@@ -1,4 +1,4 @@
-//! Duplicate and unknown fields of a body, in the order and the words in which they are reported.
+//! Duplicate and unknown fields of a body, in kube-apiserver's order and words.
 
 use machinery::Status;
 use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order};
@@ -11,20 +11,19 @@ use super::{Document, Format};
 pub struct Strict {
     pub duplicates: Vec<String>,
     pub unknown: Vec<String>,
-    /// Texts of both kinds for a typed body, in the order in which the fields stand in it.
+    /// Texts of both kinds for a typed body, in the order of its fields.
     ordered: Option<Vec<String>>,
-    /// Defaults made the object too large to be stored, and are not complete.
+    /// Set if defaulting stopped because the object became too large to be stored.
     pub too_large: Option<DefaultsTooLarge>,
 }
 
 impl Strict {
-    /// With the duplicate fields that parsing found.
+    /// Starts with the duplicate fields that parsing found.
     pub fn of(duplicates: Vec<String>) -> Strict {
         Strict { duplicates, ..Strict::default() }
     }
 
-    /// What typed decoding of a document found, in the order of the document, and of that the first
-    /// [`STRICT_ERRORS_MAX`].
+    /// Sorts the findings of typed decoding in the order of the document, and keeps the first [`STRICT_ERRORS_MAX`].
     pub fn in_order(mut self, document: &Document) -> Strict {
         if document.format == Format::Json && self.unknown.len() + self.duplicates.len() > 1 {
             self.ordered = Some(self.texts_in_order(&key_order(&document.bytes)));
@@ -33,12 +32,12 @@ impl Strict {
         self
     }
 
-    /// Refuses an object that defaults made too large: the error is that of storing it.
+    /// Rejects an object that defaults made too large, with the error of storing it.
     pub fn check_size(&self) -> Result<(), Status> {
         self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 
-    /// Texts in the order in which they are reported. `yaml` duplicates are one block in errors.
+    /// Texts in the order in which they are reported. Duplicates in YAML are one block in errors.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
         if let Some(ordered) = &self.ordered {
             return ordered.clone();
@@ -99,7 +98,7 @@ mod tests {
         assert_eq!(found(|strict, _| strict), apart);
     }
 
-    /// A quadratic search took more than 90 s for as many.
+    /// A quadratic search took more than 90 s for this many fields.
     #[test]
     fn strict_errors_of_typed_bodies_are_the_first_hundred() {
         let fields = |from: usize| (from..200_000).map(|i| format!("\"u{i}\":1,")).collect::<String>();

@@ -1,4 +1,4 @@
-//! Built-in kinds: their row says what they are made of.
+//! The codec of built-in kinds, typed by the shape in their row.
 
 use std::borrow::Cow;
 
@@ -139,7 +139,7 @@ impl Codec for BuiltInCodec {
         Status::invalid(self.row.storage_group(), self.row.kind, name, errors)
     }
 
-    /// Keys of built-in kinds name no group, but where the row says so.
+    /// Keys of built-in kinds omit the group unless the row sets `keyed_by_group`.
     fn shown_key(&self, key: &Key) -> String {
         match self.row.keyed_by_group {
             true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
@@ -148,7 +148,7 @@ impl Codec for BuiltInCodec {
     }
 
     fn is_equal(&self, a: &Value, b: &Value) -> bool {
-        // empty lists and absent ones are the same in a built-in type
+        // empty and absent lists are equal in a built-in type
         self.row.to_stored(a.clone()) == self.row.to_stored(b.clone())
     }
 
@@ -158,7 +158,7 @@ impl Codec for BuiltInCodec {
 }
 
 impl BuiltInCodec {
-    /// Reads an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
+    /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
     fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let shaped = self.row.shape(object);
         strict.unknown.extend(shaped.unknown);
@@ -170,7 +170,7 @@ impl BuiltInCodec {
         Ok(())
     }
 
-    /// As [`BuiltInCodec::read`], of the type that the object says it has.
+    /// As [`BuiltInCodec::read`], by the `apiVersion` of the object.
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let Some(sibling) = self.sibling(object) else { return self.read(object, strict) };
         let shaped = sibling.shape(object);
@@ -178,13 +178,13 @@ impl BuiltInCodec {
         shaped.error.map_or(Ok(()), Err)
     }
 
-    /// Another version or group of the kind, if that is what a body says it is: it is read as such before it is refused.
+    /// Another version or group of the kind, if the body names one: it is decoded as that before it is rejected.
     fn sibling(&self, object: &Value) -> Option<&'static BuiltIn> {
         let api_version = object.str_at(&["apiVersion"]);
         if object.str_at(&["kind"]) == self.row.kind { builtin::sibling(self.row, api_version) } else { None }
     }
 
-    /// The row that reads an object.
+    /// The row that decodes an object.
     fn row_of(&self, object: &Value) -> &'static BuiltIn {
         self.sibling(object).unwrap_or(self.row)
     }
@@ -195,7 +195,7 @@ impl BuiltInCodec {
         strict.duplicates.retain(|path| row.sees_duplicate(path));
     }
 
-    /// The error that is reported of a body with several fields of wrong types: the first in the order of the body.
+    /// Of several fields of wrong types, the error of the first in the order of the body.
     fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
         if errors.len() < 2 {
@@ -209,7 +209,7 @@ impl BuiltInCodec {
         shape::first_conversion_error(&self.row.shape(object).errors)
     }
 
-    /// Bodies of built-in kinds may leave out their type; another one is refused.
+    /// Sets `apiVersion` and `kind` if a body omits them, and rejects those of another type.
     fn default_type(&self, object: &mut Value, document: &Document) -> Result<(), Status> {
         let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.at.api_version();
@@ -236,7 +236,7 @@ impl BuiltInCodec {
         Ok(())
     }
 
-    /// Checks the type that a patched object says it has. Without an `apiVersion` nothing of it is read.
+    /// Checks `apiVersion` and `kind` of a patched object. Without an `apiVersion` it decodes to an empty object.
     fn check_patched_type(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         if let Some(why) = type_error(object) {
             return Err(why);
@@ -259,8 +259,8 @@ impl BuiltInCodec {
         }
     }
 
-    /// A body of another built-in kind, or of a list, is read as what it says it is, and then can't be converted.
-    /// CRDs have a scheme of their own, which knows no other kinds.
+    /// The error of a body of another built-in kind, or of a list: it is decoded as that, and cannot be converted.
+    /// CRDs have a scheme of their own, in which no other kinds are registered.
     fn other_kind_error(
         &self,
         kind: &str,

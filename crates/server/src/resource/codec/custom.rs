@@ -1,4 +1,4 @@
-//! Custom resources: their schema says what they are made of.
+//! The codec of custom resources, typed by their schema.
 
 use machinery::value::Decoded;
 use machinery::{FieldError, Map, Status, Text, Value};
@@ -73,19 +73,19 @@ impl Codec for CustomCodec {
         ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
     }
 
-    /// An invalid object is named as it named itself, even where that is the error.
+    /// The Status names the submitted type, even if that is the error.
     fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
         let group = split_version(&submitted.api_version).0;
         Status::invalid(group, &submitted.kind, name, errors)
     }
 
     fn is_shown_as_stored(&self, stored: &Value) -> bool {
-        // a status that was reset may come back by its default
+        // defaulting may set a status again that was reset
         stored.get("status").is_some() || !self.0.version.program().schema.has_default(&["status"])
     }
 }
 
-/// The refusal of a body that has been read and has unknown or duplicate fields: it names the type that the body says.
+/// The error of a decoded body with unknown or duplicate fields; it names the type of the body.
 fn not_strict(kind: &str, api_version: &str, why: &str) -> Status {
     if api_version.is_empty() {
         return Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'");
@@ -110,7 +110,7 @@ impl CustomCodec {
         if self.0.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
     }
 
-    /// Instances of ThirdPartyResources have errors of their own for a wrong type.
+    /// Checks the type of an instance of a ThirdPartyResource, whose errors differ from those of custom resources.
     fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
         let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
         let Endpoint { resource, version: own } = &self.0;
@@ -127,7 +127,7 @@ impl CustomCodec {
         Ok(())
     }
 
-    /// Brings an object into the form of the version that it says it has.
+    /// Prunes and defaults an object by the version in its `apiVersion`.
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         if let Value::Object(map) = object {
             strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
@@ -135,7 +135,7 @@ impl CustomCodec {
         let (group, name) = split_version(object.str_at(&["apiVersion"]));
         let resource = &self.0.resource;
         if group != resource.group || *object.str_at(&["kind"]) != *resource.kind {
-            // another type, of which no schema is known
+            // another type, whose schema is not known
             return Ok(());
         }
         match resource.version(name) {
@@ -148,7 +148,7 @@ impl CustomCodec {
         }
     }
 
-    /// Brings the metadata of an object, and of those embedded in it, into shape.
+    /// Coerces the metadata of an object and of the objects embedded in it.
     fn coerce(&self, object: &mut Value, malformed: Malformed) -> Result<(), String> {
         if let Value::Object(map) = object {
             schema::metadata::coerce(map, malformed)?;
@@ -172,7 +172,7 @@ fn normalize_in(version: &Version, object: &mut Value, strict: &mut Strict) -> R
     Ok(())
 }
 
-/// All fields besides those that every object has.
+/// All fields except `apiVersion`, `kind` and `metadata`.
 fn undeclared(object: &Value) -> Vec<String> {
     let names = object.as_object().into_iter().flat_map(Map::keys);
     names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).map(ToString::to_string).collect()

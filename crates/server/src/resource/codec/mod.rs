@@ -1,5 +1,5 @@
-//! How the objects of an endpoint are decoded, normalized, compared and named in errors: once for custom resources, once
-//! for the table of built-in kinds, once for Scale.
+//! How the objects of an endpoint are decoded, normalized, compared and named in errors: one codec for custom
+//! resources, one for the table of built-in kinds, one for Scale.
 
 mod builtin;
 mod custom;
@@ -32,9 +32,9 @@ pub struct Endpoint {
     pub version: Arc<Version>,
 }
 
-/// Why the result of a patch is no object of the endpoint.
+/// Why the result of a patch is not an object of the endpoint.
 pub enum Unpatched {
-    /// It is reported as an error of the patch, in these words.
+    /// Reported as an error of the patch, with this message.
     Invalid(String),
     Failed(Status),
 }
@@ -55,26 +55,26 @@ pub trait Codec: Send + Sync {
 
     fn kind(&self) -> &str;
 
-    /// Decodes the body of a create or an update: checks its type, drops or refuses unknown and duplicate fields as
-    /// `validation` has it, and sets defaults.
+    /// Decodes the body of a create or an update: checks its type, drops or rejects unknown and duplicate fields
+    /// according to `validation`, and sets defaults.
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status>;
 
-    /// Makes an object of the endpoint of the result of a patch. `strict` comes with the duplicate fields that the patch
-    /// has brought, and leaves with those that are reported.
+    /// Decodes the result of a patch in place. `strict` holds the duplicate fields of the patch on entry, and all fields to
+    /// be reported on return.
     fn decode_patched(&self, object: &mut Value, strict: &mut Strict, strategic: bool) -> Result<(), Unpatched>;
 
-    /// How a strategic merge patch merges the objects.
+    /// Merge keys and strategies of strategic merge patches.
     fn patch_meta(&self) -> PatchMeta {
         PatchMeta::of_kind(&Value::Null)
     }
 
-    /// How errors of patches print the objects.
+    /// How errors of patches print the objects, as Go does.
     fn printed_as(&self) -> RawKind {
         RawKind::Custom
     }
 
-    /// Gives the result of an apply to `live` its types and defaults. Whether the update counts as a change even where
-    /// it leaves the object as it was, see [`timestamps`].
+    /// Decodes and defaults the result of an apply to `live`. Returns whether the update counts as a change even if the
+    /// object stays equal, see [`timestamps`].
     fn normalize_applied(
         &self,
         object: &mut Value,
@@ -82,11 +82,11 @@ pub trait Codec: Send + Sync {
         live: Option<&Value>,
     ) -> Result<bool, Status>;
 
-    /// Checks that mutating admission has left an object of its type. `is_new`: it is about to be created.
+    /// Checks that mutating admission has kept the type of an object. `is_new`: the object is being created.
     fn check_admitted(&self, object: &Value, is_new: bool, registry: &Registry) -> Result<(), Status>;
 
-    /// Gives an object that mutating admission has changed its types and defaults. Nulls and undeclared fields stay until
-    /// the object is validated and stored.
+    /// Decodes and defaults an object that mutating admission has changed. Nulls and undeclared fields stay until the
+    /// object is validated and stored.
     fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status>;
 
     /// The object as audit events show it.
@@ -94,17 +94,17 @@ pub trait Codec: Send + Sync {
         Cow::Borrowed(object)
     }
 
-    /// The object before anything is set, for types that are never without some fields.
+    /// The zero value of the Go type, for types that always have some fields.
     fn zero(&self) -> Option<Value> {
         None
     }
 
-    /// The field manager's error for a version that managedFields name and the resource does not have any more.
+    /// The field manager's error for a version in managedFields that the resource no longer has.
     fn unknown_version(&self, _api_version: &str) -> ConvertError {
         ConvertError::MissingVersion
     }
 
-    /// The Status of an invalid object. `submitted` is the type that it said it has before it was prepared.
+    /// The Status of an invalid object. `submitted` is its type as sent by the client.
     fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status;
 
     /// The key of an object as errors show it.
@@ -112,18 +112,18 @@ pub trait Codec: Send + Sync {
         String::from_utf8_lossy(&key.to_bytes()).into_owned()
     }
 
-    /// Whether two objects are stored as the same.
+    /// Whether two objects have the same stored form.
     fn is_equal(&self, a: &Value, b: &Value) -> bool {
         a == b
     }
 
-    /// Whether clients see the stored form of an object as it is.
+    /// Whether clients receive the stored form of an object unchanged.
     fn is_shown_as_stored(&self, _stored: &Value) -> bool {
         false
     }
 }
 
-/// `apiVersion` and `kind` as an object says them.
+/// `apiVersion` and `kind` of an object.
 pub struct TypeMeta {
     pub api_version: Text,
     pub kind: Text,
@@ -139,7 +139,7 @@ impl TypeMeta {
     }
 }
 
-/// An `apiVersion` as group and version.
+/// Splits an `apiVersion` into group and version.
 fn split_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
@@ -149,13 +149,13 @@ impl Endpoint {
         self.resource.api_version(&self.version)
     }
 
-    /// The refusal of a body that says it is `kind` in `version`.
+    /// The error of a body of type `kind` in `version`.
     fn bad_body(&self, kind: &str, version: &str, why: &str) -> Status {
         let wanted = &self.resource.kind;
         Status::bad_request(format!("{kind} in version {} cannot be handled as a {wanted}: {why}", quote(version)))
     }
 
-    /// As [`Endpoint::bad_body`], of a body of the type that is wanted.
+    /// As [`Endpoint::bad_body`], for a body of the endpoint's own type.
     fn bad_own_body(&self, why: &str) -> Status {
         self.bad_body(&self.resource.kind, &self.version.name, why)
     }
@@ -166,13 +166,13 @@ impl Endpoint {
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({excerpt})"))
     }
 
-    /// Parses a body whose `apiVersion` and `kind` can be read.
+    /// Parses a body after checking that `apiVersion` and `kind` are readable.
     fn parse(&self, document: &Document) -> Result<Decoded, Status> {
         let decoded = document.decode();
         if let Err(DecodeError::Json(error)) = &decoded
             && matches!(error.problem, JsonProblem::NumberOutOfRange { .. })
         {
-            // the type can be read, the object can't
+            // the type is readable, but the object is not
             return Err(self.bad_own_body(&wording::json_error(error)));
         }
         if let Some(why) = document.type_error(&decoded) {
@@ -181,7 +181,7 @@ impl Endpoint {
         Ok(decoded.unwrap_or_default())
     }
 
-    /// Refuses a body of another version than that of the path.
+    /// Rejects a body of another version than that of the path.
     fn check_version(&self, given: &str) -> Result<(), Status> {
         let expected = self.api_version();
         if given == expected {
@@ -194,7 +194,7 @@ impl Endpoint {
     }
 }
 
-/// Warns of unknown and duplicate fields, or refuses them with what `refuse` makes of the error's text.
+/// Warns of unknown and duplicate fields, or rejects them with the Status that `refuse` builds from the message.
 fn report(
     strict: &Strict,
     document: &Document,

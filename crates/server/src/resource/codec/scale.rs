@@ -23,7 +23,7 @@ impl Codec for ScaleCodec {
         "Scale"
     }
 
-    /// Whatever is wrong, the error is the same.
+    /// Decodes a Scale. Any decoding error is reported with the same Status.
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
         let unregistered = || {
             Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")

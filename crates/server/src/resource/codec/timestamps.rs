@@ -10,7 +10,7 @@ use super::Codec;
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// The fields of metadata that an update takes from the stored object, whatever the request says about them.
+/// The fields of metadata that an update takes from the stored object, regardless of the request.
 const RESET: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "namespace", "resourceVersion", "uid"];
 
 /// The fields that an update takes from an object that is being deleted.

@@ -1,4 +1,4 @@
-//! Built-in kinds, their status, and `namespaces/finalize`: each follows the row of the kind.
+//! Strategies of built-in kinds, their status, and `namespaces/finalize`, all driven by the row of the kind.
 
 use machinery::Value;
 use schema::apply::FieldSet;
@@ -8,13 +8,13 @@ use crate::resource::Version;
 use crate::resource::builtin::StatusMetadata;
 use crate::resource::codec::{BuiltInCodec, Codec};
 
-/// Writes of built-in kinds as a whole.
+/// Strategy of the main endpoint of built-in kinds.
 pub struct BuiltInStrategy(pub BuiltInCodec);
 
-/// Writes of their status.
+/// Strategy of their status subresource.
 pub struct BuiltInStatus(pub BuiltInCodec);
 
-/// Writes of the finalizers in the spec of a Namespace.
+/// Strategy of `namespaces/finalize`, which writes `spec.finalizers`.
 pub struct Finalize(pub BuiltInCodec);
 
 impl Strategy for BuiltInStrategy {

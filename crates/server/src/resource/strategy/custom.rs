@@ -1,4 +1,4 @@
-//! Custom resources and their status.
+//! Strategies of custom resources and their status.
 
 use machinery::{FieldError, Map, Text, Value};
 use schema::Prior;
@@ -9,10 +9,10 @@ use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::resource::Version;
 use crate::resource::codec::{Codec, CustomCodec, Endpoint};
 
-/// Writes of custom resources as a whole.
+/// Strategy of the main endpoint of custom resources.
 pub struct CustomStrategy(pub CustomCodec);
 
-/// Writes of their status.
+/// Strategy of their status subresource.
 pub struct CustomStatus(pub CustomCodec);
 
 impl Strategy for CustomStrategy {
@@ -49,7 +49,7 @@ impl Strategy for CustomStrategy {
         metadata::finalizer_warnings(object, Some(old))
     }
 
-    /// The endpoint speaks for its own version alone.
+    /// Fields are reset only in objects of the version of the endpoint.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
         (version.name == self.0.0.version.name && version.status).then_some(&reset::STATUS)
     }
@@ -87,7 +87,8 @@ impl Strategy for CustomStatus {
     }
 }
 
-/// Keeps the status of a resource that has that subresource; the generation counts changes outside of metadata.
+/// Keeps the old status if the version has a status subresource, and increments the generation if anything outside of
+/// metadata changes.
 pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
     if at.version.status {
         set_or_remove(object, &["status"], old.get("status").cloned());
@@ -104,7 +105,7 @@ pub fn validate_update(at: &Endpoint, object: &Value, old: &Value) -> Validity {
     validity(at.version.program().schema.validate_after(prior(at, metadata, object), object, Some(old)))
 }
 
-/// The errors that are found before the schema is looked at.
+/// The errors found before validation by the schema.
 fn prior(at: &Endpoint, metadata: Vec<FieldError>, object: &Value) -> Prior {
     let types = schema::type_meta_errors(object, &at.api_version(), &at.resource.kind);
     if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) }

@@ -1,8 +1,8 @@
-//! How the objects of a kind are deleted.
+//! Deletion rules of kinds.
 
 use machinery::Value;
 
-/// How the objects of a kind are deleted: what differs between kinds.
+/// Deletion rules that differ between kinds.
 pub struct Deletion {
     /// DELETE responds with the object instead of a Status.
     pub returns_object: bool,
@@ -10,29 +10,29 @@ pub struct Deletion {
     pub preconditions: Preconditions,
     /// A list of finalizers besides those in metadata, as a path; empty if there is none.
     pub finalizers: &'static [&'static str],
-    /// Marks an object as being deleted at a time, and again with every deletion until it goes.
+    /// Marks an object as being deleted at a time (RFC 3339); called with every DELETE until the object is removed.
     pub begin: fn(&mut Value, &str),
 }
 
-/// Whether a deletion looks after dependents.
+/// Whether a deletion takes dependents into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
     Collected,
     /// Objects of the kind own nothing.
     Ignored,
-    /// From the second deletion on: the first one is the kind's own.
+    /// Only once the object is being deleted: the first DELETE is specific to the kind.
     CollectedOnceDeleting,
 }
 
-/// What checks the preconditions of a deletion, and words its conflict.
+/// Which layer of kube-apiserver checks the preconditions of a deletion; the message of the conflict depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preconditions {
     Registry,
-    /// The kind's own storage, which adds the uid of the object.
+    /// The storage of the kind, whose message includes the uid of the object.
     Storage,
 }
 
-/// The finalizer that a propagation policy asks for; `Background` asks for none.
+/// `propagationPolicy`: `Foreground` and `Orphan` add a finalizer, `Background` adds none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     Orphan,
@@ -57,19 +57,19 @@ impl Deletion {
         begin: begin_deletion,
     };
 
-    /// Whether anything in an object keeps it from going.
+    /// Whether finalizers of any kind block the removal of an object.
     pub fn is_held(&self, object: &Value) -> bool {
         let lists = [&["metadata", "finalizers"], self.finalizers].into_iter().filter(|path| !path.is_empty());
         lists.into_iter().any(|path| object.at(path).and_then(Value::as_array).is_some_and(|list| !list.is_empty()))
     }
 
-    /// Whether finalizers of the kind's own keep an object from going.
+    /// Whether the finalizers outside of metadata block the removal of an object.
     pub fn is_held_by_own_finalizers(&self, object: &Value) -> bool {
         let own = object.at(self.finalizers).filter(|_| !self.finalizers.is_empty());
         own.and_then(Value::as_array).is_some_and(|list| !list.is_empty())
     }
 
-    /// Marks an object for deletion, with the finalizer that `propagation` asks for; `None` leaves finalizers alone.
+    /// Marks an object as being deleted, with the finalizer of `propagation`; `None` keeps the finalizers.
     pub fn mark(&self, object: &mut Value, propagation: Option<Propagation>, now: &str) {
         let heeded = match self.dependents {
             Dependents::Collected => true,
@@ -98,14 +98,14 @@ impl Deletion {
     }
 }
 
-/// Sets the time of a deletion and counts the generation, once. No kind has a grace period.
+/// Sets `deletionTimestamp`, a grace period of 0, and increments the generation, once.
 pub fn begin_deletion(object: &mut Value, now: &str) {
     if set_deletion_time(object, now) {
         object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
     }
 }
 
-/// As [`begin_deletion`], without a grace period. True if the object was not being deleted before.
+/// As [`begin_deletion`], without a grace period. Returns whether the object was not being deleted before.
 pub fn set_deletion_time(object: &mut Value, now: &str) -> bool {
     if is_deleting(object) {
         return false;

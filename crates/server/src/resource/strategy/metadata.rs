@@ -1,4 +1,4 @@
-//! Metadata of objects that are written: which checks a kind makes of it, and the fields that updates cannot change
+//! Metadata of written objects: the checks of each kind, and the fields that updates cannot change
 //!.
 
 use machinery::field::{FieldError, FieldPath};
@@ -8,33 +8,33 @@ use schema::metadata::{validate_before_update, validate_common, validate_update}
 /// When the metadata of a new object is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnCreate {
-    /// Before the kind's own fields.
+    /// Before the other fields.
     First,
-    /// Its errors are reported only where the kind's own fields have none.
+    /// After the other fields, and only if those are valid.
     Last,
     /// The kind's own validation includes it.
     Included,
 }
 
-/// A check of metadata that updates of a kind make besides those of every update. Errors that two checks find are
+/// A check of metadata in updates of a kind, in addition to those of every update. Errors that two checks find are
 /// reported twice, as kube-apiserver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUpdate {
-    /// The metadata as a whole; through the main endpoint alone.
+    /// Validates the metadata as a whole; only in the main endpoint.
     Object,
-    /// Its change.
+    /// Validates the change of metadata.
     Change,
 }
 
-/// Which checks of metadata a kind makes.
+/// The checks of metadata of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataRules {
-    /// The errors of a name.
+    /// Validates the name; returns error messages.
     pub name: fn(&str) -> Vec<String>,
     pub on_create: OnCreate,
     /// In the order in which errors are reported.
     pub on_update: &'static [OnUpdate],
-    /// Finalizers are standard names or qualified ones.
+    /// Unqualified finalizers must be standard ones.
     pub standard_finalizers: bool,
 }
 
@@ -54,7 +54,7 @@ impl MetadataRules {
     pub const INCLUDED: MetadataRules =
         MetadataRules { on_create: OnCreate::Included, on_update: &[], ..MetadataRules::BUILT_IN };
 
-    /// With the errors of a new object's metadata where they belong among `own`, those of its other fields.
+    /// Merges the errors of a new object's metadata with `own`, those of its other fields, in the order of the kind.
     pub fn merge_create_errors(&self, object: &Value, namespaced: bool, own: Vec<FieldError>) -> Vec<FieldError> {
         match self.on_create {
             OnCreate::Last if !own.is_empty() => own,
@@ -62,7 +62,7 @@ impl MetadataRules {
         }
     }
 
-    /// The errors of the metadata of a new object.
+    /// Validates the metadata of a new object.
     pub fn create_errors(&self, object: &Value, namespaced: bool) -> Vec<FieldError> {
         let mut errors = vec![];
         if self.on_create == OnCreate::Included {
@@ -87,7 +87,7 @@ impl MetadataRules {
             errors.extend(messages.map(|message| FieldError::invalid(path, &Value::from(given), message)));
         };
         if !generate.is_empty() {
-            // the base may end in a dash where the random part begins: an `a` stands for the last two bytes
+            // generateName may end in a dash: like upstream, the last two bytes are replaced by an `a`
             let base = match generate.as_bytes() {
                 [head @ .., _, b'-'] => format!("{}a", String::from_utf8_lossy(head)),
                 _ => generate.to_owned(),
@@ -114,12 +114,12 @@ impl MetadataRules {
         }
     }
 
-    /// The errors of the metadata of an update: of any update, then of the kind's own checks.
+    /// Validates the metadata of an update: the checks of every update, then those of the kind.
     pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
         self.errors(self.on_update, object, old, namespaced)
     }
 
-    /// The same for an update through a subresource, which looks at the change alone.
+    /// As [`MetadataRules::update_errors`], for a subresource, which validates only the change.
     pub fn change_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
         let checks: &[OnUpdate] = if self.on_update.contains(&OnUpdate::Change) { &[OnUpdate::Change] } else { &[] };
         self.errors(checks, object, old, namespaced)
@@ -144,7 +144,7 @@ fn is_standard(finalizer: &str) -> bool {
     matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
 }
 
-/// The errors of a name that is a DNS-1123 label.
+/// Validates a name that must be a DNS-1123 label.
 pub fn label_name(name: &str) -> Vec<String> {
     match name.contains('.') && names::dns1123_subdomain(name).is_empty() {
         true => vec!["must not contain dots".to_owned()],

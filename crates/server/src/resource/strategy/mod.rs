@@ -1,7 +1,7 @@
-//! What an endpoint does with the objects that are written through it: what it resets, sets, checks and warns of.
+//! Strategies: how an endpoint prepares, validates and warns about the objects that are written through it.
 //!
 //! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, each with its
-//! subresources. The verbs know nothing else of kinds: what is true of one kind alone stands in its row.
+//! subresources. The verbs know kinds only through it: the rules of a single kind are in its row.
 
 mod builtin;
 mod custom;
@@ -44,7 +44,7 @@ impl Subresource {
     }
 }
 
-/// What validation finds.
+/// The result of validation.
 #[derive(Debug, Default)]
 pub struct Validity {
     pub errors: Vec<FieldError>,
@@ -57,17 +57,17 @@ impl From<Vec<FieldError>> for Validity {
     }
 }
 
-/// The behaviour of one endpoint.
+/// The rules of one endpoint, as `rest.RESTCreateStrategy` and its siblings in kube-apiserver.
 pub trait Strategy: Send + Sync {
-    /// Decodes what clients send.
+    /// The codec of request bodies.
     fn codec(&self) -> &dyn Codec;
 
-    /// Compares what is stored, and names it in errors.
+    /// The codec that compares stored objects and names them in errors.
     fn storage_codec(&self) -> &dyn Codec {
         self.codec()
     }
 
-    /// Sets what only the server sets on a new object, and resets what cannot be created.
+    /// Sets the fields of a new object that the server owns, and resets those that clients may not set.
     fn prepare_for_create(&self, _object: &mut Value) {}
 
     /// Validates a prepared object that is to be created.
@@ -79,7 +79,7 @@ pub trait Strategy: Send + Sync {
         vec![]
     }
 
-    /// Takes from the stored object what this endpoint does not write, and counts the generation.
+    /// Restores the fields that this endpoint does not write from the stored object, and updates the generation.
     fn prepare_for_update(&self, object: &mut Value, old: &Value);
 
     /// Validates a prepared object that is to replace `old`.
@@ -89,10 +89,10 @@ pub trait Strategy: Send + Sync {
         vec![]
     }
 
-    /// Brings a changed object into its canonical form, before its fields are attributed to their managers.
+    /// Canonicalizes a changed object before field ownership is computed.
     fn canonicalize(&self, _object: &mut Value) {}
 
-    /// The fields that this endpoint resets in objects of a version, which its writers therefore do not own.
+    /// The fields that this endpoint resets in objects of a version; writers do not own them.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet>;
 
     /// Whether PUT creates an object that does not exist.
@@ -105,10 +105,10 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether PUT without resourceVersion overwrites.
+    /// Whether PUT without resourceVersion replaces the object unconditionally.
     fn allow_unconditional_update(&self) -> bool;
 
-    /// The types of the subresource's objects, where they are of another kind than the resource.
+    /// The schema of the subresource's objects, if their kind is not that of the resource.
     fn own_types(&self) -> Option<&dyn Versions> {
         None
     }
@@ -128,13 +128,13 @@ pub trait Strategy: Send + Sync {
         Ok(old.clone())
     }
 
-    /// An object as the endpoint shows it. A Scale without replicas may be one of an object that has none, which
+    /// The object as clients of the endpoint see it. A Scale without replicas may be one of an object that has none, which
     /// [`Strategy::check_readable`] refuses.
     fn view(&self, object: &Value) -> Result<Value, Status> {
         Ok(object.clone())
     }
 
-    /// Refuses to read an object that this endpoint cannot show.
+    /// Rejects reads of an object that this endpoint cannot represent.
     fn check_readable(&self, _object: &Value) -> Result<(), Status> {
         Ok(())
     }
@@ -185,7 +185,7 @@ fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
     }
 }
 
-/// Field sets that endpoints reset.
+/// The field sets that endpoints reset.
 mod reset {
     use std::sync::LazyLock;
 

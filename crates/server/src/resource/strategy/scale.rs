@@ -13,13 +13,13 @@ use crate::wording::managed_fields::managed_fields_error;
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// The replicas of an object that has none, while its Scale is changed.
+/// Marker for the replicas of an object that has none, while its Scale is edited.
 const UNSET: i64 = i32::MIN as i64;
 
-/// Writes of Scales.
+/// Strategy of the subresource `scale`.
 pub struct ScaleStrategy {
     codec: CustomCodec,
-    /// Where each version keeps its replicas.
+    /// The replicas path of each version, for managedFields.
     tracked: Vec<ScalePath>,
 }
 
@@ -74,7 +74,7 @@ impl Strategy for ScaleStrategy {
         Ok(scale)
     }
 
-    /// The object with the replicas of a Scale, and the owners that these have there.
+    /// The object with the replicas of a Scale and with their field ownership.
     fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
         let path = &self.paths(old)?.spec_replicas;
         let replicas = replicas_of(scale);
@@ -161,7 +161,7 @@ fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// The value at a path, as Go's accessors find it: null on the way is absence, anything else that is no object an error.
+/// The value at a path, as by Go's `NestedFieldNoCopy`: null on the path means absent; any other non-object is an error.
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
     let names = segments(path);
     let mut value = object;
@@ -203,7 +203,7 @@ fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
     }
 }
 
-/// Numbers of a Scale are 32 bits wide; greater ones wrap.
+/// Truncates to 32 bits, the width of the numbers of a Scale; greater ones wrap.
 fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
 }
@@ -226,12 +226,12 @@ fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result
     Ok(scale)
 }
 
-/// The replicas that a Scale asks for.
+/// `spec.replicas` of a Scale.
 fn replicas_of(scale: &Value) -> i64 {
     scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// Sets the replicas of a Scale; zero is left out.
+/// Sets `spec.replicas` of a Scale; zero is omitted.
 fn set_replicas(scale: &mut Value, replicas: i64) {
     match replicas {
         0 => scale.set_at(&["spec"], Value::object()),
