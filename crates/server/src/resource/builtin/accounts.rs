@@ -32,7 +32,7 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// References to secrets keep nothing but the name.
+/// Reduces references to secrets to their name.
 fn prepare(object: &mut Value, _old: Option<&Value>) {
     let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) else { return };
     for secret in secrets {

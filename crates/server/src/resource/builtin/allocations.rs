@@ -1,4 +1,4 @@
-//! What is stored of allocated addresses and node ports, as kube-apiserver stores it. It is not served.
+//! Stored kinds of allocated addresses and node ports, laid out as in kube-apiserver. They are not served.
 
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
@@ -48,7 +48,7 @@ static RANGE: Struct = Struct {
     ],
 };
 
-/// The numbers of a range that are taken, as a bitmap.
+/// The allocated numbers of a range, as a bitmap.
 pub const RANGE_ALLOCATION: BuiltIn = BuiltIn {
     kind: "RangeAllocation",
     plural: "ranges",

@@ -1,4 +1,4 @@
-//! Checks that several kinds share.
+//! Validation that several kinds share.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
@@ -9,7 +9,7 @@ pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object.get(name).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// Items with their paths.
+/// The items of a list with their paths.
 pub fn items<'a>(object: &'a Value, name: &str, path: &FieldPath) -> impl Iterator<Item = (FieldPath, &'a Value)> {
     let path = path.child(name);
     list(object, name).iter().enumerate().map(move |(i, item)| (path.index(i), item))
@@ -23,7 +23,7 @@ pub fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>, errors
     errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, &Value::from(value), message)));
 }
 
-/// A member that, if it is given, is one of a few texts.
+/// Validates that a field, if it is set, has one of the `known` values.
 pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], errors: &mut Vec<FieldError>) {
     if let Some(value) = object.get(name)
         && !value.as_str().is_some_and(|text| known.contains(&text))
@@ -32,23 +32,23 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
     }
 }
 
-/// A struct as Go prints it: members in the order of its fields.
+/// A struct as Go prints it, with its fields in order.
 fn go_struct(members: &[(&str, Value)]) -> String {
     let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// `Duplicate value` with a struct.
+/// A `Duplicate value` error that prints a struct.
 pub fn duplicate_struct(path: &FieldPath, members: &[(&str, Value)]) -> FieldError {
     FieldError { value: go_struct(members), ..FieldError::duplicate(path, &Value::Null) }
 }
 
-/// `Invalid value` with a struct.
+/// An `Invalid value` error that prints a struct.
 pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
     FieldError { value: go_struct(members), ..FieldError::invalid(path, &Value::Null, why) }
 }
 
-/// `Invalid value` with all conditions of a status.
+/// An `Invalid value` error that prints all conditions of a status.
 pub fn invalid_conditions(status: &Value, path: &FieldPath, why: &str) -> FieldError {
     const ORDER: [&str; 6] = ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"];
     let shown = |condition: &Value| {
@@ -59,7 +59,7 @@ pub fn invalid_conditions(status: &Value, path: &FieldPath, why: &str) -> FieldE
     FieldError { value, ..FieldError::invalid(&path.child("conditions"), &Value::Null, why) }
 }
 
-/// The errors of the conditions of a status, which are `metav1.Condition`s.
+/// Validates the conditions (`metav1.Condition`) of a status.
 pub fn condition_errors(status: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     let mut kinds: Vec<&str> = vec![];
@@ -111,7 +111,7 @@ fn is_reason(text: &str) -> bool {
         && bytes.iter().all(|byte| word(*byte) || matches!(byte, b',' | b':'))
 }
 
-/// The errors of a label selector.
+/// Validates a label selector.
 pub fn label_selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     let labels = path.child("matchLabels");
@@ -152,7 +152,7 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// The errors of a member that is a label selector, if it is given.
+/// Validates a field that holds a label selector, if it is set.
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
 }

@@ -2,13 +2,13 @@
 
 use machinery::{Map, Value, jsonpath};
 
-/// A column and how its cell is made; the second argument is now, in microseconds.
+/// A table column. The second argument of `cell` is the current time in microseconds.
 pub struct BuiltInColumn {
     pub name: &'static str,
     pub kind: &'static str,
     pub format: &'static str,
     pub description: &'static str,
-    /// Above zero: only shown in wide tables.
+    /// Columns above 0 are only shown in wide output.
     pub priority: i64,
     pub cell: fn(&Value, i64) -> Value,
 }
@@ -50,7 +50,7 @@ pub const CREATED_AT: BuiltInColumn = BuiltInColumn {
     cell: |object, _| Value::from(created(object)),
 };
 
-/// What kinds without columns of their own show.
+/// The columns of kinds without columns of their own.
 pub const PLAIN: &[BuiltInColumn] = &[CREATED_AT];
 
 pub const DESCRIPTION: BuiltInColumn =
@@ -106,7 +106,7 @@ pub const GROUPS: BuiltInColumn = wide("Groups", "Groups among the subjects.", |
 pub const ACCOUNTS: BuiltInColumn =
     wide("ServiceAccounts", "ServiceAccounts among the subjects.", |object, _| subjects(object, "ServiceAccount"));
 
-/// The subjects of a kind, those in namespaces with them.
+/// The subjects of a kind, with their namespace if they have one.
 fn subjects(binding: &Value, kind: &str) -> Value {
     let all = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
     let of_kind = all.iter().filter(|subject| subject.str_at(&["kind"]) == kind);
@@ -171,7 +171,7 @@ pub const REQUESTS: BuiltInColumn =
 pub const LIMITS: BuiltInColumn =
     column("Limit", "Used and allowed amounts of limits.", |object, _| usage(object, true));
 
-/// What is used of what is allowed, for limits or for all else.
+/// Used and hard quantities of a quota: those of limits, or all others.
 fn usage(quota: &Value, limits: bool) -> Value {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
     let shown = hard.filter(|(name, _)| name.starts_with("limits.") == limits).map(|(name, hard)| {
@@ -224,7 +224,7 @@ pub const EVENT: &[BuiltInColumn] = &[
 /// The description of columns that show the name.
 pub const NAME_DESCRIPTION: &str = "Name of the object, unique among the objects of its resource in one namespace.";
 
-/// A member by its name in one group or the other.
+/// A field of an Event, by its name in the core group or in events.k8s.io.
 fn either<'a>(event: &'a Value, core: &str, new: &str) -> &'a Value {
     event.get(core).or_else(|| event.get(new)).unwrap_or(&Value::Null)
 }
@@ -246,7 +246,7 @@ fn since(time: &str, now: i64) -> Value {
     Value::from(jsonpath::columns::age(time, now))
 }
 
-/// A cell of what is limited, which exempt levels don't have.
+/// A cell for a field of `spec.limited`, which exempt levels do not have.
 fn of_limited(level: &Value, path: &[&str]) -> Value {
     match level.at(&["spec", "limited"]) {
         None => Value::from("<none>"),
@@ -327,7 +327,7 @@ pub const AVAILABLE: BuiltInColumn = column("Available", "Whether the aggregated
     Value::from(found.map_or("Unknown".to_owned(), said))
 });
 
-/// The name where upstream does not say that it is one.
+/// The name column without the format `name`, as upstream has it for some kinds.
 pub const PLAIN_NAME: BuiltInColumn =
     column("Name", NAME_DESCRIPTION, |object, _| Value::from(object.str_at(&["metadata", "name"])));
 
@@ -375,7 +375,7 @@ fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
     list.iter().filter_map(Value::as_str).collect()
 }
 
-/// Where a service is reached from outside.
+/// The external addresses of a Service.
 fn external_address(service: &Value) -> String {
     let outside = texts(service, &["spec", "externalIPs"]);
     let or =
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_shown_by_their_addresses() {
+    fn shows_addresses_of_services() {
         let cells = |spec: Value, status: Value| -> Vec<Value> {
             let service = json!({"spec": spec, "status": status});
             SERVICE.iter().filter(|column| column.name != "Age").map(|column| (column.cell)(&service, 0)).collect()
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn bindings_are_shown_by_their_params() {
+    fn shows_params_of_bindings() {
         let labels = json!({"selector": {"matchLabels": {"a": "2", "z": "1"}}, "parameterNotFoundAction": "Deny"});
         let expressions = json!({"selector": {"matchExpressions": [
             {"key": "k", "operator": "In", "values": ["b", "a"]},

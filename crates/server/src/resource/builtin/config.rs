@@ -35,14 +35,14 @@ pub const CONFIG_MAP: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// Bytes of all values of a ConfigMap or Secret.
+/// Limit of the total size of all values of a ConfigMap or Secret, in bytes.
 pub const DATA_BYTES_MAX: usize = 1024 * 1024;
 
 pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
     object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// The errors of a key of `data`.
+/// Validates a key of `data`; returns error messages.
 pub fn data_key(key: &str) -> Vec<String> {
     let mut messages = vec![];
     if key.len() > 253 {
@@ -62,13 +62,13 @@ pub fn data_key(key: &str) -> Vec<String> {
     messages
 }
 
-/// The number of bytes that base64 stands for.
+/// The decoded length of a base64 value, in bytes.
 pub fn decoded_len(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count()
 }
 
-/// The errors of changes to what was made immutable.
+/// The errors of changes to `fields` of an object that is `immutable`.
 pub fn immutable_errors(new: &Value, old: Option<&Value>, fields: &[&str]) -> Vec<FieldError> {
     let mut errors = vec![];
     let Some(old) = old.filter(|old| old.get("immutable") == Some(&Value::Bool(true))) else { return errors };

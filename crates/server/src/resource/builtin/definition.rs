@@ -36,7 +36,7 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// The same objects as releases 1.7 to 1.21 show them.
+/// CRDs in `v1beta1`, which Kubernetes 1.7 to 1.21 served.
 pub const BETA: BuiltIn = BuiltIn {
     version: "v1beta1",
     deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
@@ -59,7 +59,7 @@ pub const BETA: BuiltIn = BuiltIn {
     ..DEFINITION
 };
 
-/// The first deletion holds a CRD until its instances are gone.
+/// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
 fn begin_deletion(definition: &mut Value, now: &str) {
     if is_deleting(definition) {
         if definition.at(&["metadata", "deletionGracePeriodSeconds"]).is_none() {
@@ -73,7 +73,7 @@ fn begin_deletion(definition: &mut Value, now: &str) {
     set_terminating(definition, "True", "InstanceDeletionPending", message, now);
 }
 
-/// Holds an object that is being deleted until its instances are gone.
+/// Adds the finalizer that keeps a CRD until its instances are deleted.
 pub fn add_cleanup_finalizer(object: &mut Value) {
     let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array);
     let mut finalizers = list.unwrap_or_default().to_vec();
@@ -83,13 +83,13 @@ pub fn add_cleanup_finalizer(object: &mut Value) {
     }
 }
 
-/// Sets the condition `Terminating`, which says how far the deletion of a CRD has come.
+/// Sets the condition `Terminating`, which reports the progress of the deletion of a CRD.
 pub fn set_terminating(definition: &mut Value, status: &'static str, reason: &str, message: &str, now: &str) {
     let condition = Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
     definition::set_condition(definition, &condition, now);
 }
 
-/// A definition of which nothing is given.
+/// The zero value of a CRD.
 pub fn zero(version: ApiVersion) -> Value {
     let zero = definition::to_stored(&Value::object());
     match version {
@@ -98,7 +98,7 @@ pub fn zero(version: ApiVersion) -> Value {
     }
 }
 
-/// A body read as a definition.
+/// Decodes a body as a CRD.
 pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
     match decode(value, version) {
         Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
@@ -108,7 +108,7 @@ pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
     }
 }
 
-/// What a definition is before it is validated: status of its own, generation by its spec.
+/// Prepares a CRD: keeps the status from the server, and tracks the generation of the spec.
 fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => definition::prepare_for_create(object),

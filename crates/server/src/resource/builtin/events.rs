@@ -1,4 +1,4 @@
-//! Event in its two groups: one object, stored as the core group has it.
+//! Event in its two groups: the same objects, stored in the form of the core group.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -12,7 +12,7 @@ const GROUP: &str = "events.k8s.io";
 const TEXT_MAX: usize = 128;
 const NOTE_MAX: usize = 1024;
 
-/// Members that the two groups call by different names: the core one first.
+/// Fields that have different names in the two groups, the core name first.
 const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
     ("firstTimestamp", "deprecatedFirstTimestamp"),
@@ -168,7 +168,7 @@ fn is_set(object: &Value, path: &[&str]) -> bool {
     object.at(path).is_some_and(|value| !value.is_null())
 }
 
-/// The errors of an event in its core form, whichever group it was written by.
+/// Validates an Event in its core form, regardless of the group through which it is written.
 fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
     let mut errors = vec![];
     let namespace = event.str_at(&["metadata", "namespace"]);
@@ -211,7 +211,7 @@ fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of an event written through events.k8s.io.
+/// Validates an Event written through events.k8s.io.
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let new = to_core(new.clone());
     let old = old.cloned().map(to_core);
@@ -271,7 +271,7 @@ fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
         "firstTimestamp",
         "lastTimestamp",
         "count",
-        // upstream looks at the reason twice
+        // upstream checks the reason twice
         "reason",
         "type",
         "eventTime",
@@ -288,7 +288,7 @@ fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     changed.map(error).collect()
 }
 
-/// The error of a member that may not change; structs are shown by the names of their Go fields.
+/// The error of an immutable field; structs are shown by the names of their Go fields.
 fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
     const WHY: &str = "field is immutable";
     const REFERENCE: &[(&str, &str)] = &[

@@ -6,7 +6,7 @@ use cel::{Decl, Environment, ObjectType, Type};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value};
 
-/// The release whose libraries new expressions may use.
+/// Minor version of Kubernetes whose CEL libraries new expressions may use.
 pub const MINOR: u32 = 34;
 
 /// The variables of an expression besides object, oldObject, namespaceObject and request.
@@ -14,14 +14,14 @@ pub const MINOR: u32 = 34;
 pub struct Scope<'a> {
     pub params: bool,
     pub authorizer: bool,
-    /// The variables of a policy, where there are any.
+    /// The variables of a policy, if it has any.
     pub variables: Option<&'a [(Text, Type)]>,
-    /// Whether it makes what is to be changed.
+    /// Whether the expression is a mutation.
     pub mutations: bool,
 }
 
 impl Scope<'_> {
-    /// What conditions of webhooks may use.
+    /// The scope of match conditions of webhooks.
     pub const WEBHOOK: Scope<'static> = Scope { params: false, authorizer: true, variables: None, mutations: false };
 
     pub fn environment(&self) -> Environment {
@@ -29,7 +29,7 @@ impl Scope<'_> {
         self.completed(env)
     }
 
-    /// The same for objects of a known type, and for parameters of one.
+    /// The environment for objects of a known type, and for params of one.
     pub fn environment_for(&self, object: &Arc<Decl>, params: Option<&Arc<Decl>>) -> Environment {
         let env = Environment::kubernetes(MINOR).declared("object", object).declared("oldObject", object);
         let env = params.into_iter().fold(env, |env, params| env.declared("params", params));
@@ -52,7 +52,7 @@ impl Scope<'_> {
         }
         let Some(variables) = self.variables else { return env };
         let env = env.variable("variables", object("kubernetes.variables", variables.to_vec()));
-        // each is a variable of its own as well, so that it is evaluated when it is asked for
+        // each is also a separate variable, so that it is evaluated lazily
         variables.iter().fold(env, |env, (name, of)| env.variable(&format!("variables.{name}"), of.clone()))
     }
 }
@@ -143,7 +143,7 @@ fn namespace_type() -> Type {
     object("kubernetes.Namespace", and(vec![], &[("metadata", metadata), ("spec", spec), ("status", status)]))
 }
 
-/// The name of a type as the reference server's messages have it.
+/// The name of a type in the messages of kube-apiserver.
 fn type_name(of: &Type) -> String {
     match of {
         Type::Null => "null_type".to_owned(),
@@ -161,9 +161,9 @@ fn type_name(of: &Type) -> String {
 
 /// The error of an expression.
 pub enum Fault {
-    /// It means nothing.
+    /// The expression does not compile.
     Invalid(String),
-    /// It can't be made ready to run, which the reference server blames on itself.
+    /// No program can be built; kube-apiserver reports an internal error.
     Internal(String),
 }
 
@@ -176,7 +176,7 @@ impl Fault {
     }
 }
 
-/// The type of an expression, or its error.
+/// Compiles an expression and returns its type.
 pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, Fault> {
     let env = scope.environment();
     let checked = env.check(text).map_err(|error| Fault::Invalid(format!("compilation failed: {error}")))?;
@@ -185,7 +185,7 @@ pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, Fault> {
     Ok(checked.output_type().clone())
 }
 
-/// The error of an expression that must be of one of some types.
+/// Validates an expression whose type must be one of `wanted`.
 pub fn expression_error(text: &str, path: &FieldPath, scope: Scope<'_>, wanted: &[Type]) -> Option<FieldError> {
     let found = match compile(text, scope) {
         Err(fault) => return Some(fault.error(text, path)),

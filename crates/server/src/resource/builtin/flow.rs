@@ -7,7 +7,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
 
-/// The group of both.
+/// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 static GROUP: Struct = Struct { name: "GroupSubject", fields: &[always("name", TEXT)] };
@@ -192,7 +192,7 @@ pub const LEVEL: BuiltIn = BuiltIn {
     ..KIND
 };
 
-/// Sets a number that is absent or, where that is no choice, 0.
+/// Sets a number that is absent, or 0 if `zero_too`.
 fn default_number(object: &mut Value, path: &[&str], number: i64, zero_too: bool) {
     let unset = match object.at(path) {
         None | Some(Value::Null) => true,
@@ -224,7 +224,7 @@ fn default_level(object: &mut Value) {
     }
 }
 
-/// Objects whose spec is fixed.
+/// Names of the mandatory objects, whose spec is fixed.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 fn validate_schema(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -260,7 +260,7 @@ fn validate_schema(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// What is mandatory stays as it is.
+/// Rejects changes of the spec of a mandatory object.
 fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (name, spec) = (new.str_at(&["metadata", "name"]), new.get("spec"));
     if old.is_some_and(|old| MANDATORY.contains(&name) && old.get("spec") != spec) {

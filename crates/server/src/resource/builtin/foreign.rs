@@ -1,6 +1,6 @@
 //! Types of kube-apiserver that this server does not serve: errors distinguish a body of such a type from an unknown one.
 
-/// What each group version knows besides its kinds.
+/// Types that every group version registers besides its kinds.
 const OPTIONS: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 

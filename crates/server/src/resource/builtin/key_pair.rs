@@ -1,4 +1,4 @@
-//! Whether a certificate and a private key belong together, with the words of Go's `tls.X509KeyPair`.
+//! Checks that a certificate matches a private key, with the errors of Go's `tls.X509KeyPair`.
 
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
@@ -19,7 +19,7 @@ const RSA: &str = "1.2.840.113549.1.1.1";
 const ECDSA: &str = "1.2.840.10045.2.1";
 const ED25519: &str = "1.3.101.112";
 
-/// Checks that the first certificate of a PEM text is that of the first private key of another. The error is Go's.
+/// Checks that the first certificate of a PEM text matches the first private key of another. The error is Go's.
 pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let certificate = certificate_of(certificate)?;
     let key = key_of(key)?;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_every_algorithm_belong_together() {
+    fn accepts_pairs_of_every_algorithm() {
         for algorithm in [&PKCS_RSA_SHA256, &PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
             let (certificate, key) = made(algorithm);
             assert_eq!(check(certificate.as_bytes(), key.as_bytes()), Ok(()), "{algorithm:?}");
@@ -125,9 +125,9 @@ mod tests {
         }
     }
 
-    /// As kube-apiserver 1.35.3 warns.
+    /// The warnings of kube-apiserver 1.35.3.
     #[test]
-    fn what_does_not_belong_together_is_named_as_in_go() {
+    fn reports_mismatches_as_go() {
         let block = |label: &str| format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n");
         let (certificate, key) = made(&PKCS_ECDSA_P256_SHA256);
         let (other, ed) = (made(&PKCS_ECDSA_P256_SHA256).1, made(&PKCS_ED25519).1);

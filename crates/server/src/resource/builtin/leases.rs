@@ -45,7 +45,7 @@ pub const LEASE: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// Coordinated leader election is off: its members are dropped.
+/// Coordinated leader election is disabled: its fields are dropped.
 fn prepare(object: &mut Value, _old: Option<&Value>) {
     for member in ["strategy", "preferredHolder"] {
         object.remove_at(&["spec", member]);

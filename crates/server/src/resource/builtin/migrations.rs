@@ -1,5 +1,5 @@
-//! StorageVersionMigration (KEP-4192): a wish that all objects of a resource be written again. Served
-//! where `--runtime-config` names it, as a kube-apiserver 1.35 has it; the objects lie in v1beta1, which 1.35 can read.
+//! StorageVersionMigration (KEP-4192): a request to rewrite all objects of a resource. Served if
+//! `--runtime-config` enables it, as in kube-apiserver 1.35; stored in v1beta1, which 1.35 can read.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -128,12 +128,12 @@ fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// A number above zero without zeros in front, of any length.
+/// Whether a text is a positive decimal number of any length, without leading zeros.
 fn is_version(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a condition is true.
+/// Whether a condition is `True`.
 fn is(status: &Value, kind: &str) -> bool {
     let found = list(status, "conditions").iter().find(|condition| text(condition, "type") == kind);
     found.is_some_and(|condition| text(condition, "status") == "True")
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_goes_one_way() {
+    fn rejects_reverted_conditions() {
         let status = |version: &str, conditions: &[(&str, &str)]| {
             let conditions: Value = conditions.iter().map(|(kind, status)| condition(kind, status)).collect();
             json!({"status": {"resourceVersion": version, "conditions": conditions}})
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_named_once() {
+    fn validates_the_resource_and_rejects_its_change() {
         let of = |group: &str, plural: &str| json!({"spec": {"resource": {"group": group, "resource": plural}}});
         let found = |new: &Value, old: Option<&Value>| -> Vec<String> {
             validate(new, old).iter().map(|error| error.field.clone()).collect()

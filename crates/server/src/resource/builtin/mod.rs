@@ -1,4 +1,4 @@
-//! Built-in kinds: a table of definitions, and the few extra rules (layer 2).
+//! Built-in kinds: a table with a row for each, and their validation and defaults (layer 2).
 
 mod accounts;
 mod admission;
@@ -50,21 +50,21 @@ use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, g
 use super::group_version;
 use super::strategy::{Deletion, MetadataRules};
 
-/// What decoding into the Go type of a kind and encoding it again does.
+/// The effect of decoding into the Go type of a kind and encoding it again.
 pub enum Form {
     Typed(&'static Struct),
-    /// CustomResourceDefinitions decode in ways of their own.
+    /// CRDs have a decoder of their own.
     Definition(ApiVersion),
 }
 
-/// How a kind is stored that is another look at objects of another group or version.
+/// How a kind is stored whose objects are stored in another group or version.
 pub struct StoredAs {
     pub group: &'static str,
     pub to_stored: fn(Value) -> Value,
     pub to_shown: fn(Value) -> Value,
 }
 
-/// The same object in another version of its kind, whose members are the same.
+/// The same object in another version of its kind, whose fields are the same.
 fn in_version(mut object: Value, built_in: &BuiltIn) -> Value {
     object.set_at(&["apiVersion"], Value::String(group_version(built_in.group, built_in.version)));
     object
@@ -82,13 +82,13 @@ pub struct Shaped {
     pub errors: Vec<TypeError>,
 }
 
-/// What is done around writes of a kind beyond what its row says: a named function of the verbs.
+/// Additional work of the verbs around writes of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
     None,
     /// Reserves cluster IPs and node ports.
     Service,
-    /// Refuses to give away more than the author has.
+    /// Prevents privilege escalation: authors can only grant permissions that they have.
     Role,
     RoleBinding,
     /// Names and establishes what a CRD defines.
@@ -96,7 +96,7 @@ pub enum Hooks {
     ThirdPartyResource,
 }
 
-/// What responds to a POST of a kind that is not stored: a named function of the verbs.
+/// The handler in the verbs of a POST of a kind that is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Review {
     SelfSubject,
@@ -107,14 +107,14 @@ pub enum Review {
     TokenRequest,
 }
 
-/// What the status endpoint of a kind does with metadata.
+/// How the status endpoint of a kind treats metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusMetadata {
-    /// It writes them.
+    /// The endpoint writes metadata.
     Written,
     /// The endpoint writes metadata, and managedFields do not record it.
     Unowned,
-    /// They stay as they are.
+    /// Metadata of the stored object are kept.
     Kept,
 }
 
@@ -164,7 +164,7 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// The object in its typed shape, with its unknown members and its first type error.
+    /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         match self.form {
             Form::Typed(shape) => {
@@ -175,17 +175,17 @@ impl BuiltIn {
         }
     }
 
-    /// Whether a member that comes twice in a JSON body is noticed, by its path.
+    /// Whether decoding reports a duplicate field at a path of a JSON body.
     pub fn sees_duplicate(&self, path: &str) -> bool {
         shape::sees_duplicate(path, self.structure())
     }
 
-    /// A JSON body in which members come again.
+    /// Decodes a JSON body with duplicate fields, as Go merges them.
     pub fn joined(&self, body: &[u8]) -> Value {
         shape::joined(&machinery::value::decode_every(body), self.structure())
     }
 
-    /// The object before anything is set: what a create does not bring into being.
+    /// The zero value of the kind's Go type.
     pub fn zero(&self) -> Value {
         match self.form {
             Form::Typed(shape) => shape::read(&Value::object(), shape).value,
@@ -193,7 +193,7 @@ impl BuiltIn {
         }
     }
 
-    /// The form that is stored.
+    /// Converts an object to its stored form.
     pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.form {
             Form::Typed(shape) => shape::read_stored(&object, shape),
@@ -207,7 +207,7 @@ impl BuiltIn {
         }
     }
 
-    /// A stored object as this kind shows it.
+    /// Converts a stored object to this version of the kind.
     pub fn to_shown(&self, object: Value) -> Value {
         match self.stored_as {
             Some(stored) => (stored.to_shown)(object),
@@ -261,7 +261,7 @@ impl BuiltIn {
     }
 }
 
-/// The other look at objects that are stored with those of a kind, by its group and version, served or not.
+/// Another version or group of a kind, with the same stored objects, by its `apiVersion`; served or not.
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
@@ -384,13 +384,13 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     KINDS.iter().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
 }
 
-/// Definitions in their older form, which others may have stored.
+/// CRDs in `v1beta1`, which kube-apiserver may have stored.
 pub fn beta_definition() -> &'static BuiltIn {
     static BETA: BuiltIn = definition::BETA;
     &BETA
 }
 
-/// Starts the generation at 1, and counts every change outside of metadata and status.
+/// Sets the generation to 1 on create, and increments it with every change outside of metadata and status.
 fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
@@ -436,7 +436,7 @@ pub fn is_reserved_group(group: &str) -> bool {
     is_built_in_group(group) || foreign::is_group(group)
 }
 
-/// The order of groups in discovery: greater is earlier.
+/// `groupPriorityMinimum`: groups of higher priority come first in discovery.
 pub fn group_priority(group: &str) -> u32 {
     match group {
         // no APIService says so: this group is there before them
@@ -459,7 +459,7 @@ pub fn group_priority(group: &str) -> u32 {
 mod tests {
     use super::*;
 
-    /// Members are found by binary search.
+    /// Fields are found by binary search.
     fn check_sorted(shape: &Struct) {
         assert!(shape.fields.is_sorted_by(|a, b| a.name < b.name), "{}", shape.name);
         for field in shape.fields {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_shapes_are_sorted() {
+    fn fields_of_shapes_are_sorted() {
         for built_in in &KINDS {
             if let Form::Typed(shape) = built_in.form {
                 check_sorted(shape);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_one_object_in_two_forms() {
+    fn converts_events_between_groups() {
         let event = machinery::json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": "n"},
             "note": "hello", "regarding": {"kind": "Boat"}, "reportingController": "c", "eventTime": null,

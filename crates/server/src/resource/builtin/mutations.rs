@@ -1,5 +1,5 @@
-//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): served where the feature gate
-//! is on, as a kube-apiserver 1.35 has it; since 1.36 they are always there.
+//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): served if the feature gate
+//! is enabled, as in kube-apiserver 1.35; since 1.36 they are always served.
 
 use cel::Type;
 use machinery::field::{FieldError, FieldPath};
@@ -98,7 +98,7 @@ pub const BINDING: BuiltIn = BuiltIn {
     ..KIND
 };
 
-/// The same as of 1.34, and so they are stored.
+/// The version of 1.34, in which they are stored.
 pub const BETA_POLICY: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..POLICY };
 pub const BETA_BINDING: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..BINDING };
 
@@ -139,7 +139,7 @@ fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// What is deleted can't be changed. The path names no index, as in kube-apiserver.
+/// Rejects the operation `DELETE`: deleted objects cannot be mutated. The path names no index, as in kube-apiserver.
 fn operation_errors(spec: &Value, member: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
     let path = FieldPath::new("spec").child(member).child("resourceRules").child("operations");
@@ -149,7 +149,7 @@ fn operation_errors(spec: &Value, member: &str, errors: &mut Vec<FieldError>) {
     errors.extend(unknown.map(|operation| FieldError::not_supported(&path, operation, &KNOWN)));
 }
 
-/// Each type of patch has a member of its own, and only that.
+/// Each `patchType` requires its own field and forbids the other.
 fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (own, other, of) = match text(mutation, "patchType") {
         "" => return errors.push(FieldError::required(&path.child("patchType"), "")),

@@ -7,7 +7,7 @@ use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_em
 use super::{BASE, BuiltIn, Form, columns};
 use crate::resource::strategy::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
-/// The finalizer that holds a namespace until it is empty.
+/// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
 pub const NAMESPACE: BuiltIn = BuiltIn {
@@ -129,7 +129,7 @@ fn pod_security_errors(namespace: &Value) -> Vec<FieldError> {
         ];
         for (label, is_valid, why) in rules {
             let value = namespace.at(&["metadata", "labels", label]);
-            // what is no label at all is refused before admission
+            // syntactically invalid labels are rejected before admission
             let wrong = |text: &str| !is_valid(text) && machinery::names::label_value(text).is_empty();
             if let Some(value) = value.filter(|value| wrong(value.as_str().unwrap_or_default())) {
                 errors.push(FieldError::invalid(&path.key(label), value, why));

@@ -169,7 +169,7 @@ fn default_policy(object: &mut Value) {
     }
 }
 
-/// The status is the server's own.
+/// Only the server writes the status.
 fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
@@ -197,7 +197,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of what a policy is about, and what its expressions may use.
+/// Validates `paramKind` and `matchConstraints`. Returns the scope of the expressions.
 pub fn constraint_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) -> Scope<'static> {
     one_of(spec, "failurePolicy", path, &["Fail", "Ignore"], errors);
     let params = spec.get("paramKind").is_some();
@@ -290,7 +290,7 @@ pub fn variable_types(
             continue;
         }
         let found = compile(expression, Scope { variables: Some(&known), ..scope });
-        // what comes after may use a variable that means nothing, as if it were anything
+        // later expressions may use an invalid variable, as one of type `dyn`
         let found = found.unwrap_or_else(|fault| {
             errors.push(fault.error(expression, &path));
             Type::Dyn
@@ -372,7 +372,7 @@ fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of what binds a policy of either kind.
+/// Validates the spec of a binding of either kind of policy.
 pub fn binding_errors(spec: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
     let mut errors = vec![];

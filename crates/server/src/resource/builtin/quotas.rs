@@ -68,7 +68,7 @@ pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// What is counted in whole numbers.
+/// Resources that are counted in whole numbers.
 const COUNTED: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -97,7 +97,7 @@ const COMPUTE: [&str; 10] = [
 /// Whether a resource may be limited in a scope.
 type Fits = fn(&str) -> bool;
 
-/// Scopes, and the resources that each is good for.
+/// The scopes, and the resources that each can limit.
 const SCOPES: [(&str, Fits); 7] = [
     ("Terminating", of_pods),
     ("NotTerminating", of_pods),
@@ -139,7 +139,7 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
         invalid_each(&path, resource, messages, errors);
         if !qualified && !is_standard(resource) {
             let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
-            // storage is a resource, only not one for quotas
+            // `storage` is a resource, but not a quota resource
             let why = why[usize::from(!named || resource == "storage")..].iter().map(|why| (*why).to_owned()).collect();
             invalid_each(&path, resource, why, errors);
         }
@@ -190,7 +190,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Limited resources that a scope is not for.
+/// Limited resources that a scope does not support.
 fn misfits(quota: &Value, fits: Fits) -> Vec<&'static str> {
     let limited = amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name));
     limited.map(|_| "unsupported scope applied to resource").collect()

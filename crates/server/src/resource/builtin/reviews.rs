@@ -239,12 +239,12 @@ static REQUEST_STATUS: Struct =
 static REQUEST_FIELDS: [Field; 5] = fields(&REQUEST_SPEC, &REQUEST_STATUS);
 static REQUEST_SHAPE: Struct = Struct { name: "TokenRequest", fields: &REQUEST_FIELDS };
 
-/// Seconds that a token is good for unless the request says otherwise, and the bounds of what it may say.
+/// Default lifetime of a token, and the bounds of the requested one, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
-/// What is posted to `serviceaccounts/token`; no resource of its own.
+/// The TokenRequest of `serviceaccounts/token`; it is not a resource.
 pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
     review: Some(Review::TokenRequest),
     group: "authentication.k8s.io",
@@ -355,7 +355,7 @@ fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldE
     }
 }
 
-/// Operators that the server doesn't know are let through: newer clients may know more.
+/// Unknown operators are accepted: newer clients may support more of them.
 fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let none = list(requirement, "values").is_empty();
     let key = text(requirement, "key");

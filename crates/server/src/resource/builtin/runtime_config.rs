@@ -1,16 +1,16 @@
-//! Which APIs are served that not everybody wants: `--runtime-config` of kube-apiserver.
+//! Optional APIs: `--runtime-config` of kube-apiserver.
 //!
-//! They are off by default, as in every kube-apiserver that doesn't have them any more, or has them as a beta.
+//! They are disabled by default: kube-apiserver has removed them, or has them as beta APIs.
 
 use super::{KINDS, group_version};
 
-/// The names of what is always served as it is; the last one goes with the feature gate `MutatingAdmissionPolicy`.
+/// Accepted names without effect here; the last one depends on the feature gate `MutatingAdmissionPolicy`.
 const FIXED: [&str; 3] = ["api/alpha", "api/ga", "admissionregistration.k8s.io/v1beta1"];
 
-/// An API that is served where it is switched on.
+/// An API that is served if it is enabled.
 struct Switch {
     name: &'static str,
-    /// Names that stand for several; what they mean to kube-apiserver beside these is always served, or not here.
+    /// Names of several APIs that include this one; the others are always served here, or never.
     among: &'static [&'static str],
     set: fn(&mut RuntimeConfig, bool),
 }
@@ -18,7 +18,7 @@ struct Switch {
 const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
 
 static SWITCHES: [Switch; 4] = [
-    // definitions of 1.7 to 1.21
+    // CRDs in v1beta1, 1.7 to 1.21
     Switch { name: "apiextensions.k8s.io/v1beta1", among: &ALL, set: |config, on| config.beta_definitions = on },
     // ThirdPartyResources, 1.1 to 1.7
     Switch { name: "extensions/v1beta1", among: &ALL, set: |config, on| config.third_party_resources = on },
@@ -31,7 +31,7 @@ static SWITCHES: [Switch; 4] = [
     Switch { name: "storagemigration.k8s.io/v1", among: &["api/all"], set: |config, on| config.migrations = on },
 ];
 
-/// What is served besides that.
+/// The optional APIs that are enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     /// `apiextensions.k8s.io/v1beta1`.
@@ -47,8 +47,8 @@ pub struct RuntimeConfig {
 }
 
 impl RuntimeConfig {
-    /// Reads `name=true`, `name=false`, or `name` for true. What names one API counts more than what names many; of the
-    /// rest, the last counts. The error is one line.
+    /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several;
+    /// otherwise the last one wins. The error is one line.
     pub fn parse(list: &[String]) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| !ALL.contains(&entry.name));
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apis_are_switched_by_name() {
+    fn enables_apis_by_name() {
         type Want = Result<(bool, bool), &'static str>;
         let cases: [(&str, Want); 11] = [
             ("", Ok((false, false))),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn migrations_are_switched_by_version() {
+    fn enables_migrations_by_version() {
         let cases = [
             ("storagemigration.k8s.io/v1beta1=true", (true, false)),
             ("storagemigration.k8s.io/v1=true", (false, true)),

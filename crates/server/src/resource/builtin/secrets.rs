@@ -37,17 +37,17 @@ pub const SECRET: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// Keys that a type of secret must have.
+/// What a type of Secret requires.
 enum Needs {
-    /// Each of them.
+    /// All of these keys.
     Present(&'static [&'static str]),
-    /// One of them at least.
+    /// At least one of these keys.
     Any(&'static [&'static str]),
-    /// The key, and not empty.
+    /// A key with a non-empty value.
     Filled(&'static str),
-    /// The key, and JSON in it.
+    /// A key with a JSON value.
     Json(&'static str),
-    /// An annotation that is not empty.
+    /// A non-empty annotation.
     Annotation(&'static str),
 }
 
@@ -72,7 +72,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// The bytes of a key.
+/// The decoded value of a key.
 fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
     let value = secret.at(&["data", key])?;
     Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())
@@ -102,7 +102,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// What a secret lacks that its type needs.
+/// The errors of requirements of the type that a Secret does not meet.
 fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
     let path = |key: &str| FieldPath::new("data").key(key);
     let required = |key: &str| FieldError::required(&path(key), "");
@@ -138,7 +138,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
     }
 }
 
-/// A pair of certificate and key that is no pair is let through with a warning.
+/// A certificate that does not match its key is accepted with a warning.
 fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
     if new.str_at(&["type"]) != "kubernetes.io/tls" {
         return vec![];

@@ -185,12 +185,12 @@ fn default_ingress(service: &mut Value) {
 /// The value of `clusterIP` of a Service without addresses of its own.
 const HEADLESS: &str = "None";
 
-/// Whether a `spec` only names something elsewhere.
+/// Whether the type of a `spec` is `ExternalName`.
 pub fn is_external_name(spec: &Value) -> bool {
     text(spec, "type") == "ExternalName"
 }
 
-/// Whether a `spec` wants no address, whatever its type.
+/// Whether a `spec` is headless, regardless of its type.
 fn headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some(HEADLESS))
 }
@@ -209,7 +209,7 @@ pub fn needs_health_check(spec: &Value) -> bool {
     text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
-/// The status is not the client's; what no longer fits the type goes, unless it was changed with that.
+/// Keeps the status, and drops fields that the new type does not use, unless the same update changes them.
 fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], json!({"loadBalancer": {}}));

@@ -41,7 +41,7 @@ fn same(a: &Value, b: &Value, name: &str) -> bool {
     a.get(name) == b.get(name)
 }
 
-/// Puts back what was allocated before and is left out now.
+/// Restores allocated values that the update omits.
 fn keep_allocated(spec: &mut Value, old: &Value) {
     if !is_external_name(spec) && !is_external_name(old) {
         for name in ["clusterIP", "clusterIPs"] {
@@ -78,7 +78,7 @@ fn keep_node_ports(spec: &mut Value, old: &Value) {
         if port.get("nodePort").is_some() {
             continue;
         }
-        // of several ports of one name the last counts
+        // of several ports with the same name, the last one wins
         let known = before.iter().rev().find(|known| text(known, "name") == text(port, "name"));
         if let Some(number) = known.and_then(|known| known.get("nodePort")).filter(|number| !used.contains(number)) {
             port.set_at(&["nodePort"], number.clone());

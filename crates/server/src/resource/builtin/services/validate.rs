@@ -59,7 +59,7 @@ pub fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 const HEALTH_PORT: &str = "healthCheckNodePort";
 
-/// A field that must be one of a few texts.
+/// Validates that a field has one of `values`.
 fn known(object: &Value, name: &str, path: &FieldPath, values: &[&str], errors: &mut Vec<FieldError>) {
     match text(object, name) {
         "" => errors.push(FieldError::required(&path.child(name), "")),
@@ -81,7 +81,7 @@ fn topology_errors(service: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What depends on the type alone.
+/// Validates the fields that depend on the type.
 fn type_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let kind = text(spec, "type");
     if list(spec, "ports").is_empty() && !headless(spec) && kind != "ExternalName" {
@@ -149,7 +149,7 @@ fn target_errors(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// What keeps a text from being the name of a port (RFC 6335).
+/// Validates the name of a port (RFC 6335); returns error messages.
 fn port_name_errors(name: &str) -> Vec<String> {
     const BYTES_MAX: usize = 15;
     let lower = |byte: u8| byte.is_ascii_lowercase();
@@ -435,7 +435,7 @@ fn traffic_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     one_of(spec, "trafficDistribution", path, &DISTRIBUTIONS, errors);
 }
 
-/// The errors of a write to the status.
+/// Validates a write to the status.
 pub fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
     let (path, mut errors) = (FieldPath::new("status").child("loadBalancer"), vec![]);
     let ingress = |service: &Value| service.at(&["status", "loadBalancer"]).cloned().unwrap_or_default();
@@ -471,7 +471,7 @@ fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut
     }
 }
 
-/// Warnings about what is accepted and not advised.
+/// Warns of accepted but discouraged values.
 pub fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
     let (path, empty, mut out) = (FieldPath::new("spec"), Value::object(), vec![]);
     let spec = new.get("spec").unwrap_or(&empty);
