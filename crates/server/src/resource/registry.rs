@@ -65,8 +65,8 @@ impl Registry {
         &self.names
     }
 
-    /// Replaces the resource and the names of a group and plural; built-in kinds stay. Custom resources in a built-in group
-    /// are not listed by discovery.
+    /// Replaces the resource and the names of a group and plural; built-in kinds stay. Custom resources in a built-in
+    /// group are not listed by discovery.
     pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
         self.names.set(group, plural, defined.names);
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
@@ -115,8 +115,8 @@ impl Registry {
     }
 }
 
-/// Compares versions by priority, highest first: GA before beta before alpha, higher numbers first, then all other names
-/// in lexicographic order.
+/// Compares versions by priority, highest first: GA before beta before alpha, higher numbers first, then all other
+/// names in lexicographic order.
 pub fn kube_aware(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),

@@ -1,7 +1,8 @@
 //! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf.
 //!
-//! Built-in kinds are stored as protobuf in the `k8s\0` envelope, CRDs and custom resources as JSON with a final newline.
-//! Either encoding is read for any kind. CRDs are written as v1; v1beta1, which many clusters still hold, is read too.
+//! Built-in kinds are stored as protobuf in the `k8s\0` envelope, CRDs and custom resources as JSON with a final
+//! newline. Either encoding is read for any kind. CRDs are written as v1; v1beta1, which many clusters still hold, is
+//! read too.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ const SERVICES: &str = "services/specs";
 /// Groups of built-in kinds that are stored like custom resources: the key includes the group, the value is JSON.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
-/// A storage that kube-apiserver can share: same keys, same values. `prefix` has no trailing slash. `form` is the encoding
-/// in which custom resources are written; both are read.
+/// A storage that kube-apiserver can share: same keys, same values. `prefix` has no trailing slash. `form` is the
+/// encoding in which custom resources are written; both are read.
 pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -> Storage {
     Storage { store, layout: upstream_layout(prefix, form) }
 }

@@ -26,8 +26,8 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
     }
 }
 
-/// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes precedence
-/// over a CRD, so that it keeps its instances until it is deleted.
+/// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes
+/// precedence over a CRD, so that it keeps its instances until it is deleted.
 pub fn defined(objects: &Objects, client: &Arc<Client>, third_party: bool, group: &Text, plural: &Text) -> Defined {
     let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
     let definition = definitions.get(&format!("{plural}.{group}"));

@@ -49,7 +49,8 @@ pub fn default_to(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for `rules`.
+/// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for
+/// `rules`.
 pub fn default_match(object: &mut Value, rules: &[&str]) {
     default_to(object, "matchPolicy", Value::from("Equivalent"));
     default_to(object, "namespaceSelector", Value::object());

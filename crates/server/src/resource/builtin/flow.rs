@@ -327,8 +327,8 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// The errors of a list of which `*` must be the only item. `missing` is the error of an empty list, `others` names its items.
-/// Returns whether the items have to be validated one by one.
+/// The errors of a list of which `*` must be the only item. `missing` is the error of an empty list, `others` names its
+/// items. Returns whether the items have to be validated one by one.
 fn wildcard_errors(
     rule: &Value,
     name: &str,

@@ -1,4 +1,5 @@
-//! Types of kube-apiserver that this server does not serve: errors distinguish a body of such a type from an unknown one.
+//! Types of kube-apiserver that this server does not serve: errors distinguish a body of such a type from an unknown
+//! one.
 
 /// Types that every group version registers besides its kinds.
 const OPTIONS: [&str; 7] =
@@ -35,8 +36,8 @@ const KINDS: [(&str, &[&str]); 11] = [
 /// Groups of kube-apiserver with none of these kinds.
 const OTHER_GROUPS: [&str; 2] = ["node.k8s.io", "resource.k8s.io"];
 
-/// Whether a group is kube-apiserver's own, though this server has no kind in it. The paths of such a group belong to its
-/// built-in routes, which know nothing of CustomResourceDefinitions.
+/// Whether a group is kube-apiserver's own, though this server has no kind in it. The paths of such a group belong to
+/// its built-in routes, which know nothing of CustomResourceDefinitions.
 pub fn is_group(group: &str) -> bool {
     OTHER_GROUPS.contains(&group)
         || KINDS.iter().any(|(api_version, _)| api_version.split_once('/').is_some_and(|(known, _)| known == group))

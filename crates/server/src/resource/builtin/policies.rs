@@ -197,7 +197,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Validates `paramKind` and `matchConstraints`. Returns the scope of the expressions.
+/// Validates `failurePolicy`, `paramKind` and `matchConstraints`. Returns the scope of the expressions.
 pub fn constraint_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) -> Scope<'static> {
     one_of(spec, "failurePolicy", path, &["Fail", "Ignore"], errors);
     let params = spec.get("paramKind").is_some();

@@ -59,8 +59,8 @@ pub trait Codec: Send + Sync {
     /// according to `validation`, and sets defaults.
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status>;
 
-    /// Decodes the result of a patch in place. `strict` holds the duplicate fields of the patch on entry, and all fields to
-    /// be reported on return.
+    /// Decodes the result of a patch in place. `strict` holds the duplicate fields of the patch on entry, and all
+    /// fields to be reported on return.
     fn decode_patched(&self, object: &mut Value, strict: &mut Strict, strategic: bool) -> Result<(), Unpatched>;
 
     /// Merge keys and strategies of strategic merge patches.

@@ -1,8 +1,8 @@
 //! The times of `metadata.managedFields` in an update that changes nothing else.
 //!
 //! The field manager compares an object with the body of a request, and sets the time of the writer's entry when they
-//! differ. What the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`), it cannot know. An update of which
-//! only such times remain gets the stored times back, so that it equals the stored object and is not written.
+//! differ. What the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`), it cannot know. An update of
+//! which only such times remain gets the stored times back, so that it equals the stored object and is not written.
 
 use machinery::{Text, Value};
 

@@ -128,8 +128,8 @@ pub trait Strategy: Send + Sync {
         Ok(old.clone())
     }
 
-    /// The object as clients of the endpoint see it. A Scale without replicas may be one of an object that has none, which
-    /// [`Strategy::check_readable`] refuses.
+    /// The object as clients of the endpoint see it. A Scale without replicas may be one of an object that has none,
+    /// which [`Strategy::check_readable`] refuses.
     fn view(&self, object: &Value) -> Result<Value, Status> {
         Ok(object.clone())
     }

@@ -161,7 +161,8 @@ fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// The value at a path, as by Go's `NestedFieldNoCopy`: null on the path means absent; any other non-object is an error.
+/// The value at a path, as by Go's `NestedFieldNoCopy`: null on the path means absent; any other non-object is an
+/// error.
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
     let names = segments(path);
     let mut value = object;

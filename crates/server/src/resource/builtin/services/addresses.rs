@@ -1,7 +1,7 @@
 //! What the linked fields of a Service say about its addresses and families, before any are allocated.
 //!
-//! Clients leave out what was allocated for them, and set `clusterIP` without `clusterIPs`. [`complete`] derives what they
-//! mean, from the Service and the one that it replaces.
+//! Clients leave out what was allocated for them, and set `clusterIP` without `clusterIPs`. [`complete`] derives what
+//! they mean, from the Service and the one that it replaces.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
