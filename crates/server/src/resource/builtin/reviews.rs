@@ -304,7 +304,7 @@ fn validate(review: &Value, names_subject: bool) -> Vec<FieldError> {
     errors
 }
 
-/// Nothing but what the server itself sets may be in metadata.
+/// Metadata may hold only fields that the server sets.
 fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let Some(metadata) = review.get("metadata") else { return };
     let members = metadata.as_object().into_iter().flat_map(machinery::Map::iter);

@@ -159,7 +159,7 @@ fn default_affinity(spec: &mut Value) {
     }
 }
 
-/// How traffic is to be routed, by the type: which of it comes from inside, which from outside.
+/// Defaults the internal and external traffic policies by the type.
 fn default_traffic(spec: &mut Value) {
     let inside = matches!(text(spec, "type"), "ClusterIP" | "LoadBalancer" | "NodePort");
     if is_external(spec) {
@@ -195,7 +195,7 @@ fn headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some(HEADLESS))
 }
 
-/// Whether a `spec` can be reached from outside.
+/// Whether a `spec` has external traffic.
 fn is_external(spec: &Value) -> bool {
     match text(spec, "type") {
         "LoadBalancer" | "NodePort" => true,

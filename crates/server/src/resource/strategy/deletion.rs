@@ -57,7 +57,7 @@ impl Deletion {
         begin: begin_deletion,
     };
 
-    /// Whether finalizers of any kind block the removal of an object.
+    /// Whether finalizers, in metadata or elsewhere, block the removal of an object.
     pub fn is_held(&self, object: &Value) -> bool {
         let lists = [&["metadata", "finalizers"], self.finalizers].into_iter().filter(|path| !path.is_empty());
         lists.into_iter().any(|path| object.at(path).and_then(Value::as_array).is_some_and(|list| !list.is_empty()))

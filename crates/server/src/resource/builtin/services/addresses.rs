@@ -1,4 +1,4 @@
-//! What the linked fields of a Service say about its addresses and families, before any are allocated.
+//! Defaulting of the linked address and family fields of a Service, before addresses are allocated.
 //!
 //! Clients leave out what was allocated for them, and set `clusterIP` without `clusterIPs`. [`complete`] derives what
 //! they mean, from the Service and the one that it replaces.
@@ -14,7 +14,7 @@ use super::{HEADLESS, is_external_name, validate};
 #[derive(Clone, Copy, Debug)]
 pub struct Families {
     pub primary: Family,
-    /// Whether there is a range of each family.
+    /// Whether ranges of both families are configured.
     pub dual: bool,
 }
 
@@ -25,7 +25,7 @@ impl Families {
 }
 
 /// Completes the addresses, families and node ports of the `spec` of a Service from the one that it replaces, if any.
-/// The errors refuse the Service before it is validated as a whole.
+/// Errors reject the Service before it is validated as a whole.
 pub fn complete(spec: &mut Value, old: Option<&Value>, families: Families) -> Result<(), Vec<FieldError>> {
     if let Some(old) = old {
         keep_allocated(spec, old);
@@ -155,7 +155,7 @@ fn complete_families(spec: &mut Value, old: Option<&Value>, families: Families) 
 
 const POLICY: &str = "ipFamilyPolicy";
 
-/// A Service that is to have one stack gives up the second; any other one must say so.
+/// Drops the secondary family of a Service that becomes `SingleStack`; other Services must remove it explicitly.
 fn reduce(spec: &mut Value, old: &Value, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("spec").child(POLICY);
     let single = text(spec, POLICY) == "SingleStack";
@@ -223,7 +223,7 @@ fn configured(spec: &Value, families: Families) -> Result<(), Vec<FieldError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// A Service that is to have two stacks gets the family that it does not name.
+/// Adds the missing family to a dual-stack Service.
 fn add_second_family(spec: &mut Value, possible: bool) {
     let [first] = list(spec, "ipFamilies") else { return };
     let Some(first) = first.as_str().and_then(Family::parse) else { return };

@@ -65,7 +65,7 @@ impl Cidr {
         Some(Cidr { address, bits })
     }
 
-    /// The same network with zeros behind the prefix.
+    /// The network with its host bits cleared.
     pub fn network(&self) -> Cidr {
         let address = match self.address {
             IpAddr::V4(v4) => IpAddr::from((u32::from(v4) & high_bits(self.bits, 32) as u32).to_be_bytes()),
@@ -88,14 +88,14 @@ fn high_bits(count: u8, width: u8) -> u128 {
     all ^ low
 }
 
-/// The error of a text that is no address, unless it was there before.
+/// The error of a text that is not an IP address, unless the stored object has it too.
 pub fn error(path: &FieldPath, value: &Value, before: &[Value]) -> Option<FieldError> {
     let valid = before.contains(value) || parse(value.as_str().unwrap_or_default()).is_some();
     let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
     (!valid).then(|| FieldError::invalid(path, value, why))
 }
 
-/// The error of a text that is no network in CIDR notation, unless it was there before.
+/// The error of a text that is not a CIDR, unless the stored object has it too.
 pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str]) -> Option<FieldError> {
     let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let valid = before.contains(&text) || Cidr::parse(text).is_some();
@@ -125,7 +125,7 @@ pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldEr
     }
 }
 
-/// The warning about an address that is not written as it should be.
+/// The warning about an address in a non-canonical form.
 pub fn warning(path: &FieldPath, text: &str) -> Option<String> {
     let (address, given, path) = (parse(text)?, quote(text), path.as_str());
     let strict = text.parse::<IpAddr>().ok().filter(|strict| strict.to_canonical() == *strict);
@@ -142,7 +142,7 @@ pub fn warning(path: &FieldPath, text: &str) -> Option<String> {
     }
 }
 
-/// The warnings about a network that is not written as it should be.
+/// The warnings about a CIDR in a non-canonical form.
 pub fn cidr_warnings(path: &FieldPath, text: &str) -> Vec<String> {
     let Some(cidr) = Cidr::parse(text) else { return vec![] };
     let (given, path, network) = (quote(text), path.as_str(), cidr.network());
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_go_reads_them() {
+    fn parses_addresses_as_go() {
         let cases = [
             ("10.0.0.1", Some("10.0.0.1")),
             ("010.000.0.01", Some("10.0.0.1")),

@@ -21,7 +21,7 @@ const ONLY_LOAD_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'
 const PORT_NUMBER: &str = "must be between 1 and 65535, inclusive";
 const ONCE_SET: &str = "may not change once set";
 
-/// The errors of a new Service, or of one that is to replace `old`.
+/// Validates a new Service, or an update of `old`.
 pub fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
@@ -198,7 +198,7 @@ fn affinity_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The errors of addresses, families and their policy, which belong together.
+/// Validates addresses, families and their policy against each other.
 pub fn linked_errors(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (path, mut errors) = (FieldPath::new("spec"), vec![]);
     if is_external_name(spec) {
@@ -264,7 +264,7 @@ fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &
     }
 }
 
-/// The first address stays, and so does the second unless the Service is to have one stack.
+/// The primary address is immutable, and so is the secondary unless the Service becomes single-stack.
 fn address_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if is_external_name(spec) || is_external_name(old) || headless(spec) && headless(old) {
         return;
