@@ -155,7 +155,8 @@ fn complete_families(spec: &mut Value, old: Option<&Value>, families: Families) 
 
 const POLICY: &str = "ipFamilyPolicy";
 
-/// Drops the secondary family of a Service that becomes `SingleStack`; other Services must remove it explicitly.
+/// Drops the secondary address and family of a Service that becomes `SingleStack`, and rejects any other update that
+/// omits them.
 fn reduce(spec: &mut Value, old: &Value, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("spec").child(POLICY);
     let single = text(spec, POLICY) == "SingleStack";
