@@ -1,6 +1,7 @@
 """Pintle on etcd: the transcripts again, what lies in etcd, several servers, members and servers that die, bad input."""
 import base64
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import pathlib
@@ -40,17 +41,29 @@ def etcd_version(request):
 
 @pytest.fixture(scope="module")
 def shared_server(launch):
-    """One server on etcd for all scenarios. Without leader election, whose renewals would move the version of the store
+    """One server on etcd for all scenarios that allow for others before them."""
+    with server_for_transcripts(launch) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def server_for_transcripts(launch):
+    """A server on a cluster of its own. Without leader election, whose renewals would raise the revision of the store
     between steps that expect it to stay."""
     with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false") as server:
         yield server
 
 
-# in this order, since some depend on the version of the whole server, or on what others have created
 @pytest.mark.xdist_group("transcripts over etcd")
-@pytest.mark.parametrize("path", sorted(transcripts.scenarios(), key=lambda path: path.stem in transcripts.ALONE), ids=lambda path: path.stem)
-def test_scenario(path, shared_server, record_property):
-    record_property("checks", transcripts.check(shared_server, path))
+@pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
+def test_scenario(path, launch, request, record_property):
+    if path.stem in transcripts.ALONE:
+        with server_for_transcripts(launch) as server:
+            transcripts.wait_until_settled(server)
+            steps = transcripts.check(server, path)
+    else:
+        steps = transcripts.check(request.getfixturevalue("shared_server"), path)
+    record_property("checks", steps)
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -2,10 +2,11 @@
 import functools
 import json
 import pathlib
+import time
 import tomllib
 
 import replay
-from pintle import TOKEN
+from pintle import TOKEN, eventually
 
 # scenarios for corner cases, recorded from the kube-apiserver that tests/upstream builds
 OWN = pathlib.Path(__file__).resolve().parents[1] / "transcripts"
@@ -14,6 +15,8 @@ RECORDED = OWN / "recorded" / "1.35"
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the CustomResourceDefinitions that exist: they need a server of their own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
+# a server that has written nothing for this long has finished what it does after the start
+QUIET_SECONDS = 0.5
 
 
 def scenarios():
@@ -32,6 +35,19 @@ def exceptions():
 
 def step_ids(path):
     return [step.get("id") for step in json.loads(path.read_text())["steps"]]
+
+
+def wait_until_settled(server):
+    """Waits until the controllers have nothing left to write, so that the resourceVersion of lists stays the same."""
+    def version():
+        return server.ok("GET", "/api/v1/namespaces")["metadata"]["resourceVersion"]
+
+    def is_settled():
+        before = version()
+        time.sleep(QUIET_SECONDS)
+        return version() == before
+
+    eventually(is_settled, seconds=60)
 
 
 def check(server, path):
