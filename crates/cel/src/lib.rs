@@ -48,7 +48,7 @@ pub use types::{Param, Type};
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };
-pub use work::interruptible;
+pub use work::{are_patterns_exhausted, bounded_patterns, interruptible};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -13,7 +13,7 @@ use crate::library::{authorization::Authorization, format::Format, net::Cidr, ne
 use crate::types::Type;
 use machinery::quantity::Quantity;
 use machinery::{Text, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 pub use configuration::{Configuration, Foreign};
@@ -255,6 +255,8 @@ pub enum List<'a> {
         items: Rc<Vec<Val<'a>>>,
         /// How the list compares and adds up.
         kind: &'a ListKind,
+        /// The members of a set by which it compares, as texts.
+        members: Rc<BTreeSet<String>>,
     },
     /// Made by an expression.
     Owned(Rc<Vec<Val<'a>>>),

@@ -38,6 +38,10 @@ pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// CEL cost of all match conditions of a webhook or policy.
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
+/// Objects of a list that a webhook converts at a time, and their bytes in one call, unless one object has more. Ours:
+/// kube-apiserver converts what it reads object by object.
+pub const CONVERSION_OBJECTS: usize = 512;
+pub const CONVERSION_BYTES: usize = 4 << 20;
 /// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
 /// Connections to one webhook that are kept for later calls.

@@ -120,12 +120,13 @@ fn blocks_rules(error: &FieldError) -> bool {
 
 /// The schema errors of a value at `node`. Correlating with the old value is only worth it if there are any.
 pub(crate) fn schema_errors(node: &Node, new: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
-    let mut report = Report::default();
-    node::check(node, new, None, &Path::Root, &mut report);
-    if !report.is_valid() && old.is_some() {
-        report = Report::default();
-        node::check(node, new, old, &Path::Root, &mut report);
-    }
+    let check = |old| {
+        let mut report = Report::default();
+        cel::bounded_patterns(|| node::check(node, new, old, &Path::Root, &mut report));
+        report
+    };
+    let report = check(None);
+    let report = if report.is_valid() || old.is_none() { report } else { check(old) };
     report.into_errors(prefix)
 }
 

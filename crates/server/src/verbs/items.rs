@@ -58,9 +58,9 @@ impl Scan {
         Ok(visited)
     }
 
-    /// The objects that are left, all at once.
-    pub fn all(&self) -> Vec<Arc<Stored>> {
-        self.rest().map(|(_, stored)| stored.clone()).collect()
+    /// The next objects, at most `count`, without moving.
+    pub fn ahead(&self, count: usize) -> impl Iterator<Item = &Arc<Stored>> {
+        self.rest().take(count).map(|(_, stored)| stored)
     }
 
     pub fn is_at_start(&self) -> bool {
@@ -136,10 +136,10 @@ impl Items {
     }
 
     /// The next objects, a few at a time; none at the end.
-    pub fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
+    pub async fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
         let found = match &mut self.source {
             Source::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
-            Source::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request)?,
+            Source::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
         };
         self.left = if found.is_empty() { 0 } else { self.left.saturating_sub(found.len()) };
         Ok(found)
@@ -147,9 +147,16 @@ impl Items {
 }
 
 /// The next selected objects of a scan, at most `left`; none at its end.
-fn next_selected(scan: &mut Scan, selection: &Selection, left: usize, request: &Request) -> Result<Vec<Shown>, Status> {
+async fn next_selected(
+    scan: &mut Scan,
+    selection: &Selection,
+    left: usize,
+    request: &Request,
+) -> Result<Vec<Shown>, Status> {
     let mut found = vec![];
     while found.is_empty() && left > 0 {
+        // they have been converted before, but their renditions may have been replaced since
+        selection.convert_ahead(request, scan, limits::LIST_BATCH, left).await?;
         let visited = scan.each(limits::LIST_BATCH, |stored| {
             if selection.matches(request, stored)? {
                 found.push(Shown::stored(&request.resource, &request.version, stored.clone())?);

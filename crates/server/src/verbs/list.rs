@@ -121,17 +121,7 @@ impl Selection {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let scan = Scan::new(root, self.scope.clone(), after.as_deref());
-        if self.needs_content && request.resource.is_prepared() {
-            // a webhook converts them, in one call
-            let candidates = scan.all();
-            request.resource.prepare(&candidates.iter().collect::<Vec<_>>(), &request.version).await?;
-        }
-        let mut survey = self.survey(request, scan.clone(), limit, revision).await?;
-        if request.resource.is_prepared() {
-            request.resource.prepare(&survey.unconverted.iter().collect::<Vec<_>>(), &request.version).await?;
-            let show = |stored| Shown::stored(&request.resource, &request.version, stored);
-            survey.kept = survey.unconverted.into_iter().map(show).collect::<Result<_, _>>()?;
-        }
+        let survey = self.survey(request, scan.clone(), limit, revision).await?;
         let mut page = Page {
             revision,
             continue_token: String::new(),
@@ -161,25 +151,25 @@ impl Selection {
         revision: Revision,
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
-        let prepared = resource.is_prepared();
-        let mut found = Survey { kept: vec![], unconverted: vec![], selected: 0, fetched: 0, more: None };
-        let whole = limit == 0 && !prepared && self.is_unselected() && scan.is_at_start();
+        let batch = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
+        let most = if limit == 0 { usize::MAX } else { limit };
+        let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
         if let Some(count) = known {
             return Ok(Survey { selected: count, fetched: count, ..found });
         }
         let mut pace = Pace::default();
         loop {
+            self.convert_ahead(request, &scan, batch, most - found.selected).await?;
             let mut last = None;
-            let visited = scan.each(limits::LIST_SCAN, |stored| {
+            let visited = scan.each(batch, |stored| {
                 found.fetched += 1;
                 if !self.matches(request, stored)? {
                     return Ok(true);
                 }
                 found.selected += 1;
-                if prepared {
-                    found.unconverted.push(stored.clone());
-                } else if found.selected <= limits::LIST_KEPT {
+                if found.selected <= limits::LIST_KEPT {
                     found.kept.push(Shown::stored(resource, version, stored.clone())?);
                 } else {
                     resource.rendition(stored, version)?;
@@ -193,7 +183,7 @@ impl Selection {
                 found.more = (!scan.is_at_end()).then_some((last, scan));
                 return Ok(found);
             }
-            if visited < limits::LIST_SCAN {
+            if visited < batch {
                 if whole && found.selected > limits::LIST_KEPT {
                     resource.collection.remember_survey(revision, self.scope.clone(), version.id, found.selected);
                 }
@@ -201,6 +191,22 @@ impl Selection {
             }
             pace.next().await;
         }
+    }
+
+    /// Converts the objects that will be read among the next `count` of a scan, where a webhook converts them; `most` of
+    /// them are wanted.
+    pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
+        let (resource, version) = (&request.resource, &request.version);
+        if !resource.is_prepared() {
+            return Ok(());
+        }
+        let mut ahead: Vec<Arc<Stored>> = scan.ahead(count).cloned().collect();
+        if !self.needs_content {
+            // an error of the selection is found again when they are visited
+            ahead.retain(|stored| self.matches(request, stored).unwrap_or_default());
+            ahead.truncate(most);
+        }
+        resource.prepare(&ahead.iter().collect::<Vec<_>>(), version).await
     }
 
     fn is_unselected(&self) -> bool {
@@ -300,8 +306,6 @@ fn expired_token(token: Continue) -> Status {
 struct Survey {
     /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
     kept: Vec<Shown>,
-    /// The selected objects where a webhook converts them: it does so in one call for all of them.
-    unconverted: Vec<Arc<Stored>>,
     selected: usize,
     fetched: usize,
     /// The path of the last selected object, and what is behind it, if anything.
@@ -316,17 +320,6 @@ pub struct Page {
     pub remaining: Option<usize>,
     /// How many objects were looked at.
     pub fetched: usize,
-}
-
-impl Page {
-    /// The objects, all at once.
-    pub fn stored(self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
-        let (mut items, mut all) = (self.items, vec![]);
-        while items.len() > 0 {
-            all.extend(items.next(request)?.into_iter().filter_map(Shown::into_stored));
-        }
-        Ok(all)
-    }
 }
 
 /// Refuses options that no list or watch can have.
