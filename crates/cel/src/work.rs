@@ -10,8 +10,8 @@
 //! The caller may also install an interrupt, see [`interruptible`].
 
 pub(crate) use crate::limits::EVALUATION_UNITS;
-use crate::limits::{ASK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
 pub(crate) use crate::limits::NESTING_MAX;
+use crate::limits::{ASK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
 use std::cell::Cell;
 
 /// Units of a step: a value compared or printed, an item of a list copied.

@@ -119,7 +119,9 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
 /// are when sets are added up.
 pub(crate) fn members<'a>(list: &List<'a>) -> Result<Rc<BTreeSet<String>>> {
     Ok(match list {
-        List::Json { items, .. } => Rc::new(items.iter().map(|item| scalar_text(&untyped(item))).collect::<Result<_>>()?),
+        List::Json { items, .. } => {
+            Rc::new(items.iter().map(|item| scalar_text(&untyped(item))).collect::<Result<_>>()?)
+        }
         List::Typed { members, .. } => members.clone(),
         List::Owned(items) => Rc::new(items.iter().map(scalar_text).collect::<Result<_>>()?),
     })

@@ -53,12 +53,7 @@ impl Resource {
     }
 
     /// Converts objects and remembers their renditions.
-    async fn convert_stored(
-        &self,
-        webhook: &Webhook,
-        items: &[&Arc<Stored>],
-        version: &Version,
-    ) -> Result<(), Status> {
+    async fn convert_stored(&self, webhook: &Webhook, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
         let mut pending: BTreeMap<Text, (Vec<&Arc<Stored>>, Vec<Value>)> = BTreeMap::new();
         for stored in items {
             let (object, source) = self.sourced(stored.body.to_value(0))?;

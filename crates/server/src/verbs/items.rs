@@ -17,23 +17,30 @@ use crate::objects::{Root, Scope, Stored};
 #[derive(Clone)]
 pub struct Scan {
     root: Root,
-    scope: Scope,
     /// Whether it began with the first object of the scope, and has not moved.
     at_start: bool,
     /// The next object is the first one from here on.
     from: Bound<Text>,
+    /// The paths of the scope end here.
+    until: Bound<Text>,
 }
 
 impl Scan {
     /// The objects within `scope`, behind the path `after`.
-    pub fn new(root: Root, scope: Scope, after: Option<&str>) -> Scan {
-        let from = match (&scope, after) {
+    pub fn new(root: Root, scope: &Scope, after: Option<&str>) -> Scan {
+        let from = match (scope, after) {
             (Scope::Path(path), _) => Bound::Included(path.clone()),
             (_, Some(after)) => Bound::Excluded(after.into()),
             (Scope::Namespace(namespace), None) => Bound::Included(format!("{namespace}/").into()),
             (Scope::All, None) => Bound::Unbounded,
         };
-        Scan { root, at_start: after.is_none(), scope, from }
+        let until = match scope {
+            Scope::Path(path) => Bound::Included(path.clone()),
+            // the first text behind all that begin with the namespace and a slash
+            Scope::Namespace(namespace) => Bound::Excluded(format!("{namespace}0").into()),
+            Scope::All => Bound::Unbounded,
+        };
+        Scan { root, at_start: after.is_none(), from, until }
     }
 
     /// Visits the next objects, at most `count`, until `visit` returns false. Returns how many were visited.
@@ -72,15 +79,14 @@ impl Scan {
     }
 
     fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
-        let scope = &self.scope;
-        let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), Bound::Unbounded);
-        self.root.range::<_, Text>(range).take_while(|(path, _)| scope.contains(path))
+        let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), self.until.as_ref());
+        self.root.range::<_, Text>(range)
     }
 
     /// How many objects are left.
     pub fn count(&self) -> usize {
-        match (&self.scope, &self.from) {
-            (Scope::All, Bound::Unbounded) => self.root.len(),
+        match (&self.from, &self.until) {
+            (Bound::Unbounded, Bound::Unbounded) => self.root.len(),
             _ => self.rest().count(),
         }
     }

@@ -120,7 +120,7 @@ impl Selection {
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
-        let scan = Scan::new(root, self.scope.clone(), after.as_deref());
+        let scan = Scan::new(root, &self.scope, after.as_deref());
         let survey = self.survey(request, scan.clone(), limit, revision).await?;
         let mut page = Page {
             revision,
@@ -223,13 +223,18 @@ impl Selection {
         fetched: usize,
     ) -> usize {
         let collection = &request.resource.collection;
-        let known = match &after {
-            Some(after) => collection.left_after(revision, &self.scope, after),
-            None if self.scope == Scope::All => Some(scan.count()),
-            None => None,
+        let begin = Text::from(after.as_deref().unwrap_or_default());
+        let known = match collection.left_after(revision, &self.scope, &begin) {
+            None if after.is_none() && self.scope == Scope::All => Some(scan.count()),
+            known => known,
         };
         let left = known.and_then(|known| known.checked_sub(fetched)).unwrap_or_else(|| rest.count());
-        collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        if known.is_none() {
+            collection.remember_left(revision, self.scope.clone(), begin, left + fetched);
+        }
+        if collection.left_after(revision, &self.scope, last).is_none() {
+            collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        }
         left
     }
 

@@ -184,8 +184,21 @@ pub fn scenarios() -> Vec<Scenario> {
         requests("5 a duplicate key, deep", free, duplicate_key),
         requests("6 a large pattern", large_pattern, matched),
         requests("7 wrong types in a list", texts, wrong_types),
-        requests("8 a policy that compares", || policy("lists.range(1000).all(i, object.spec.list != [i])"), long_lists),
-        requests("8 a policy that copies", || policy(&format!("lists.range(900).all(i, object.spec.text.replace('', '{}').size() > 0)", "x".repeat(500))), long_texts),
+        requests(
+            "8 a policy that compares",
+            || policy("lists.range(1000).all(i, object.spec.list != [i])"),
+            long_lists,
+        ),
+        requests(
+            "8 a policy that copies",
+            || {
+                policy(&format!(
+                    "lists.range(900).all(i, object.spec.text.replace('', '{}').size() > 0)",
+                    "x".repeat(500)
+                ))
+            },
+            long_texts,
+        ),
         requests(
             "9 NaN in a rule",
             || rule("lists.range(64).map(i, i % 3 == 0 ? 0.0/0.0 : double(i)).sort().size() > 0"),
