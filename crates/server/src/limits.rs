@@ -28,6 +28,8 @@ pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
 /// served.
 pub const UNSENT_TOTAL_FAST: usize = 16 << 20;
 pub const UNSENT_BYTES_FAST: usize = 512 * 1024;
+/// Lists up to this size, such as pages of informers, are encoded before they are sent, under the same condition.
+pub const WHOLE_LIST_BYTES_FAST: usize = 1 << 20;
 /// Parts of stored objects from this size on are sent as they are; smaller ones are copied together.
 pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 /// Bytes of one piece of a response, however large the object is.

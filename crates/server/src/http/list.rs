@@ -218,6 +218,11 @@ impl ListBody {
         self.chunks.into_bytes()
     }
 
+    /// The same in pieces.
+    pub fn into_pieces(self) -> VecDeque<Bytes> {
+        self.chunks.into_pieces()
+    }
+
     /// The same list, compressed with gzip.
     pub fn compressed(self) -> ListBody {
         ListBody { gzip: Some(Gzip::default()), ..self }

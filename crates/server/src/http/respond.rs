@@ -13,6 +13,7 @@ use super::body::Body;
 use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
+use super::window::whole_bytes;
 use crate::audit::AuditContext;
 use crate::flow::Sorted;
 use crate::limits;
@@ -257,13 +258,14 @@ impl Reply {
             return Ok(self.tree(StatusCode::OK, &empty, &accepted));
         };
         let mut body = ListBody::new(request.clone(), list.items, encoding);
-        let least = if self.gzip { limits::GZIP_BYTES_MIN } else { limits::UNSENT_BYTES_MAX };
+        let least = if self.gzip { limits::GZIP_BYTES_MIN } else { whole_bytes() };
         let is_all = body.fill(least + 1).await?;
-        if is_all && body.len() <= least {
-            return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes()));
-        }
-        let body = if self.gzip { body.compressed() } else { body };
-        let mut response = Response::new(Body::document(Box::new(body)));
+        let mut response = Response::new(match is_all && body.len() <= least {
+            true if self.gzip => return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes())),
+            true => Body::parts(body.into_pieces()),
+            false if self.gzip => Body::document(Box::new(body.compressed())),
+            false => Body::document(Box::new(body)),
+        });
         self.set_content(response.headers_mut(), media.as_str(), self.gzip);
         Ok(response)
     }
