@@ -8,13 +8,12 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
+use base::digest;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use machinery::{Text, Value, json};
+use objects::{Body, Key, Layout, Place, Storage};
 use store::{Expected, Refused, Revision, Snapshot, Write as Put};
-
-use crate::digest;
-use crate::objects::{Body, Key, Layout, Place, Storage};
 
 const FORMAT: &str = "pintle objects 1";
 /// Writes that are on their way at once.
@@ -156,7 +155,7 @@ mod tests {
     use store::Embedded;
 
     use super::*;
-    use crate::resource::upstream_storage;
+    use resource::upstream_storage;
 
     async fn filled() -> Storage {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));

@@ -15,8 +15,8 @@ mod tests;
 use machinery::{FieldError, Status, Value};
 use std::sync::Arc;
 
-use crate::objects::Objects;
-use crate::resource::builtin::services;
+use objects::Objects;
+use resource::builtin::services;
 
 pub use ranges::Ranges;
 pub use repair::Suspects;

@@ -1,17 +1,17 @@
 //! Node ports: one RangeAllocation object, whose bitmap says which are taken.
 
+use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{FieldError, FieldPath, Status, Value, json};
+use objects::{Encoded, Key, Objects, Stored};
+use resource::builtin::services::{needs_health_check, node_ports};
 use std::sync::Arc;
 use store::Refused;
 
 use super::ranges::low_part;
 use super::{Allocation, Reservation, invalid};
-use crate::clock;
 use crate::limits;
-use crate::objects::{Encoded, Key, Objects, Stored};
-use crate::resource::builtin::services::{needs_health_check, node_ports};
 
 const PLURAL: &str = "ranges";
 const NAME: &str = "servicenodeports";

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use machinery::{Status, Value};
+use objects::Objects;
 
 use super::ports::Pool;
 use super::{Allocation, Held, addresses, ports};
-use crate::objects::Objects;
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use machinery::Status;
+use objects::Key;
+use resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
+use resource::defined_by;
 use tokio::sync::{Notify, watch};
 
 use super::availability;
 use crate::aggregation::Condition;
 use crate::limits;
-use crate::objects::Key;
-use crate::resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
-use crate::resource::defined_by;
 use crate::verbs::{self, Context};
 
 /// Wakes with every change of a definition or an APIService.

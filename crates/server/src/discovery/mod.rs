@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::digest;
 use machinery::{Text, Value};
+use resource::builtin::TOKEN_REQUEST;
+use resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 use crate::aggregation::{Aggregation, Remote};
-use crate::digest;
-use crate::resource::builtin::TOKEN_REQUEST;
-use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 /// The discovery documents of a registry and the aggregated API servers.
 pub struct Discovery {

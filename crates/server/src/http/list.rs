@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery::{Status, Value, cbor, protobuf, yaml};
+use objects::Sink as _;
 
 use super::body::{Broken, NextPiece, Pieces};
 use super::chunks::Chunks;
@@ -14,7 +15,6 @@ use super::respond::indent;
 use super::table;
 use super::window::chunk_bytes;
 use crate::limits;
-use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
 
 /// Converts an item to the value that is encoded.

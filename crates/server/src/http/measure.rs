@@ -1,20 +1,20 @@
 //! Metrics of requests.
 
+use base::clock;
+use base::metrics::{
+    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
+    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
+};
+use base::request::{RequestInfo, User, Verb};
 use http::{HeaderMap, Response};
 use machinery::Text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
+use resource::Registry;
 use tokio::time::Instant;
 
 use super::body::Body;
 use super::health;
-use crate::clock;
-use crate::metrics::{
-    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
-    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
-};
-use crate::request::{RequestInfo, User, Verb};
-use crate::resource::Registry;
 use crate::verbs::Request;
 
 /// Non-resource paths with metrics of their own: the path, and the labels `subresource` and `component`.

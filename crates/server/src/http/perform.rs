@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use base::request::Verb;
+use base::task;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
@@ -19,8 +21,6 @@ use super::respond::{Reply, set};
 use super::route::{check_accept, not_allowed, verb_of};
 use super::watch::Stream;
 use crate::limits;
-use crate::request::Verb;
-use crate::task;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
 
 impl Edge {

@@ -3,22 +3,22 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use access::audit::AuditContext;
+use access::flow::Sorted;
+use base::task::Trace;
+use base::trace::Span;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 
 use super::body::Body;
 use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
-use crate::audit::AuditContext;
-use crate::flow::Sorted;
 use crate::limits;
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use crate::task::Trace;
-use crate::trace::Span;
 use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// The form in which a request is to be responded to, and the state that its response depends on.

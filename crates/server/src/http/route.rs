@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use base::request::{RequestInfo, Verb};
 use http::Method;
 use machinery::status::Reason;
 use machinery::{Status, Text};
+use resource::{Resource, Version};
 
 use super::chain::Edge;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::Reply;
-use crate::request::{RequestInfo, Verb};
-use crate::resource::{Resource, Version};
 use crate::verbs::{self, Request, Subresource};
 
 /// The resource, version and subresource of a path.
@@ -41,8 +41,8 @@ impl Edge {
 
     /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let own_group = info.group.is_empty() || crate::resource::builtin::is_built_in_group(&info.group);
-        let built_in = own_group || crate::resource::builtin::is_reserved_group(&info.group);
+        let own_group = info.group.is_empty() || resource::builtin::is_built_in_group(&info.group);
+        let built_in = own_group || resource::builtin::is_reserved_group(&info.group);
         let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
+use resource::{Resource, Version};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::Encoding;
 use crate::limits;
-use crate::resource::{Resource, Version};
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
 

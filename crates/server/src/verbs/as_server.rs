@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use access::authorization::Authorized;
+use base::request::WriteOptions;
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use resource::{Resource, Version};
 
 use super::change::Change;
 use super::{Context, Request, Subresource, pipeline};
-use crate::authorization::Authorized;
-use crate::request::WriteOptions;
-use crate::resource::{Resource, Version};
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";

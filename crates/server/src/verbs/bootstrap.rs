@@ -2,20 +2,21 @@
 
 use std::sync::{Arc, LazyLock};
 
+use access::authorization::{GROUP, defaults};
+use access::flow;
+use base::clock;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use resource::Resource;
+use resource::builtin::{
+    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
+};
 
 use super::as_server::{SERVER, path_of, server_request};
 use super::reconcile::{self, Repair};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
-use crate::authorization::{GROUP, defaults};
-use crate::flow;
-use crate::resource::Resource;
-use crate::resource::builtin::{
-    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
-};
-use crate::{clock, limits};
+use crate::limits;
 
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";

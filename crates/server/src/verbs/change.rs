@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use base::request::{DeleteOptions, WriteOptions};
 use machinery::{Status, Value};
+use objects::Stored;
+use resource::{Outline, with_empty_schemas};
 use schema::apply::Outcome as Applied;
 
 use super::patch::{Patch, RepeatedKeys};
 use super::{Context, Request, meta};
-use crate::objects::Stored;
-use crate::request::{DeleteOptions, WriteOptions};
-use crate::resource::{Outline, with_empty_schemas};
 
 /// A change that can be made again on a newer object.
 pub enum Change<'a> {
@@ -62,7 +62,7 @@ impl Live {
 pub struct Changed {
     pub object: Value,
     /// Whether the update counts as a change even where it leaves the object as it was, see
-    /// [`timestamps`](crate::resource::timestamps).
+    /// [`timestamps`](resource::timestamps).
     pub differs: bool,
 }
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use base::request::parse_uint;
+use base::trace::{self, Kind};
 use machinery::{Status, Value};
+use objects::{Body, Encoded, Key, Meta, Stored};
+use resource::strategy::is_deleting;
 use store::{Refused, Revision};
 
 use super::change::{Live, Write};
 use super::{Outcome, Request, Shown, hooks};
 use crate::limits;
-use crate::objects::{Body, Encoded, Key, Meta, Stored};
-use crate::request::parse_uint;
-use crate::resource::strategy::is_deleting;
-use crate::trace::{self, Kind};
 
 impl Write<'_> {
     /// Creates an object. `None`: its name is taken, and `retries` says that another one will be generated.

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use access::admission::Operation;
+use base::clock;
+use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Map, Status, Text, Value};
+use objects::Stored;
+use resource::strategy::{Preconditions, Propagation, Subresource};
+use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::admit::{self, Admit};
 use super::change::{Change, Live, Write};
 use super::list::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, hooks, pipeline};
-use crate::admission::Operation;
-use crate::objects::Stored;
-use crate::request::{DeleteOptions, ListOptions, WriteOptions};
-use crate::resource::strategy::{Preconditions, Propagation, Subresource};
-use crate::resource::{Document, Resource, type_text, unknown_kind};
-use crate::{clock, limits};
+use crate::limits;
 
 /// Reads the options of a delete: from the body if there is one, else from the query.
 fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {

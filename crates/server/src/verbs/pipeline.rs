@@ -7,18 +7,19 @@
 
 use std::sync::Arc;
 
+use access::admission::Operation;
+use base::deadline;
+use base::request::{WriteOptions, parse_uint};
 use machinery::{FieldError, FieldPath, Status, Text, Value};
+use objects::Stored;
+use resource::strategy::Validity;
+use resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
 use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
 use super::{Context, Outcome, Request, catch_up, hooks, meta, quota};
-use crate::admission::Operation;
-use crate::objects::Stored;
-use crate::request::{WriteOptions, parse_uint};
-use crate::resource::strategy::Validity;
-use crate::resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
-use crate::{deadline, limits};
+use crate::limits;
 
 /// Makes a change. If it is refused and other servers have written meanwhile, it is made once more on the current state.
 pub async fn write(

@@ -1,12 +1,12 @@
 //! The verbs that write: from the body of a request to a [`Change`].
 
+use base::request::{FieldValidation, WriteOptions};
 use machinery::{Status, Value};
+use resource::Document;
 
 use super::change::Change;
 use super::patch::{Patch, PatchKind, decode_configuration};
 use super::{Context, Outcome, Request, catch_up, meta, pipeline, review};
-use crate::request::{FieldValidation, WriteOptions};
-use crate::resource::Document;
 
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
