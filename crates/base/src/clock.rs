@@ -1,4 +1,4 @@
-//! Time and randomness (layer 0). No other module reads a clock or a random generator.
+//! Time and randomness. No other module reads a clock or a random generator.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Deadlines of requests, and long computations within them (layer 1).
+//! Deadlines of requests, and long computations within them.
 //!
 //! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so that
 //! other requests go on beside it and the timeout of its own request holds.

@@ -1,4 +1,4 @@
-//! Hashes that serve as names: fingerprints and ETags (layer 0).
+//! Hashes that serve as names: fingerprints and ETags.
 
 use sha2::Digest as _;
 

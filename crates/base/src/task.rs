@@ -1,4 +1,4 @@
-//! Spawning of tasks, watching of files and yielding (layer 0). No other module spawns tasks.
+//! Spawning of tasks, watching of files and yielding. No other module spawns tasks.
 
 use std::future::Future;
 use std::path::PathBuf;

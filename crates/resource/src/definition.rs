@@ -10,9 +10,10 @@ use objects::{Body, Objects};
 
 use super::builtin::Hooks;
 use super::names::Named;
-use super::strategy::Deletion;
+use super::registry::Defined;
+use super::rules::Deletion;
 use super::version::{Column, ScalePaths, Version};
-use super::{Conversion, Resource, kube_aware};
+use super::{Conversion, Resource, Serving, kube_aware};
 
 fn text(value: &Value, path: &[&str]) -> Text {
     match value.at(path) {
@@ -155,14 +156,6 @@ impl Outline {
     }
 }
 
-/// The resource and the names of the CRD of a group and plural.
-pub struct Defined {
-    /// The served resource; `None` while names are not accepted.
-    pub resource: Option<Resource>,
-    /// The names of the CRD, if there is one.
-    pub names: Option<Named>,
-}
-
 /// The resource and the names of a stored CRD.
 pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Defined {
     let outline = Outline::of(stored);
@@ -207,6 +200,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> O
         storage,
         conversion,
         built_in: None,
+        serving: &Serving::CUSTOM,
         hooks: Hooks::None,
         deletion: &Deletion::DEFAULT,
         third_party: false,

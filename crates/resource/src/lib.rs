@@ -4,6 +4,7 @@
 //! change of its CRD creates a new one and retires the old, which ends its watches. Programs are compiled on first use
 //! and live as long as a version with that schema.
 
+mod api_services;
 mod body;
 pub mod builtin;
 mod codec;
@@ -11,10 +12,13 @@ mod conversion;
 mod definition;
 pub mod limits;
 mod names;
+mod priority;
 mod program;
 mod read;
 mod registry;
 mod row;
+pub mod rules;
+mod serving;
 mod storage;
 pub mod strategy;
 mod third_party;
@@ -26,15 +30,19 @@ use machinery::value::quote;
 use machinery::{Status, Text};
 use objects::{Collection, Key};
 
+pub use api_services::api_services;
 pub use body::{Document, Format, Strict, type_text};
 pub use builtin::RuntimeConfig;
 pub use codec::{Codec, TypeMeta, Unpatched, timestamps};
 pub use conversion::Conversion;
 pub use definition::{Outline, from_definition, with_empty_schemas};
-pub use registry::{Registry, kube_aware};
+pub use priority::kube_aware;
+pub use registry::Registry;
 pub use row::from_row;
+pub use rules::Subresource;
+pub use serving::{Serving, no_such_method};
 pub use storage::{CustomForm, upstream_storage};
-pub use strategy::{Strategy, Subresource};
+pub use strategy::Strategy;
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
 
@@ -54,9 +62,11 @@ pub struct Resource {
     pub conversion: Conversion,
     /// The row of a built-in kind in its storage version; `None` for custom resources.
     pub built_in: Option<&'static builtin::BuiltIn>,
+    /// The behaviour of the endpoints.
+    pub serving: &'static Serving,
     /// Additional work of the verbs around writes.
     pub hooks: builtin::Hooks,
-    pub deletion: &'static strategy::Deletion,
+    pub deletion: &'static rules::Deletion,
     /// Whether a ThirdPartyResource defines the resource, rather than a CRD.
     pub third_party: bool,
     /// The conversion cannot be set up: every request fails with 500.

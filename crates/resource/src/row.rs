@@ -7,7 +7,7 @@ use objects::Objects;
 
 use super::builtin::BuiltIn;
 use super::version::Version;
-use super::{Conversion, Resource};
+use super::{Conversion, Resource, Serving};
 
 fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
@@ -39,6 +39,7 @@ pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Obje
         storage: 0,
         conversion: Conversion::None,
         built_in: Some(row),
+        serving: &Serving::BUILT_IN,
         hooks: row.hooks,
         deletion: &row.deletion,
         third_party: false,

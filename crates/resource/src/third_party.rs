@@ -9,7 +9,8 @@ use schema::definition::{ThirdPartyNames, from_third_party};
 
 use super::Resource;
 use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
-use super::definition::{Defined, from_definition, from_stored};
+use super::definition::{from_definition, from_stored};
+use super::registry::Defined;
 
 /// The group and plural that an object defines, if it is a CRD or a ThirdPartyResource.
 pub fn defined_by(key: &Key) -> Option<(Text, Text)> {

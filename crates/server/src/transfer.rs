@@ -1,4 +1,4 @@
-//! The objects of a store as a file and back, from any engine to any other (layer 2).
+//! The objects of a store as a file and back, from any engine to any other.
 //!
 //! A file is lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one per object with its group, resource and path
 //! and its stored form, then `{"sha256":…}` of all the lines before. Nothing is written to a store before all of a file has

@@ -1,4 +1,4 @@
-//! Admission (layer 5): plugins, policies and webhooks that change or reject an authorized write.
+//! Admission: plugins, policies and webhooks that change or reject an authorized write.
 //!
 //! Invariant: admission sees objects in a version of the resource, never in the stored form, and does not depend on the
 //! verbs: a write is its [`Attributes`].
@@ -13,6 +13,7 @@ mod mutation;
 mod patched;
 mod policies;
 mod quota;
+mod reinvocation;
 mod webhooks;
 
 use std::sync::Arc;

@@ -6,8 +6,32 @@ use std::time::Duration;
 use base::request::{RequestInfo, User};
 use machinery::{Map, Text, Value, time};
 
-use super::policy::Level;
 use crate::limits;
+
+/// Detail of the events of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    #[default]
+    None,
+    Metadata,
+    Request,
+    RequestResponse,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::None => "None",
+            Level::Metadata => "Metadata",
+            Level::Request => "Request",
+            Level::RequestResponse => "RequestResponse",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Level> {
+        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse].into_iter().find(|l| l.as_str() == text)
+    }
+}
 
 /// The stage of a request at which an event is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,10 +18,10 @@ use base::request::User;
 use base::webhook::Remote;
 use machinery::{Text, Value};
 
-pub use event::{Layer, Subject};
+pub use event::{Layer, Level, Subject};
 use event::{Record, Stage};
 pub use log::{LogOptions, Mode};
-pub use policy::{Level, Policy};
+pub use policy::Policy;
 pub use webhook::BatchOptions;
 
 /// A backend that receives events.

@@ -3,32 +3,7 @@
 use base::request::{RequestInfo, User};
 use machinery::{Text, Value};
 
-use super::event::{Stage, Subject};
-
-/// Detail of the events of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    #[default]
-    None,
-    Metadata,
-    Request,
-    RequestResponse,
-}
-
-impl Level {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::None => "None",
-            Level::Metadata => "Metadata",
-            Level::Request => "Request",
-            Level::RequestResponse => "RequestResponse",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Level> {
-        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse].into_iter().find(|l| l.as_str() == text)
-    }
-}
+use super::event::{Level, Stage, Subject};
 
 /// A set of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Authentication (layer 3): front proxies, client certificates, bearer tokens, anonymous requests.
+//! Authentication: front proxies, client certificates, bearer tokens, anonymous requests.
 //!
 //! Invariant: credentials that are shown and wrong are 401, never anonymous.
 

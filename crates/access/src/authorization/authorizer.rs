@@ -5,74 +5,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use base::request::User;
 use futures_util::FutureExt as _;
-use machinery::status::aggregate;
 
-use super::index::Grant;
+use super::decision::Words;
 use super::webhook::AccessReviewer;
-use super::{Attributes, Rbac, Rule};
-
-/// A decision, with its reason.
-#[derive(Clone, Debug)]
-pub enum Decision {
-    /// Allowed as member of `system:masters`.
-    Master,
-    Allowed(Arc<Grant>),
-    /// Allowed by an authorizer, with its reason.
-    AllowedFor(String),
-    /// No authorizer has an opinion.
-    NoOpinion(Words),
-    /// Denied by an authorizer; later ones are not asked.
-    Denied(Words),
-}
-
-/// The decision of the chain, and the errors of its authorizers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
-    pub reasons: Vec<String>,
-    pub errors: Vec<String>,
-}
-
-impl Words {
-    pub fn reason(text: impl Into<String>) -> Words {
-        let text = text.into();
-        Words { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }
-    }
-
-    pub fn error(text: impl Into<String>) -> Words {
-        Words { reasons: vec![], errors: vec![text.into()] }
-    }
-}
-
-impl Decision {
-    pub fn allowed(&self) -> bool {
-        matches!(self, Decision::Master | Decision::Allowed(_) | Decision::AllowedFor(_))
-    }
-
-    /// Whether the request was denied explicitly.
-    pub fn is_final_refusal(&self) -> bool {
-        matches!(self, Decision::Denied(_))
-    }
-
-    /// The reason, for reviews and error messages.
-    pub fn reason(&self) -> String {
-        match self {
-            Decision::Master => String::new(),
-            Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
-            Decision::AllowedFor(reason) => reason.clone(),
-            Decision::NoOpinion(words) | Decision::Denied(words) => words.reasons.join("\n"),
-        }
-    }
-
-    /// The evaluation error, if there is one.
-    pub fn error(&self) -> Option<String> {
-        match self {
-            Decision::NoOpinion(words) | Decision::Denied(words) if !words.errors.is_empty() => {
-                Some(aggregate(&words.errors))
-            }
-            _ => None,
-        }
-    }
-}
+use super::{Attributes, Decision, Rbac, Rule};
 
 /// One authorizer (`--authorization-mode`).
 #[derive(Debug)]

@@ -14,38 +14,11 @@ use machinery::status::aggregate;
 use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
 
-use super::authorizer::Words;
+use super::decision::{Grant, Words};
 use super::{Attributes, Decision, Rule};
 
 /// The group of Role, ClusterRole and their bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
-
-/// One subject of one binding.
-#[derive(Debug)]
-pub struct Grant {
-    pub binding: Text,
-    /// Empty for a ClusterRoleBinding.
-    namespace: Text,
-    role_kind: Text,
-    role: Text,
-    /// Key of the role: `namespace/name`, or `name` for a ClusterRole.
-    role_path: Text,
-    /// Its text in reasons.
-    subject: Text,
-    /// Index among the subjects of the binding.
-    place: usize,
-}
-
-impl std::fmt::Display for Grant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Grant { binding, namespace, role_kind, role, subject, .. } = self;
-        if namespace.is_empty() {
-            write!(f, "ClusterRoleBinding \"{binding}\" of {role_kind} \"{role}\" to {subject}")
-        } else {
-            write!(f, "RoleBinding \"{binding}/{namespace}\" of {role_kind} \"{role}\" to {subject}")
-        }
-    }
-}
 
 /// Grants by the name of their binding.
 type Grants = imbl::OrdMap<Text, Arc<Grant>>;

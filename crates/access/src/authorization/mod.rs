@@ -1,9 +1,10 @@
-//! Authorization (layer 4): RBAC and webhooks. Invariant: only this room creates an [`Authorized`], which the verbs require;
+//! Authorization: RBAC and webhooks. Invariant: only this room creates an [`Authorized`], which the verbs require;
 //! bodies are read after authorization.
 
 mod authorizer;
 mod conditions;
 mod configuration;
+mod decision;
 pub mod defaults;
 mod impersonation;
 mod index;
@@ -16,8 +17,9 @@ use base::request::{RequestInfo, User, Verb};
 use machinery::value::quote;
 use machinery::{Status, Text, Value};
 
-pub use authorizer::{Authorizer, Decision, Mode};
+pub use authorizer::{Authorizer, Mode};
 pub use configuration::parse as parse_configuration;
+pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
 pub use rules::{Rule, missing, quoted};

@@ -8,8 +8,8 @@ use machinery::selector::label::Operator;
 use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Value, json};
 
-use super::authorizer::Words;
 use super::conditions::{Condition, all_hold};
+use super::decision::Words;
 use super::{Attributes, Decision, Selection};
 use crate::authentication::ReviewVersion;
 

@@ -1,4 +1,4 @@
-//! What is counted and measured (layer 0), by the names that Kubernetes dashboards use.
+//! What is counted and measured, by the names that Kubernetes dashboards use.
 //!
 //! Everything here belongs to the process, so there is one [`METRICS`]. Label values come from what is served, never
 //! from a request alone: strangers can't make series. Counters whose names the exposition format does not allow (they

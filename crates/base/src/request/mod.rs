@@ -1,4 +1,4 @@
-//! RequestInfo, options and users (layer 1): pure values, parsed from method, path, query and credentials.
+//! RequestInfo, options and users: pure values, parsed from method, path, query and credentials.
 
 mod gates;
 mod info;

@@ -1,4 +1,4 @@
-//! Traces of sampled requests, in OpenTelemetry's terms (layer 1).
+//! Traces of sampled requests, in OpenTelemetry's terms.
 //!
 //! Invariant: without a configuration, and for requests that are not sampled, a span adds nothing to its future. A span
 //! that cannot be sent is dropped; requests do not wait for the export.

@@ -1,4 +1,4 @@
-//! Outgoing calls (layer 1): admission and conversion webhooks, by URL or Service, and servers configured by flags.
+//! Outgoing calls: admission and conversion webhooks, by URL or Service, and servers configured by flags.
 //!
 //! Invariants: a call returns a response, or an error of one line in kube-apiserver's wording, within its timeout. Idle
 //! connections are kept until the configuration that refers to them is removed.

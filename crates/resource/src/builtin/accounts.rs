@@ -3,8 +3,8 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
-use crate::strategy::{Deletion, MetadataRules};
+use super::{BASE, BuiltIn, Form, OwnSubresource, TOKEN_REQUEST, columns};
+use crate::rules::{Deletion, MetadataRules, Subresource};
 
 static SHAPE: Struct = Struct {
     name: "ServiceAccount",
@@ -26,6 +26,12 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     singular: "serviceaccount",
     short_names: &["sa"],
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
+    subresources: &[OwnSubresource {
+        name: "token",
+        subresource: Subresource::Token,
+        verb: "create",
+        kind: Some(&TOKEN_REQUEST),
+    }],
     form: Form::Typed(&SHAPE),
     prepare,
     columns: &[columns::AGE],

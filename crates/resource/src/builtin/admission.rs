@@ -7,7 +7,7 @@ use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, g
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::{BASE, BuiltIn};
-use crate::strategy::{MetadataRules, OnUpdate};
+use crate::rules::{MetadataRules, OnUpdate};
 
 pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
 static OPERATION: Shape = Shape::Text("v1.OperationType");

@@ -5,7 +5,7 @@ use machinery::{Map, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::{BASE, BuiltIn, Form, columns};
-use crate::strategy::MetadataRules;
+use crate::rules::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;
 pub const BYTE_MAP: Shape = Shape::Map("map[string][]uint8", &BYTES);

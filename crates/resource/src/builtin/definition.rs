@@ -5,7 +5,7 @@ use machinery::field::FieldError;
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
 
 use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
-use crate::strategy::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
+use crate::rules::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
 
 pub const DEFINITION: BuiltIn = BuiltIn {
     group: DEFINITION_GROUP,
@@ -26,6 +26,7 @@ pub const DEFINITION: BuiltIn = BuiltIn {
         ..Deletion::DEFAULT
     },
     hooks: Hooks::Definition,
+    status_tables: false,
     keyed_by_group: true,
     form: Form::Definition(ApiVersion::V1),
     prepare,
@@ -41,6 +42,7 @@ pub const BETA: BuiltIn = BuiltIn {
     version: "v1beta1",
     deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
                   use apiextensions.k8s.io/v1 CustomResourceDefinition",
+    removed_release: "1.22",
     form: Form::Definition(ApiVersion::V1Beta1),
     stored_as: Some(&StoredAs {
         group: DEFINITION_GROUP,

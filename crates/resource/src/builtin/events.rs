@@ -6,7 +6,7 @@ use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, al
 
 use super::checks::{invalid_each, invalid_struct, text};
 use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns};
-use crate::strategy::{Deletion, Dependents, MetadataRules, OnCreate};
+use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
 
 const GROUP: &str = "events.k8s.io";
 const TEXT_MAX: usize = 128;

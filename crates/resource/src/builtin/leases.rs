@@ -5,7 +5,7 @@ use machinery::field::{FieldError, FieldPath};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::{BASE, BuiltIn, Form, columns};
-use crate::strategy::MetadataRules;
+use crate::rules::MetadataRules;
 
 static SPEC: Struct = Struct {
     name: "LeaseSpec",

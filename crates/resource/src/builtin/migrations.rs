@@ -7,7 +7,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
 use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
-use crate::strategy::MetadataRules;
+use crate::rules::MetadataRules;
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -53,6 +53,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     metadata: MetadataRules::RECHECKED,
     form: Form::Typed(&SHAPE),
     deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.38+, unavailable in v1.41+",
+    removed_release: "1.41",
     prepare: |object, old| {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
@@ -69,6 +70,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
 pub const MIGRATION: BuiltIn = BuiltIn {
     version: "v1",
     deprecation: "",
+    removed_release: "",
     stored_as: Some(&StoredAs {
         group: MIGRATION_GROUP,
         to_stored: |migration| in_version(migration, &BETA_MIGRATION),

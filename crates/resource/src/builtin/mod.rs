@@ -1,4 +1,4 @@
-//! Built-in kinds: a table with a row for each, and their validation and defaults (layer 2).
+//! Built-in kinds: a table with a row for each, and their validation and defaults.
 
 mod accounts;
 mod admission;
@@ -29,8 +29,7 @@ mod webhooks;
 
 pub use accounts::SERVICE_ACCOUNT;
 pub use apiservices::{
-    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, api_services,
-    version_priority,
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, version_priority,
 };
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
 pub use definition::{add_cleanup_finalizer, set_terminating};
@@ -48,7 +47,7 @@ use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
 use super::group_version;
-use super::strategy::{Deletion, MetadataRules};
+use super::rules::{Deletion, MetadataRules, Subresource};
 
 /// The effect of decoding into the Go type of a kind and encoding it again.
 pub enum Form {
@@ -118,6 +117,17 @@ pub enum StatusMetadata {
     Kept,
 }
 
+/// A subresource that one kind has, besides `status` and `scale`.
+#[derive(Debug)]
+pub struct OwnSubresource {
+    pub name: &'static str,
+    pub subresource: Subresource,
+    /// The only verb of the subresource.
+    pub verb: &'static str,
+    /// The kind of its objects, if that is not the kind of the resource.
+    pub kind: Option<&'static BuiltIn>,
+}
+
 /// A built-in kind.
 pub struct BuiltIn {
     pub group: &'static str,
@@ -135,6 +145,12 @@ pub struct BuiltIn {
     pub hooks: Hooks,
     /// What responds to a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
+    /// Subresources besides the status.
+    pub subresources: &'static [OwnSubresource],
+    /// Whether deletecollection is a verb of the kind.
+    pub delete_collection: bool,
+    /// Whether objects of the status endpoint can be shown as tables.
+    pub status_tables: bool,
     /// PUT without resourceVersion overwrites.
     pub unconditional_update: bool,
     /// PUT of an object that does not exist creates it.
@@ -147,6 +163,8 @@ pub struct BuiltIn {
     pub stored_as: Option<&'static StoredAs>,
     /// Text of the warning in every response; empty if the version is not deprecated.
     pub deprecation: &'static str,
+    /// The release of Kubernetes that no longer serves the version, if it is known.
+    pub removed_release: &'static str,
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
@@ -305,6 +323,9 @@ const BASE: BuiltIn = BuiltIn {
     deletion: Deletion::DEFAULT,
     hooks: Hooks::None,
     review: None,
+    subresources: &[],
+    delete_collection: true,
+    status_tables: true,
     unconditional_update: true,
     create_on_update: false,
     keyed_by_group: false,
@@ -312,6 +333,7 @@ const BASE: BuiltIn = BuiltIn {
     form: Form::Typed(&REVIEW),
     stored_as: None,
     deprecation: "",
+    removed_release: "",
     check_body: |_| None,
     default: |_| {},
     prepare: |_, _| {},

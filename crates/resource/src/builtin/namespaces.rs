@@ -4,8 +4,8 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
-use crate::strategy::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
+use super::{BASE, BuiltIn, Form, OwnSubresource, columns};
+use crate::rules::{Deletion, MetadataRules, Preconditions, Subresource, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
@@ -25,6 +25,13 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
         begin: begin_deletion,
         ..Deletion::DEFAULT
     },
+    subresources: &[OwnSubresource {
+        name: "finalize",
+        subresource: Subresource::Finalize,
+        verb: "update",
+        kind: None,
+    }],
+    delete_collection: false,
     selectable: &[("status.phase", &["status.phase"])],
     form: Form::Typed(&SHAPE),
     columns: &[columns::PHASE, columns::AGE],

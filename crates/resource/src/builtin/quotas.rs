@@ -7,7 +7,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{invalid_each, list, text};
 use super::{BASE, BuiltIn, Form, columns};
-use crate::strategy::Deletion;
+use crate::rules::Deletion;
 
 static QUANTITY: Shape = Shape::Quantity;
 static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");

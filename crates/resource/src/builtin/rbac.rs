@@ -6,7 +6,7 @@ use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, T
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
 use super::{BASE, BuiltIn, Form, Hooks, columns};
-use crate::strategy::MetadataRules;
+use crate::rules::MetadataRules;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

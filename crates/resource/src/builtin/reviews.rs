@@ -6,7 +6,7 @@ use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{items, list, text};
 use super::{BASE, BuiltIn, Form, Review};
-use crate::strategy::MetadataRules;
+use crate::rules::MetadataRules;
 
 static REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",

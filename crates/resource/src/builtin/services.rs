@@ -11,7 +11,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
 use super::{BASE, BuiltIn, Form, Hooks, columns};
-use crate::strategy::{Deletion, MetadataRules};
+use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
     name: "ServicePort",

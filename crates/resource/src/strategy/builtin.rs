@@ -3,10 +3,11 @@
 use machinery::Value;
 use schema::apply::FieldSet;
 
-use super::{Strategy, Validity, metadata, reset, set_or_remove, with_status_of};
+use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
 use crate::builtin::StatusMetadata;
 use crate::codec::{BuiltInCodec, Codec};
+use crate::rules::metadata;
 
 /// Strategy of the main endpoint of built-in kinds.
 pub struct BuiltInStrategy(pub BuiltInCodec);

@@ -4,10 +4,10 @@ use machinery::{FieldError, Map, Text, Value};
 use schema::Prior;
 use schema::apply::FieldSet;
 
-use super::metadata::{self, MetadataRules};
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
 use crate::codec::{Codec, CustomCodec, Endpoint};
+use crate::rules::metadata::{self, MetadataRules};
 
 /// Strategy of the main endpoint of custom resources.
 pub struct CustomStrategy(pub CustomCodec);

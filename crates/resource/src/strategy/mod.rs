@@ -5,8 +5,6 @@
 
 mod builtin;
 mod custom;
-mod deletion;
-mod metadata;
 mod scale;
 
 use std::sync::Arc;
@@ -15,34 +13,8 @@ use machinery::{FieldError, Status, Value};
 use schema::apply::{FieldSet, Versions};
 
 use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint};
+use super::rules::{Subresource, metadata};
 use super::{Resource, Version};
-
-pub use deletion::{Deletion, Dependents, Preconditions, Propagation, is_deleting, set_deletion_time};
-pub use metadata::{MetadataRules, OnCreate, OnUpdate, label_name};
-
-/// The part of an object that a request writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subresource {
-    None,
-    Status,
-    Scale,
-    /// `namespaces/finalize`.
-    Finalize,
-    /// `serviceaccounts/token`.
-    Token,
-}
-
-impl Subresource {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Subresource::None => "",
-            Subresource::Status => "status",
-            Subresource::Scale => "scale",
-            Subresource::Finalize => "finalize",
-            Subresource::Token => "token",
-        }
-    }
-}
 
 /// The result of validation.
 #[derive(Debug, Default)]

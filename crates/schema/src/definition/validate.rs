@@ -5,7 +5,8 @@ use machinery::{FieldError, FieldPath, Value, names as label};
 
 use super::conditions::{Approval, approval};
 use super::hoist::{Hoisted, schema_has};
-use super::ratchet::{Options, has_extensions};
+use super::options::Options;
+use super::ratchet::has_extensions;
 use super::{conversion, names, schema, subresources, versions};
 use crate::metadata;
 
@@ -183,14 +184,6 @@ fn top_level(spec: &Hoisted<'_>, context: &schema::Context<'_>, path: &FieldPath
             let broken = path.child("schema.openAPIV3Schema");
             versions::selectable(fields, schema, &place, &broken, (context.options, ""), errors);
         }
-    }
-}
-
-pub(super) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.is_empty() {
-        errors.push(FieldError::required(path, ""));
-    } else if !accepted.contains(&value) {
-        errors.push(FieldError::not_supported(path, &Value::from(value), accepted));
     }
 }
 

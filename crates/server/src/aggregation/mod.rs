@@ -1,4 +1,4 @@
-//! Aggregated API servers (layer 3): APIServices with a service.
+//! Aggregated API servers: APIServices with a service.
 //!
 //! Invariants: the stored APIServices alone determine which servers there are, whether they are available and where requests
 //! go. The discovery documents of servers are cached here.

@@ -132,7 +132,7 @@ impl Allocation {
         match stored.filter(|stored| stored.str_at(&["range"]) == pool.text()) {
             Some(stored) => pool.taken = decode(stored.str_at(&["data"]), pool.taken.len()),
             None => {
-                let services = super::repair::services(objects);
+                let services = super::services(objects);
                 let ports = services.iter().filter_map(|service| service.get("spec")).flat_map(of);
                 ports.for_each(|port| pool.set(port, true));
                 pool.changed = true;

@@ -1,4 +1,4 @@
-//! Loops that keep what is stored in order (layer 7): cleaning up behind definitions and namespaces, compaction.
+//! Loops that keep what is stored in order: cleaning up behind definitions and namespaces, compaction.
 //!
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 

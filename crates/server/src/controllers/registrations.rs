@@ -59,7 +59,7 @@ impl Registrations {
 /// revision up to which everything has been looked at.
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let services = |custom| builtin::api_services(&context.registry, custom);
+    let services = |custom| resource::api_services(&context.registry, custom);
     let (built_in, mut wanted) = (services(false), services(true));
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
+use resource::no_such_method;
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
-use super::route::no_such_method;
 use crate::discovery::Render as _;
 use crate::verbs;
 

@@ -188,7 +188,7 @@ fn digest(member: &Member) -> [u8; 32] {
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
     let flags = [
         resource.namespaced,
-        resource.is_custom(),
+        resource.built_in().is_none(),
         version.status,
         version.scale.is_some(),
         version.preserve_unknown_fields,

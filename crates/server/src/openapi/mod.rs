@@ -1,4 +1,4 @@
-//! OpenAPI (layer 7): v2 and v3 documents, built on request and cached.
+//! OpenAPI: v2 and v3 documents, built on request and cached.
 //!
 //! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are computed
 //! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
@@ -10,6 +10,7 @@
 mod document;
 mod index;
 mod paths;
+mod pieces;
 mod proto;
 mod schema;
 mod standard;

@@ -125,8 +125,8 @@ pub fn token_tracking() -> Value {
 /// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
-    let mut missing = builtin::api_services(&context.registry, false);
-    let defined = LazyLock::new(|| builtin::api_services(&context.registry, true));
+    let mut missing = resource::api_services(&context.registry, false);
+    let defined = LazyLock::new(|| resource::api_services(&context.registry, true));
     let (mut gone, alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
         let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));

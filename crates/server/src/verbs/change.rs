@@ -30,7 +30,7 @@ pub enum Change<'a> {
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
 
-/// A write on its way.
+/// A write in progress; [`Write::run`] makes it.
 pub struct Write<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
@@ -38,6 +38,12 @@ pub struct Write<'a> {
     pub options: &'a WriteOptions,
     /// The object of a list that is deleted, where the request names none.
     pub listed: Option<&'a Stored>,
+}
+
+impl<'a> Write<'a> {
+    pub fn new(context: &'a Context, request: &'a Request, change: Change<'a>, options: &'a WriteOptions) -> Write<'a> {
+        Write { context, request, change, options, listed: None }
+    }
 }
 
 /// The stored object that a write found.

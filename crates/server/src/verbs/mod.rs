@@ -1,4 +1,4 @@
-//! What can be done to resources (layer 6): get, list, watch, create, update, patch, apply, delete, scale.
+//! What can be done to resources: get, list, watch, create, update, patch, apply, delete, scale.
 //!
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
@@ -11,6 +11,7 @@ mod commit;
 mod continuation;
 mod definitions;
 mod delete;
+mod deletion;
 mod hooks;
 mod items;
 mod list;

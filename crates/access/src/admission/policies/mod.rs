@@ -20,7 +20,7 @@ use objects::{Event, EventKind, Key};
 use super::attributes::in_order;
 use super::expressions::{Shown, Subject};
 use super::matching::Matching;
-use super::mutation::{Reinvocation, Round};
+use super::reinvocation::{Reinvocation, Round};
 use super::{Attributes, World};
 pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};

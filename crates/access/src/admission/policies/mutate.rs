@@ -12,8 +12,8 @@ use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, params};
 use crate::admission::expressions::{Budget, Failed, Shown, Subject, all_hold};
-use crate::admission::mutation::{Reinvocation, Round};
 use crate::admission::patched::{self, Unknown};
+use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
 
 /// What runs once: a policy under a binding, and the namespace and name of the parameters.

@@ -12,46 +12,7 @@ use x509_parser::public_key::PublicKey as Parsed;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::Algorithm;
-
-/// What a key can sign with: RSA, or a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    Rsa,
-    P256,
-    P384,
-    P521,
-}
-
-impl Family {
-    /// The algorithm that keys of this family sign with here.
-    pub fn algorithm(self) -> Algorithm {
-        match self {
-            Family::Rsa => Algorithm::Rs256,
-            Family::P256 => Algorithm::Es256,
-            Family::P384 => Algorithm::Es384,
-            Family::P521 => Algorithm::Es512,
-        }
-    }
-
-    /// The name of the curve.
-    fn curve(self) -> &'static str {
-        match self {
-            Family::Rsa => "",
-            Family::P256 => "P-256",
-            Family::P384 => "P-384",
-            Family::P521 => "P-521",
-        }
-    }
-
-    fn of_curve(oid: &str) -> Option<Family> {
-        match oid {
-            "1.2.840.10045.3.1.7" => Some(Family::P256),
-            "1.3.132.0.34" => Some(Family::P384),
-            "1.3.132.0.35" => Some(Family::P521),
-            _ => None,
-        }
-    }
-}
+use super::algorithm::Family;
 
 /// What verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 
 use machinery::Value;
 
-use super::node;
-use super::report::Report;
 use crate::path::Path;
 use crate::program::{Checks, Node};
+use crate::report::Report;
 
 pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Report) {
     if !checks.any_of.is_empty() {
@@ -27,7 +26,7 @@ pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mu
 
 fn branch(node: &Node, value: &Value, path: &Path<'_>, around: &Report) -> Report {
     let mut report = Report::within(around);
-    node::check(node, value, None, path, &mut report);
+    super::check(node, value, None, path, &mut report);
     report
 }
 

@@ -1,12 +1,14 @@
 //! One value against one node: the checks in upstream's order, each where it applies to the kind of value.
 
+mod junctor;
+
 use machinery::{Map, Value};
 
-use super::report::{Report, shown};
-use super::{junctor, number};
+use super::number;
 use crate::path::Path;
 use crate::program::{Additional, Checks, Node, Types};
 use crate::ratchet;
+use crate::report::{Report, shown};
 
 /// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
 pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {

@@ -3,7 +3,7 @@
 use cel::regex::Regex;
 use machinery::{FieldError, FieldPath, Value};
 
-use super::openapi::{additional, entries, flag, has_properties, is_leaf, items, list, text};
+use crate::openapi::{additional, entries, flag, has_properties, is_leaf, items, list, text};
 
 /// Whether a schema can be made structural and breaks no rule.
 pub fn is_structural(schema: &Value) -> bool {
@@ -11,7 +11,7 @@ pub fn is_structural(schema: &Value) -> bool {
 }
 
 /// Why a schema has no structural form.
-pub(super) fn unsupported(schema: &Value) -> Option<String> {
+pub(crate) fn unsupported(schema: &Value) -> Option<String> {
     schema.as_object()?;
     let keywords = [
         ("id", !text(schema, "id").is_empty()),
@@ -45,7 +45,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
 }
 
 /// All violations, sorted by text.
-pub(super) fn violations(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
+pub(crate) fn violations(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut walk = Walk { errors: vec![] };
     walk.node(schema, Level::Root, path);
     walk.completeness_of_branches(schema, Some(schema), path, path);
@@ -281,7 +281,7 @@ impl Walk {
         }
         for (name, inner) in entries(from, "properties") {
             let (at, from_at) = (at.child("properties").key(name), from_at.child("properties").key(name));
-            self.completeness(inner, super::openapi::property(skeleton, name), &at, &from_at);
+            self.completeness(inner, crate::openapi::property(skeleton, name), &at, &from_at);
         }
     }
 }
