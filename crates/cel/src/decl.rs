@@ -4,11 +4,14 @@
 //! and escaped names are those that kube-apiserver derives from the schema.
 
 pub(crate) use crate::limits::REQUEST_BYTES_MAX;
+pub mod types;
+
 use crate::parser::RESERVED;
-use crate::types::Type;
 use machinery::{Text, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use types::Type;
+use types::Type;
 
 /// A node of a schema as expressions see it.
 #[derive(Debug)]

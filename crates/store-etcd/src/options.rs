@@ -55,9 +55,9 @@ impl Options {
     fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
         let wrong = |why: &dyn std::fmt::Display| format!("etcd server {url:?}: {why}");
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| wrong(&error))?;
-        let encrypted = match url.split_once("://") {
-            Some(("https", _)) => true,
-            Some(("http", _)) => false,
+        let encrypted = match endpoint.uri().scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
             _ => return Err(wrong(&"wanted http://HOST:PORT or https://HOST:PORT")),
         };
         let endpoint = endpoint
