@@ -4,11 +4,14 @@
 //! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first
 //! is never spoken to. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
 
+use crate::limits;
+
 mod client;
 mod cluster;
 mod failure;
 mod follow;
 mod lease;
+mod limits;
 mod member;
 mod messages;
 mod options;
@@ -31,8 +34,6 @@ use messages::{self as m, Response as _, number, revision};
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
 
-/// Keys that are asked for at once.
-const PAGE: i64 = 500;
 /// The key through which kube-apiservers agree on what to compact.
 const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
@@ -122,7 +123,7 @@ impl Etcd {
             let page = m::RangeRequest {
                 key,
                 range_end: range_end.clone(),
-                limit: PAGE,
+                limit: limits::PAGE,
                 revision: number(at),
                 ..Default::default()
             };

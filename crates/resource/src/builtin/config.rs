@@ -5,6 +5,7 @@ use machinery::{Map, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::{BASE, BuiltIn, Form, columns};
+use crate::limits;
 use crate::rules::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;
@@ -34,9 +35,6 @@ pub const CONFIG_MAP: BuiltIn = BuiltIn {
     columns: &[columns::DATA, columns::AGE],
     ..BASE
 };
-
-/// Limit of the total size of all values of a ConfigMap or Secret, in bytes.
-pub const DATA_BYTES_MAX: usize = 1024 * 1024;
 
 pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
     object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
@@ -98,8 +96,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
             size += if field == "data" { value.as_str().unwrap_or_default().len() } else { decoded_len(value) };
         }
     }
-    if size > DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::new("[]"), DATA_BYTES_MAX));
+    if size > limits::DATA_BYTES_MAX {
+        errors.push(FieldError::too_long(&FieldPath::new("[]"), limits::DATA_BYTES_MAX));
     }
     errors
 }

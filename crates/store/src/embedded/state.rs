@@ -7,11 +7,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
-
-/// Changes kept in memory for followers; older ones are read from the log.
-const TAIL_MAX: usize = 8192;
-/// Bytes of their values, if there is a log.
-const TAIL_BYTES_MAX: usize = 32 << 20;
+use crate::limits;
 
 /// The live value of a key.
 #[derive(Clone)]
@@ -102,7 +98,9 @@ impl State {
         self.head = revision;
         self.tail_bytes += bytes_of(&change);
         self.tail.push_back(change);
-        while self.tail.len() > TAIL_MAX || (self.logged && self.tail_bytes > TAIL_BYTES_MAX && self.tail.len() > 1) {
+        while self.tail.len() > limits::TAIL_CHANGES_MAX
+            || (self.logged && self.tail_bytes > limits::TAIL_BYTES_MAX && self.tail.len() > 1)
+        {
             self.drop_oldest();
         }
     }
