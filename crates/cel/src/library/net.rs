@@ -2,7 +2,7 @@
 
 use crate::value::net::{Cidr, Ip, parse_cidr, parse_ip};
 use crate::value::{Error, Opaque, Result, Val};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 fn text<'v>(args: &'v [Val<'_>]) -> Result<&'v str> {
     if let [Val::String(text)] = args { Ok(text) } else { Err(Error::overload()) }

@@ -3,7 +3,7 @@
 //! An expression walks from the authorizer to a check and from there to a decision:
 //! `authorizer.group('g').resource('r').namespace('n').check('get').allowed()`.
 
-use super::{Error, Result, Val};
+use super::Val;
 use crate::decl::types::Type;
 use machinery::Text;
 use std::rc::Rc;

@@ -8,6 +8,7 @@ use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
 use super::{BASE, BuiltIn, Form, columns, key_pair};
+use crate::limits;
 use crate::rules::MetadataRules;
 
 static SHAPE: Struct = Struct {

@@ -92,8 +92,13 @@ impl State {
     }
 
     /// Makes a change part of the index and of the tail.
+    ///
+    /// # Panics
+    ///
+    /// If the revision is not the next one: what is in memory would no longer be what is on disk.
     pub fn apply(&mut self, change: Change) {
         let revision = change.revision;
+        assert!(revision > self.head, "revision {revision} is applied after {}", self.head);
         self.index_change(&change, revision);
         self.head = revision;
         self.tail_bytes += bytes_of(&change);
@@ -107,6 +112,7 @@ impl State {
 
     fn drop_oldest(&mut self) {
         if let Some(first) = self.tail.pop_front() {
+            debug_assert!(self.tail_bytes >= bytes_of(&first), "the bytes of the tail are counted");
             self.tail_bytes -= bytes_of(&first);
             self.tail_after = first.revision;
         }
