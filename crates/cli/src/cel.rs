@@ -136,7 +136,7 @@ impl Report {
             if bound.now.is_some() && bound.enough.is_none() && estimate.together.is_none() {
                 continue;
             }
-            let Bound { node, keyword, now, counted, enough } = bound;
+            let Bound { node, keyword, now, counted, enough, .. } = bound;
             let node = if node.is_empty() { "(the object)" } else { node };
             let now = now.map_or_else(|| format!("no {keyword}"), |now| format!("{keyword} {}", grouped(now)));
             let counted = grouped(*counted);

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use machinery::{Value, json, names};
 use schema::definition::{
@@ -94,7 +93,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     let mut found = Uids::new();
     let mut token = String::new();
     loop {
-        let page = format!("{path}?limit={limits::PAGE}&continue={token}");
+        let page = format!("{path}?limit={}&continue={token}", limits::PAGE);
         let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
         for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
 

@@ -160,7 +160,7 @@ impl Pass<'_> {
         let name = self.plan.name;
         let mut token = String::new();
         loop {
-            let page = format!("{}/{}?limit={limits::PAGE}&continue={token}", self.root, self.plural);
+            let page = format!("{}/{}?limit={}&continue={token}", self.root, self.plural, limits::PAGE);
             let response = client.call(Method::GET, &page, MANY, None).await?;
             // the list has become too old; what follows is read as it is now
             let next = response.body.str_at(&["metadata", "continue"]).to_owned();

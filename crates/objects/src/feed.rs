@@ -454,7 +454,7 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
     let here = parts.next().unwrap_or_default();
     std::thread::scope(|scope| {
         let start = |part| {
-            let builder = std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
+            let builder = std::thread::Builder::new().stack_size(base::limits::WORKER_STACK_BYTES);
             (part, builder.spawn_scoped(scope, move || <[T]>::iter(part).map(work).collect::<Vec<_>>()))
         };
         let running: Vec<_> = parts.map(start).collect();

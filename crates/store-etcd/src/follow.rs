@@ -1,7 +1,6 @@
 //! Readers of changes: a watch of etcd that goes on after the last change whatever happens to members and connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use store::contract::BoxFuture;
 use store::{Batch, Change, Changes, Revision, StoreError};

@@ -4,8 +4,6 @@
 //! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first
 //! is never spoken to. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
 
-use crate::limits;
-
 mod client;
 mod cluster;
 mod failure;

@@ -13,7 +13,6 @@ use super::conditions::Condition;
 use super::webhook::{AccessReviewer, Remember};
 use crate::authentication::ReviewVersion;
 use crate::limits;
-use resource::limits;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
@@ -231,8 +230,8 @@ impl Reader<'_> {
     }
 
     fn conditions(&mut self, conditions: &[Value], path: &FieldPath) -> Vec<Condition> {
-        if conditions.len() > limits::MATCH_CONDITIONS_MAX {
-            self.errors.push(FieldError::too_many(path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
+        if conditions.len() > resource::limits::MATCH_CONDITIONS_MAX {
+            self.errors.push(FieldError::too_many(path, conditions.len(), resource::limits::MATCH_CONDITIONS_MAX));
             return vec![];
         }
         let (mut seen, mut out): (Vec<Text>, Vec<Condition>) = (vec![], vec![]);

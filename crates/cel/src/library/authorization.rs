@@ -100,6 +100,8 @@ pub fn errored<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Authorizer;
+    use crate::decl::types::Type;
     use crate::{Environment, Program};
 
     /// Allows what is asked about `bot`, and everybody to get secrets of `open` and the path `/open`.

@@ -224,3 +224,37 @@ impl Civil {
         (self.second_of_day / 3600, self.second_of_day / 60 % 60, self.second_of_day % 60)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn date_times_of_the_named_format() {
+        for (text, want) in [
+            ("2020-01-01T00:00:00Z", true),
+            ("2020-01-01t00:00:00z", true),
+            ("2020-01-01t23:59:59.123456789+01:00", true),
+            ("2020-01-01T00:00:00", false),
+            ("2020-01-01 00:00:00Z", false),
+            ("2020-01-01T24:00:00Z", false),
+            ("2020-01-01T23:59:60Z", false),
+            ("2020-01-01T00:00:00+0100", false),
+            ("2020-02-30T00:00:00Z", false),
+            ("2020-1-1T00:00:00Z", false),
+            ("2020-01-01T00:00Z", false),
+            ("2020-01-01", false),
+            ("", false),
+        ] {
+            assert_eq!(is_date_time(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_of_any_length_have_an_end() {
+        let large = "9223372036854775807w ".repeat(30_000);
+        assert!(parse_format_duration(&large).is_err());
+        assert_eq!(parse_duration(&"9223372036854775807ns".repeat(30_000)), None);
+        assert_eq!(parse_format_duration("1 day 2 hours"), Ok(93_600_000_000_000));
+    }
+}

@@ -336,7 +336,7 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
             let member = |name: &str| Value::from(text(annotation, name));
             [("Key", member("key")), ("ValueExpression", member("valueExpression"))].into()
         };
-        let why = format!("must not have more than {limits::AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+        let why = format!("must not have more than {} auditAnnotations", limits::AUDIT_ANNOTATIONS_MAX);
         let shown: Value = annotations.iter().map(shown).collect();
         errors.push(FieldError::invalid(&path.child("auditAnnotations"), &shown, why));
     }
