@@ -15,6 +15,7 @@ pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod time;
+pub mod url;
 pub mod value;
 pub mod yaml;
 

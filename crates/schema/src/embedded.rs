@@ -64,7 +64,7 @@ pub(crate) fn kind_problem(kind: &str) -> Option<String> {
 fn meta(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let place = Path::Field(path, "metadata").field_path();
     let mut copy: Map = map.get_key_value("metadata").map(|(k, v)| (k.clone(), v.clone())).into_iter().collect();
-    if let Err(error) = metadata::coerce(&mut copy, crate::Malformed::Refuse) {
+    if let Err(error) = metadata::coerce(&mut copy, crate::metadata::Malformed::Refuse) {
         let given = map.get("metadata").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&place, &given, error));
         return;

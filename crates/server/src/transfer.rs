@@ -1,4 +1,4 @@
-//! The objects of a store as a file and back, from any engine to any other (layer 2).
+//! The objects of a store as a file and back, from any engine to any other.
 //!
 //! A file is lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one per object with its group, resource and path
 //! and its stored form, then `{"sha256":…}` of all the lines before. Nothing is written to a store before all of a file has
@@ -8,19 +8,16 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
+use base::digest;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use machinery::{Text, Value, json};
+use objects::{Body, Key, Layout, Place, Storage};
 use store::{Expected, Refused, Revision, Snapshot, Write as Put};
 
-use crate::digest;
-use crate::objects::{Body, Key, Layout, Place, Storage};
+use crate::limits;
 
 const FORMAT: &str = "pintle objects 1";
-/// Writes that are on their way at once.
-const PARALLEL: usize = 64;
-/// Objects between two reports of progress.
-const REPORTED: usize = 5_000;
 
 /// What was carried over, or is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +63,7 @@ pub fn export(
         });
         write(line, out)?;
         done.objects += 1;
-        if done.objects.is_multiple_of(REPORTED) {
+        if done.objects.is_multiple_of(limits::IMPORT_REPORTED) {
             progress(done);
         }
     }
@@ -128,11 +125,11 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
             })
         }
     });
-    let mut written = stream::iter(writes).buffer_unordered(PARALLEL);
+    let mut written = stream::iter(writes).buffer_unordered(limits::IMPORT_PARALLEL);
     while let Some(revision) = written.next().await {
         done.revision = done.revision.max(revision?);
         done.objects += 1;
-        if done.objects.is_multiple_of(REPORTED) {
+        if done.objects.is_multiple_of(limits::IMPORT_REPORTED) {
             progress(done);
         }
     }
@@ -156,7 +153,7 @@ mod tests {
     use store::Embedded;
 
     use super::*;
-    use crate::resource::upstream_storage;
+    use resource::upstream_storage;
 
     async fn filled() -> Storage {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));

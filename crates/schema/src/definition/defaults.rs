@@ -5,8 +5,9 @@ use machinery::{FieldError, FieldPath, Map, Value};
 use super::hoist::schema_has;
 use super::openapi::{entries, items};
 use super::rules;
+use crate::compile::{Formats, node};
 use crate::path::Path;
-use crate::program::{Formats, Node, node};
+use crate::program::Node;
 use crate::{coerce, embedded, prune, validate as values};
 
 /// The errors of all defaults of a structural schema.

@@ -6,8 +6,8 @@ use machinery::{FieldError, FieldPath, Text, Value};
 
 use super::hoist::schema_has;
 use super::openapi::list;
-use super::ratchet::Options;
-use crate::validate::rules::Rules as Running;
+use super::options::Options;
+use crate::rules as running;
 
 const KEY: &str = "x-kubernetes-validations";
 
@@ -22,17 +22,14 @@ pub(super) fn validate(
     if !schema_has(schema, &|node| !list(node, KEY).is_empty()) {
         return vec![];
     }
-    let stored = options.known_rules.iter().chain(&options.known_messages).map(Text::from).collect();
-    let options = CelOptions {
-        stored,
-        expensive_expressions: options.unchanged_versions.contains(version),
-        ..CelOptions::default()
-    };
+    let mut compiled = CelOptions::default();
+    compiled.stored = options.known_rules.iter().chain(&options.known_messages).map(Text::from).collect();
+    compiled.expensive_expressions = options.unchanged_versions.contains(version);
     let mut schema = std::borrow::Cow::Borrowed(schema);
     if !broken.is_empty() {
         drop_broken(schema.to_mut(), path, broken);
     }
-    let (_, mut errors) = Rules::compile(&schema, path, &options);
+    let (_, mut errors) = Rules::compile(&schema, path, &compiled);
     // Malformed fields come first; they are reported among the schema errors.
     let fields = Rules::check_fields(&schema, path).len();
     errors.split_off(fields.min(errors.len()))
@@ -64,8 +61,8 @@ pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
 
 /// The errors of rules at or below a node that its default breaks.
 pub(super) fn validate_default(schema: &Value, default: &Value, path: &FieldPath, budget: &mut u64) -> Vec<FieldError> {
-    let Some(rules) = Running::compile(schema) else { return vec![] };
-    let (mut errors, left) = rules.validate_default(default, *budget);
+    let Some(rules) = running::compile(schema) else { return vec![] };
+    let (mut errors, left) = running::validate_default(&rules, default, *budget);
     *budget = left;
     for error in &mut errors {
         error.field = match error.field.as_str() {

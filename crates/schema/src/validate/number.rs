@@ -4,9 +4,9 @@
 use machinery::Value;
 use machinery::value::shortest::float;
 
-use super::report::{Report, shown};
 use crate::path::Path;
 use crate::program::Checks;
+use crate::report::{Report, shown};
 
 /// Whether a float counts as an integer: near enough from above, and exactly representable.
 pub(crate) fn is_integral(f: f64) -> bool {

@@ -1,19 +1,16 @@
 //! Availability of aggregated API servers: the condition of their APIServices.
 
+use base::request::User;
+use base::webhook::{Address, Unresolved};
 use bytes::Bytes;
 use futures_util::future::select_ok;
 use http::Request;
 use http_body_util::Empty;
 use machinery::{Value, json};
+use resource::builtin::SERVED_HERE;
 
 use super::{Aggregation, Remote, identity};
 use crate::limits;
-use crate::request::User;
-use crate::resource::builtin::SERVED_HERE;
-use crate::webhook::{Address, Unresolved};
-
-/// Concurrent checks, of which one has to succeed.
-const ATTEMPTS: usize = 5;
 
 /// The result of a check, with upstream's reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +58,7 @@ impl Aggregation {
             Ok(address) => address,
             Err(why) => return unresolved(why, &backend.namespace, &backend.name, backend.port),
         };
-        let attempts = (0..ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
+        let attempts = (0..limits::AVAILABILITY_ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
         match select_ok(attempts).await {
             Ok(_) => Condition { reason: "Passed", message: "all checks passed".to_owned() },
             Err(message) => Condition { reason: "FailedDiscoveryCheck", message },

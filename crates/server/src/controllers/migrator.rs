@@ -7,21 +7,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
+use objects::{Key, Stored};
+use resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
+use resource::{Resource, Version, defined_by, kube_aware};
 use schema::definition::{find_condition, is_condition_true};
 use tokio::sync::{Notify, watch};
 
-use crate::objects::{Key, Stored};
-use crate::resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
-use crate::resource::{Resource, Version, defined_by, kube_aware};
+use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
-use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
-/// Seconds from its creation on in which the resource of a migration may still come into being; upstream's.
-const PATIENCE_SECONDS: i64 = 60;
 /// What can be done to a resource whose objects can be written again.
 const WANTED_VERBS: &str = "[update patch list]";
 
@@ -121,7 +120,7 @@ fn next_step(migration: &Value, target: Option<&Target>, now_seconds: i64) -> St
     let version = migration.str_at(&["status", "resourceVersion"]);
     let Some(target) = target else {
         let created = machinery::time::parse_rfc3339(migration.str_at(&["metadata", "creationTimestamp"]));
-        if created.is_some_and(|(seconds, _)| seconds + PATIENCE_SECONDS > now_seconds) {
+        if created.is_some_and(|(seconds, _)| seconds + limits::MIGRATION_PATIENCE_SECONDS > now_seconds) {
             return Step::Wait;
         }
         return Step::Fail(match version {
@@ -239,7 +238,7 @@ async fn rewrite_all(
     let all: Arc<[Arc<Stored>]> = all.into();
     let writer = |_| {
         let share = Share { all: all.clone(), next: next.clone(), stop: stop.clone() };
-        crate::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
+        base::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
     };
     let writers: Vec<_> = (0..limits::MIGRATION_WRITERS).map(writer).collect();
     let mut outcome = Ok(());
@@ -294,12 +293,12 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Objects, Storage};
-    use crate::resource::builtin::KINDS;
+    use objects::{Objects, Storage};
+    use resource::builtin::KINDS;
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(crate::resource::from_row(built_in, &[], objects));
+        let resource = Arc::new(resource::from_row(built_in, &[], objects));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use access::authorization::Authorized;
+use base::request::Verb;
+use base::trace::{self, Kind};
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 use hyper::body::Incoming;
@@ -12,10 +15,6 @@ use super::measure;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
-use crate::authorization::Authorized;
-use crate::limits;
-use crate::request::Verb;
-use crate::trace::{self, Kind};
 use crate::verbs::Request;
 
 impl Edge {
@@ -99,7 +98,7 @@ fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
 fn default_manager(headers: &HeaderMap) -> Text {
     let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
     let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    let mut cut = name.len().min(limits::FIELD_MANAGER_BYTES_MAX);
+    let mut cut = name.len().min(base::limits::FIELD_MANAGER_BYTES_MAX);
     while !name.is_char_boundary(cut) {
         cut -= 1;
     }

@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use base::task;
 use bytes::Bytes;
 use machinery::{Status, Value, cbor, protobuf, yaml};
+use objects::{ProtobufForm, Sink as _};
 
 use super::body::{Broken, NextPiece, Pieces};
 use super::chunks::Chunks;
 use super::gzip::Gzip;
 use super::negotiate::{Accepted, Media, Shape};
-use super::respond::indent;
+use super::pretty::{indent, pretty as pretty_printed};
 use super::table;
 use super::window::chunk_bytes;
 use crate::limits;
-use crate::objects::{ProtobufForm, Sink as _};
-use crate::task;
 use crate::verbs::{Items, Request, Shown};
 
 /// Converts an item to the value that is encoded.
@@ -60,7 +60,7 @@ impl Encoding {
         }
         let placeholder = Value::from(PLACEHOLDER).to_json();
         if pretty {
-            let (head, tail) = around(super::respond::pretty(list).as_bytes(), &placeholder)?;
+            let (head, tail) = around(pretty_printed(list).as_bytes(), &placeholder)?;
             let encode = move |shown: &Shown| {
                 let mut text = String::new();
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
@@ -158,7 +158,7 @@ pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
             Box::new(move |shown| table.row(&shown.to_value()))
         }
         Shape::PartialList => Box::new(move |shown| table::partial(&shown.to_value(), &accepted)),
-        _ if request.resource.is_custom() => Box::new(Shown::to_value),
+        _ if request.resource.serving.unstructured => Box::new(Shown::to_value),
         _ => Box::new(|shown| {
             let mut value = shown.to_value();
             value.remove_at(&["kind"]);
@@ -311,7 +311,7 @@ mod tests {
             let text = |media, pretty| Encoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
             assert_eq!(sent(&Encoding::json(&empty, false).unwrap(), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, false), items), line(&whole));
-            assert_eq!(sent(&text(Media::Json, true), items), super::super::respond::pretty(&whole).into_bytes());
+            assert_eq!(sent(&text(Media::Json, true), items), super::super::pretty::pretty(&whole).into_bytes());
             assert_eq!(sent(&text(Media::Yaml, false), items), yaml::encode(&whole).into_bytes());
             let cbor = Encoding::cbor(&empty, count, Shown::to_value).unwrap();
             assert_eq!(sent(&cbor, items), cbor::encode(&whole));

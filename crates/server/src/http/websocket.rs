@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use access::authentication::websocket::TOKEN_PROTOCOL;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{HeaderMap, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use machinery::url::Url;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -16,7 +18,6 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use super::body::{Body, NextPiece};
 use super::open::OpenGuard;
 use super::respond::{self, set};
-use crate::authentication::websocket::TOKEN_PROTOCOL;
 use crate::limits;
 
 type HttpResponse = Response<Body>;
@@ -57,7 +58,7 @@ pub fn upgrade(
     }
     let kind = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if kind.contains("protobuf") { Form::Binary } else { Form::Text };
-    crate::task::spawn("websocket", async move {
+    base::task::spawn("websocket", async move {
         if let Ok(connection) = connection.await {
             let stream = WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
             // an error means that the client is gone, so it cannot be reported
@@ -89,8 +90,7 @@ fn protocol(offered: &str) -> Option<&str> {
 
 /// Whether there is a valid `Origin` header. Go's WebSocket server requires one of all clients, not only of browsers.
 fn has_origin(headers: &HeaderMap) -> bool {
-    let origin = text(headers, "origin");
-    origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
+    Url::parse_request(text(headers, "origin")).is_ok()
 }
 
 /// The type of messages.

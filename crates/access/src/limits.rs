@@ -1,0 +1,28 @@
+//! Bounds of access control. Where kube-apiserver has the same bound, its value stands here.
+
+use std::time::Duration;
+
+/// CEL cost of all match conditions of a webhook or policy.
+pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
+/// Tokens of ServiceAccounts whose signature is remembered.
+pub const VERIFIED_TOKENS_MAX: usize = 4096;
+/// Events of the audit log that may wait to be written.
+pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
+/// Requests slower than this have latency annotations in their audit events, in nanoseconds.
+pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
+/// Bytes of a User-Agent that the audit log keeps.
+pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
+/// Users whose way to act as others is remembered; upstream's.
+pub const IMPERSONATORS_MAX: usize = 10_000;
+/// What passes at least between two looks at the keys of an issuer.
+pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
+/// From this number of groups or values on, they are authorized together by `*`; kube-apiserver's.
+pub const IMPERSONATED_TOGETHER: usize = 4;
+/// Time limit that an authorization webhook may be given; kube-apiserver's.
+pub const AUTHORIZER_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// Bytes of a review whose response is cached; kube-apiserver's.
+pub const REMEMBERED_BYTES_MAX: usize = 10_000;
+/// Seconds by which the clock of an issuer may be ahead; kube-apiserver's.
+pub const NOT_BEFORE_LEEWAY: i64 = 300;
+/// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
+pub const ACCOUNT_LEEWAY: i64 = 60;

@@ -1,0 +1,416 @@
+//! A stored object: its JSON without resourceVersion, the offset where that is inserted, and decoded metadata.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use machinery::value::{decode, skim, write_json, write_json_string};
+use machinery::{Map, Text, Value};
+use store::Revision;
+
+use crate::limits;
+
+/// One of `metadata.ownerReferences`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    pub api_version: Text,
+    pub kind: Text,
+    pub name: Text,
+    pub uid: Text,
+    /// `blockOwnerDeletion`: foreground deletion of the owner waits for this object.
+    pub blocks: bool,
+}
+
+impl Owner {
+    fn of(reference: &Value) -> Owner {
+        let text = |key: &str| reference.str_at(&[key]).into();
+        let blocks = reference.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or_default();
+        Owner { api_version: text("apiVersion"), kind: text("kind"), name: text("name"), uid: text("uid"), blocks }
+    }
+}
+
+/// The metadata that the server reads without decoding the object.
+#[derive(Clone, Debug, Default)]
+pub struct Meta {
+    pub name: Text,
+    pub namespace: Text,
+    pub uid: Text,
+    pub labels: Vec<(Text, Text)>,
+    pub finalizers: bool,
+    pub deleting: bool,
+    pub owners: Vec<Owner>,
+}
+
+impl Meta {
+    pub fn of(object: &Value) -> Meta {
+        let empty = Value::Null;
+        let metadata = object.get("metadata").unwrap_or(&empty);
+        let text = |key: &str| match metadata.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            _ => Text::default(),
+        };
+        let labels = metadata
+            .get("labels")
+            .and_then(Value::as_object)
+            .map(|labels| labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect());
+        let owners = metadata.get("ownerReferences").and_then(Value::as_array).unwrap_or_default();
+        Meta {
+            owners: owners.iter().map(Owner::of).collect(),
+            name: text("name"),
+            namespace: text("namespace"),
+            uid: text("uid"),
+            labels: labels.unwrap_or_default(),
+            finalizers: metadata.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
+            deleting: metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null()),
+        }
+    }
+
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+}
+
+/// An object as it is to be stored.
+pub struct Encoded {
+    pub body: Body,
+    pub meta: Meta,
+    /// The id of the version in which clients see exactly these bytes, if there is one.
+    pub shown_in: Option<u64>,
+}
+
+impl Encoded {
+    pub fn of(object: &Value) -> Encoded {
+        Encoded { body: Body::encode(object), meta: Meta::of(object), shown_in: None }
+    }
+}
+
+/// A destination for encoded objects.
+pub trait Sink {
+    fn copy(&mut self, bytes: &[u8]);
+
+    /// Writes a part of `bytes`, which may be kept instead of being copied.
+    fn share(&mut self, bytes: &Bytes, part: Range<usize>);
+}
+
+impl Sink for Vec<u8> {
+    fn copy(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn share(&mut self, bytes: &Bytes, part: Range<usize>) {
+        self.extend_from_slice(&bytes[part]);
+    }
+}
+
+/// Encoded JSON without resourceVersion, which is inserted at offset `hole` when the object is sent.
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub bytes: Bytes,
+    pub hole: usize,
+}
+
+impl Body {
+    /// Encodes an object without its resourceVersion.
+    pub fn encode(object: &Value) -> Body {
+        let mut out = Vec::with_capacity(4096);
+        let mut hole = 0;
+        match object {
+            Value::Object(map) => write_members(map, &mut out, &mut |key, value, out| {
+                if key == "metadata"
+                    && let Value::Object(metadata) = value
+                {
+                    hole = write_metadata(metadata, out);
+                } else {
+                    write_json(value, out);
+                }
+            }),
+            other => write_json(other, &mut out),
+        }
+        // allocated to size, since it stays in memory as long as the object
+        Body { bytes: Bytes::copy_from_slice(&out), hole }
+    }
+
+    /// Appends the object with its resourceVersion.
+    pub fn write(&self, revision: Revision, out: &mut impl Sink) {
+        self.write_part(0..self.bytes.len(), revision, out);
+    }
+
+    /// Appends a part of the object, with the resourceVersion if its place is in that part.
+    fn write_part(&self, part: Range<usize>, revision: Revision, out: &mut impl Sink) {
+        if revision == 0 || self.hole == 0 || !(part.start..part.end).contains(&self.hole) {
+            return out.share(&self.bytes, part);
+        }
+        let (before, after) = self.bytes.split_at(self.hole);
+        out.share(&self.bytes, part.start..self.hole);
+        if before.last() != Some(&b'{') && before.last() != Some(&b',') {
+            out.copy(b",");
+        }
+        out.copy(b"\"resourceVersion\":\"");
+        out.copy(itoa::Buffer::new().format(revision).as_bytes());
+        out.copy(if after.first() == Some(&b'}') { b"\"" } else { b"\"," });
+        out.share(&self.bytes, self.hole..part.end);
+    }
+
+    /// Appends the object without `apiVersion` and `kind`, like items of typed lists. Returns false if the bytes cannot be skimmed.
+    pub fn write_untyped(&self, revision: Revision, out: &mut impl Sink) -> bool {
+        let Some(members) = skim::members(&self.bytes, 0) else { return false };
+        out.copy(b"{");
+        let kept = members.iter().filter(|member| !matches!(member.key, b"apiVersion" | b"kind"));
+        for (i, member) in kept.enumerate() {
+            if i > 0 {
+                out.copy(b",");
+            }
+            self.write_part(member.at..member.value.end, revision, out);
+        }
+        out.copy(b"}");
+        true
+    }
+
+    /// Whether field `outer` of the object has field `inner`, without decoding; only for bytes that were encoded here.
+    pub fn has(&self, outer: &str, inner: &str) -> bool {
+        let members = skim::find(&self.bytes, outer).and_then(|start| skim::members(&self.bytes, start));
+        members.is_some_and(|members| members.iter().any(|member| member.key == inner.as_bytes()))
+    }
+
+    /// The decoded object, with its resourceVersion.
+    pub fn to_value(&self, revision: Revision) -> Value {
+        let mut value = decode(&self.bytes).unwrap_or_default();
+        if revision > 0 && value.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
+            value.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        }
+        value
+    }
+}
+
+fn write_members(map: &Map, out: &mut Vec<u8>, write: &mut dyn FnMut(&str, &Value, &mut Vec<u8>)) {
+    out.push(b'{');
+    for (i, (key, value)) in map.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_json_string(key, out);
+        out.push(b':');
+        write(key, value, out);
+    }
+    out.push(b'}');
+}
+
+/// Writes metadata without resourceVersion and returns the offset where that is to be inserted.
+fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
+    const KEY: &str = "resourceVersion";
+    let mut hole = 0;
+    out.push(b'{');
+    let mut first = true;
+    for (key, value) in metadata.iter().filter(|(key, _)| *key != KEY) {
+        if !first {
+            out.push(b',');
+        }
+        if hole == 0 && key.as_str() > KEY {
+            hole = out.len();
+        }
+        first = false;
+        write_json_string(key, out);
+        out.push(b':');
+        write_json(value, out);
+    }
+    if hole == 0 {
+        hole = out.len();
+    }
+    out.push(b'}');
+    hole
+}
+
+/// Skims the metadata of an object encoded by [`Body::encode`]; `None` if the encoding differs.
+fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
+    const KEY: &[u8] = b"resourceVersion";
+    let start = skim::find(bytes, "metadata")?;
+    let members = skim::members(bytes, start)?;
+    if !members.windows(2).all(|pair| pair[0].key < pair[1].key) || members.iter().any(|member| member.key == KEY) {
+        return None;
+    }
+    let hole = members.iter().find(|member| member.key > KEY).map(|member| member.at);
+    let hole = hole.unwrap_or_else(|| members.last().map_or(start + 1, |last| last.value.end));
+    let mut known = Map::new();
+    for member in members.iter().filter(|member| member.key != b"managedFields") {
+        known.insert(std::str::from_utf8(member.key).ok()?, decode(&bytes[member.value.clone()]).ok()?);
+    }
+    let meta = Meta::of(&[("metadata", Value::Object(known))].into());
+    Some((meta, Body { bytes: bytes.clone(), hole }))
+}
+
+/// Decodes any object, and encodes it again if its encoding differs from [`Body::encode`]'s.
+fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
+    let value = decode(bytes).ok()?;
+    let mut body = Body::encode(&value);
+    if body.bytes == bytes {
+        body.bytes = bytes.clone();
+    }
+    Some((Meta::of(&value), body))
+}
+
+/// The encoding of an object in one version; `None` if it equals the stored bytes.
+pub type Rendition = Option<Arc<Body>>;
+
+/// What a list in protobuf contains of its objects.
+#[derive(Clone, Copy, Debug)]
+pub enum ProtobufForm {
+    Whole,
+    Metadata,
+}
+
+/// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
+/// list of a version without conversions reads.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Stored {
+    pub revision: Revision,
+    /// The version program whose rendition is the stored bytes, as far as one is known; 0 for none. It spares lists the
+    /// lock of `renditions`.
+    unchanged_by: AtomicU64,
+    pub body: Body,
+    pub meta: Meta,
+    /// The object would be encoded differently now.
+    pub stale: bool,
+    /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
+    protobuf_bytes: [AtomicU32; 2],
+    renditions: Mutex<Vec<(u64, Rendition)>>,
+}
+
+impl Stored {
+    pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
+        let (unchanged_by, protobuf_bytes, renditions) = Default::default();
+        Stored { revision, body, meta, stale: false, unchanged_by, protobuf_bytes, renditions }
+    }
+
+    /// Decodes the bytes of the store. `None` if they are not an object with metadata.
+    pub fn parse(revision: Revision, bytes: &Bytes) -> Option<Stored> {
+        let (meta, body) = skimmed(bytes).or_else(|| decoded(bytes))?;
+        (!meta.name.is_empty()).then(|| Stored::new(revision, body, meta))
+    }
+
+    /// The same content with a later revision, for DELETED events.
+    pub fn at(&self, revision: Revision) -> Stored {
+        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let (body, meta) = (self.body.clone(), self.meta.clone());
+        let unchanged_by = AtomicU64::new(self.unchanged_by.load(Ordering::Relaxed));
+        let protobuf_bytes = Default::default();
+        Stored {
+            revision,
+            body,
+            meta,
+            stale: self.stale,
+            unchanged_by,
+            protobuf_bytes,
+            renditions: Mutex::new(renditions),
+        }
+    }
+
+    /// The length of the stored object in protobuf, which `measure` finds out on first use.
+    pub fn protobuf_bytes(&self, form: ProtobufForm, measure: impl FnOnce() -> usize) -> usize {
+        let known = &self.protobuf_bytes[form as usize];
+        match known.load(Ordering::Relaxed) {
+            0 => {
+                let bytes = measure();
+                known.store(u32::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+                bytes
+            }
+            bytes => bytes as usize,
+        }
+    }
+
+    /// The rendition for the version program `id`, made by `make` on first use.
+    pub fn rendition<E>(&self, id: u64, make: impl FnOnce() -> Result<Rendition, E>) -> Result<Rendition, E> {
+        if self.unchanged_by.load(Ordering::Relaxed) == id {
+            return Ok(None);
+        }
+        let lock = || self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, rendition)) = lock().iter().find(|(key, _)| *key == id) {
+            return Ok(rendition.clone());
+        }
+        let rendition = make()?;
+        self.remember(id, rendition.clone());
+        Ok(rendition)
+    }
+
+    /// Whether the rendition for a version program is known.
+    pub fn remembers(&self, id: u64) -> bool {
+        if self.unchanged_by.load(Ordering::Relaxed) == id {
+            return true;
+        }
+        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        renditions.iter().any(|(key, _)| *key == id)
+    }
+
+    pub fn remember(&self, id: u64, rendition: Rendition) {
+        let replaced = match rendition {
+            Some(_) => (id, rendition),
+            None => match self.unchanged_by.swap(id, Ordering::Relaxed) {
+                before if before == 0 || before == id => return,
+                before => (before, None),
+            },
+        };
+        let mut renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if renditions.len() >= limits::RENDITIONS_MAX {
+            renditions.remove(0);
+        }
+        renditions.push(replaced);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn what_was_encoded_is_read_without_decoding_it() {
+        let cases = [
+            json!({"metadata": {"name": "x"}}),
+            json!({"kind": "A", "metadata": {"name": "x", "uid": "u", "labels": {"a": "b"}, "finalizers": ["f"]}}),
+            json!({"metadata": {"deletionTimestamp": "t", "managedFields": [{"x": {}}], "name": "x", "selfLink": ""}}),
+            json!({"metadata": {"name": "é\n\"", "ownerReferences": [{"uid": "o"}]}, "spec": {"metadata": 1}}),
+        ];
+        for value in cases {
+            let bytes = Body::encode(&value).bytes;
+            let ((meta, body), (want, whole)) = (skimmed(&bytes).unwrap(), decoded(&bytes).unwrap());
+            assert_eq!(format!("{meta:?}"), format!("{want:?}"));
+            assert_eq!((body.bytes, body.hole), (whole.bytes, whole.hole), "{}", value.to_json());
+        }
+        for other in [r#"{"metadata":{"name":"x","resourceVersion":"1"}}"#, r#"{"metadata": {"name":"x"}}"#, "{}"] {
+            assert!(skimmed(&Bytes::from(other)).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn members_are_found_without_decoding() {
+        let body = Body::encode(&json!({"a": {"service": 1}, "service": {}, "spec": {"x": {"y": 1}, "service": null}}));
+        for (outer, inner, want) in [("spec", "service", true), ("spec", "y", false), ("service", "x", false)] {
+            assert_eq!(body.has(outer, inner), want, "{outer}.{inner}");
+        }
+        assert!(!body.has("none", "x") && !Body::encode(&json!([])).has("spec", "x"));
+    }
+
+    #[test]
+    fn the_version_is_spliced_in() {
+        let cases = [
+            (
+                json!({"kind": "A", "metadata": {"name": "x", "uid": "u"}}),
+                r#"{"kind":"A","metadata":{"name":"x","resourceVersion":"7","uid":"u"}}"#,
+            ),
+            (
+                json!({"metadata": {"name": "x", "resourceVersion": "3"}}),
+                r#"{"metadata":{"name":"x","resourceVersion":"7"}}"#,
+            ),
+            (json!({"metadata": {"uid": "u"}}), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#),
+            (json!({"metadata": {}}), r#"{"metadata":{"resourceVersion":"7"}}"#),
+        ];
+        for (value, want) in cases {
+            let body = Body::encode(&value);
+            let mut out = vec![];
+            body.write(7, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), want);
+            assert_eq!(body.to_value(7).to_json(), want);
+        }
+    }
+}

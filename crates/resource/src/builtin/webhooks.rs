@@ -1,0 +1,226 @@
+//! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+use schema::definition::{webhook_service, webhook_url};
+use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::admission::{self as shared, KIND, default_to};
+use super::checks::{items, list, one_of, selector_member, text};
+use super::expressions::Scope;
+use super::{BuiltIn, Form, columns};
+use crate::limits;
+
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+static SERVICE: Struct = Struct {
+    name: "ServiceReference",
+    fields: &[always("name", TEXT), always("namespace", TEXT), given("path", TEXT), given("port", Shape::Int32)],
+};
+
+static CLIENT_CONFIG: Struct = Struct {
+    name: "WebhookClientConfig",
+    fields: &[non_empty("caBundle", Shape::Bytes), given("service", Shape::Struct(&SERVICE)), given("url", TEXT)],
+};
+
+static RULE: Struct = Struct {
+    name: "RuleWithOperations",
+    fields: &[
+        shared::API_GROUPS.embedded("Rule."),
+        shared::API_VERSIONS.embedded("Rule."),
+        non_empty("operations", shared::OPERATIONS),
+        shared::RESOURCES.embedded("Rule."),
+        shared::SCOPE.embedded("Rule."),
+    ],
+};
+
+const RULES: Shape = Shape::List("[]v1.RuleWithOperations", &Shape::Struct(&RULE));
+const SIDE_EFFECTS: Shape = Shape::Text("v1.SideEffectClass");
+
+static VALIDATING_HOOK: Struct = Struct {
+    name: "ValidatingWebhook",
+    fields: &[
+        always("admissionReviewVersions", texts()),
+        always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
+        shared::FAILURE_POLICY,
+        shared::MATCH_CONDITIONS,
+        shared::MATCH_POLICY,
+        always("name", TEXT),
+        shared::selector("namespaceSelector"),
+        shared::selector("objectSelector"),
+        non_empty("rules", RULES),
+        given("sideEffects", SIDE_EFFECTS),
+        given("timeoutSeconds", Shape::Int32),
+    ],
+};
+
+static MUTATING_HOOK: Struct = Struct {
+    name: "MutatingWebhook",
+    fields: &[
+        always("admissionReviewVersions", texts()),
+        always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
+        shared::FAILURE_POLICY,
+        shared::MATCH_CONDITIONS,
+        shared::MATCH_POLICY,
+        always("name", TEXT),
+        shared::selector("namespaceSelector"),
+        shared::selector("objectSelector"),
+        given("reinvocationPolicy", Shape::Text("v1.ReinvocationPolicyType")),
+        non_empty("rules", RULES),
+        given("sideEffects", SIDE_EFFECTS),
+        given("timeoutSeconds", Shape::Int32),
+    ],
+};
+
+static VALIDATING_SHAPE: Struct = Struct {
+    name: "ValidatingWebhookConfiguration",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("webhooks", Shape::List("[]v1.ValidatingWebhook", &Shape::Struct(&VALIDATING_HOOK)))
+            .merged(Merge::Patched("name")),
+    ],
+};
+
+static MUTATING_SHAPE: Struct = Struct {
+    name: "MutatingWebhookConfiguration",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("webhooks", Shape::List("[]v1.MutatingWebhook", &Shape::Struct(&MUTATING_HOOK)))
+            .merged(Merge::Patched("name")),
+    ],
+};
+
+pub const VALIDATING: BuiltIn = BuiltIn {
+    kind: "ValidatingWebhookConfiguration",
+    plural: "validatingwebhookconfigurations",
+    singular: "validatingwebhookconfiguration",
+    form: Form::Typed(&VALIDATING_SHAPE),
+    default: default_hooks,
+    validate,
+    columns: &[columns::WEBHOOKS, columns::AGE],
+    ..KIND
+};
+
+pub const MUTATING: BuiltIn = BuiltIn {
+    kind: "MutatingWebhookConfiguration",
+    plural: "mutatingwebhookconfigurations",
+    singular: "mutatingwebhookconfiguration",
+    form: Form::Typed(&MUTATING_SHAPE),
+    default: default_mutating,
+    validate,
+    columns: &[columns::WEBHOOKS, columns::AGE],
+    ..KIND
+};
+
+fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
+    object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn default_hooks(object: &mut Value) {
+    for hook in hooks(object) {
+        shared::default_match(hook, &["rules"]);
+        default_to(hook, "failurePolicy", Value::from("Fail"));
+        default_to(hook, "timeoutSeconds", Value::Int(10));
+        let service = hook.get_mut("clientConfig").and_then(|config| config.get_mut("service"));
+        if let Some(service) = service {
+            default_to(service, "port", Value::Int(443));
+        }
+    }
+}
+
+fn default_mutating(object: &mut Value) {
+    default_hooks(object);
+    for hook in hooks(object) {
+        default_to(hook, "reinvocationPolicy", Value::from("Never"));
+    }
+}
+
+fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let mut seen: Vec<&str> = vec![];
+    for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
+        hook_errors(hook, &path, &mut errors);
+        review_version_errors(hook, &path, &mut errors);
+        let name = text(hook, "name");
+        if !name.is_empty() && seen.contains(&name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+        seen.push(name);
+    }
+    errors
+}
+
+fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    errors.extend(name_error(text(hook, "name"), &path.child("name")));
+    for (path, rule) in items(hook, "rules", path) {
+        shared::rule_errors(rule, &path, errors);
+    }
+    one_of(hook, "failurePolicy", path, &["Fail", "Ignore"], errors);
+    one_of(hook, "matchPolicy", path, &["Equivalent", "Exact"], errors);
+    if hook.get("sideEffects").is_none_or(Value::is_null) {
+        errors.push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"));
+    } else {
+        one_of(hook, "sideEffects", path, &["None", "NoneOnDryRun"], errors);
+    }
+    if let Some(seconds) = hook.get("timeoutSeconds")
+        && !seconds.as_int().is_some_and(|s| (1..=limits::WEBHOOK_SECONDS_MAX).contains(&s))
+    {
+        let why = "the timeout value must be between 1 and 30 seconds";
+        errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, why));
+    }
+    errors.extend(selector_member(hook, "namespaceSelector", path));
+    errors.extend(selector_member(hook, "objectSelector", path));
+    one_of(hook, "reinvocationPolicy", path, &["IfNeeded", "Never"], errors);
+    client_errors(hook.get("clientConfig").unwrap_or(&Value::Null), &path.child("clientConfig"), errors);
+    shared::match_condition_errors(hook, path, Scope::WEBHOOK, errors);
+}
+
+/// Names have three segments at least.
+fn name_error(name: &str, path: &FieldPath) -> Option<FieldError> {
+    let messages = names::dns1123_subdomain(name);
+    let why = if name.is_empty() {
+        return Some(FieldError::required(path, ""));
+    } else if !messages.is_empty() {
+        messages.join(",")
+    } else if name.split('.').count() < 3 {
+        "should be a domain with at least three segments separated by dots".to_owned()
+    } else {
+        return None;
+    };
+    Some(FieldError::invalid(path, &Value::from(name), why))
+}
+
+fn client_errors(config: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    match (config.get("url").and_then(Value::as_str), config.get("service")) {
+        (Some(url), None) => webhook_url(url, &path.child("url"), errors),
+        (None, Some(service)) => webhook_service(service, &path.child("service"), errors),
+        _ => errors.push(FieldError::required(path, "exactly one of url or service is required")),
+    }
+}
+
+fn review_version_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let versions = list(hook, "admissionReviewVersions");
+    let whole = path.child("admissionReviewVersions");
+    if versions.is_empty() {
+        let why = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
+        errors.push(FieldError::required(&whole, why));
+        return;
+    }
+    for (i, version) in versions.iter().enumerate() {
+        let name = version.as_str().unwrap_or_default();
+        let messages = if versions[..i].contains(version) {
+            vec!["duplicate version".to_owned()]
+        } else {
+            names::dns1035_label(name)
+        };
+        super::checks::invalid_each(&whole.index(i), name, messages, errors);
+    }
+    if !versions.iter().filter_map(Value::as_str).any(|version| REVIEW_VERSIONS.contains(&version)) {
+        let why = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        errors.push(FieldError::invalid(&whole, &Value::Array(versions.to_vec()), why));
+    }
+}
