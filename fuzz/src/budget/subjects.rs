@@ -33,7 +33,8 @@ pub const SUBJECTS: &[Subject] = &[
     subject("yaml", 150, 1_000, yaml),
     subject("cbor", 100, 500, cbor),
     subject("protobuf", 100, 500, protobuf),
-    subject("typed", 150, 1_000, typed),
+    // the place of each key and item is kept, too
+    subject("typed", 180, 1_000, typed),
     subject("objects", 150, 1_000, objects),
     subject("fields", 200, 1_000, fields),
     subject("json-patch", 150, 2_000, json_patch),
