@@ -254,8 +254,13 @@ impl Reply {
             let empty = frame_of(request, &list, &accepted, Value::Array(vec![]))?;
             return Ok(self.tree(StatusCode::OK, &empty, &accepted));
         };
+        let is_plain = (media, accepted.shape) == (Media::Json, Shape::Whole) && !self.is_pretty(&accepted);
+        let least = match list.items.bytes() {
+            _ if self.gzip => limits::GZIP_BYTES_MIN,
+            Some(bytes) if is_plain && bytes <= whole_bytes() => 2 * bytes + limits::UNSENT_BYTES_MAX,
+            _ => limits::UNSENT_BYTES_MAX,
+        };
         let mut body = ListBody::new(request.clone(), list.items, encoding);
-        let least = if self.gzip { limits::GZIP_BYTES_MIN } else { whole_bytes() };
         let is_all = body.fill(least + 1).await?;
         let mut response = Response::new(match is_all && body.len() <= least {
             true if self.gzip => return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes())),

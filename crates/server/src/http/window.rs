@@ -41,7 +41,7 @@ pub fn chunk_bytes() -> usize {
     if is_fast() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES }
 }
 
-/// The size up to which a list is encoded before it is sent.
+/// The size of the objects of a list that is encoded before it is sent.
 pub fn whole_bytes() -> usize {
     if is_fast() { limits::WHOLE_LIST_BYTES_FAST } else { limits::UNSENT_BYTES_MAX }
 }

@@ -136,6 +136,14 @@ impl Items {
         Items { left: count, source: Source::Snapshot { scan, selection: Box::new(selection) } }
     }
 
+    /// Bytes of the objects that are left, as JSON; `None` if they are many.
+    pub fn bytes(&self) -> Option<usize> {
+        match &self.source {
+            Source::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
+            Source::Snapshot { .. } => None,
+        }
+    }
+
     /// How many are left.
     pub fn len(&self) -> usize {
         self.left
