@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::Value;
+use machinery::{Release, Value};
 
 use super::beta::Beta;
 use super::hoist::{Hoisted, schema_has};
@@ -30,10 +30,11 @@ pub(super) struct Options {
     /// What the request says in v1beta1, if it does: then less is required, and defaults only where some are stored.
     pub(super) beta: Option<Beta>,
     pub(super) allow_defaults: bool,
+    pub(super) release: Release,
 }
 
 impl Options {
-    pub(super) fn for_create() -> Options {
+    pub(super) fn for_create(release: Release) -> Options {
         Options {
             require_recognized_review_version: true,
             require_immutable_names: false,
@@ -50,10 +51,11 @@ impl Options {
             known_messages: HashSet::new(),
             beta: None,
             allow_defaults: true,
+            release,
         }
     }
 
-    pub(super) fn for_update(new: &Value, old: &Value) -> Options {
+    pub(super) fn for_update(new: &Value, old: &Value, release: Release) -> Options {
         let null = Value::Null;
         let (new_spec, old_spec) =
             (Hoisted::of(new.get("spec").unwrap_or(&null)), Hoisted::of(old.get("spec").unwrap_or(&null)));
@@ -69,7 +71,7 @@ impl Options {
             require_atomic_sets: !any(&has_non_atomic_set),
             require_map_list_keys: !any(&|s| schema::breaks_map_list_rules(s)),
             allow_invalid_ca_bundle: !established || conversion::has_invalid_ca_bundle(&old_spec),
-            ..Options::for_create()
+            ..Options::for_create(release)
         };
         options.remember_versions(&new_spec, &old_spec);
         options.remember_expressions(&old_spec);

@@ -26,7 +26,7 @@ pub(super) fn validate(
     let options = CelOptions {
         stored,
         expensive_expressions: options.unchanged_versions.contains(version),
-        ..CelOptions::default()
+        ..CelOptions::of(options.release)
     };
     let mut schema = std::borrow::Cow::Borrowed(schema);
     if !broken.is_empty() {
@@ -63,8 +63,14 @@ fn drop_broken(schema: &mut Value, path: &FieldPath, broken: &[String]) {
 pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
 
 /// The errors of rules at or below a node that its default breaks.
-pub(super) fn validate_default(schema: &Value, default: &Value, path: &FieldPath, budget: &mut u64) -> Vec<FieldError> {
-    let Some(rules) = Running::compile(schema) else { return vec![] };
+pub(super) fn validate_default(
+    schema: &Value,
+    default: &Value,
+    path: &FieldPath,
+    options: &Options,
+    budget: &mut u64,
+) -> Vec<FieldError> {
+    let Some(rules) = Running::compile(schema, options.release) else { return vec![] };
     let (mut errors, left) = rules.validate_default(default, *budget);
     *budget = left;
     for error in &mut errors {

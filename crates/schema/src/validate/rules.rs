@@ -1,7 +1,7 @@
 //! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
 
 use cel::rules::{Options, Place, Rules as Compiled, Validation};
-use machinery::{FieldError, FieldPath, Value};
+use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::program::Node;
 use crate::ratchet;
@@ -11,8 +11,8 @@ pub(crate) struct Rules(Compiled);
 
 impl Rules {
     /// The rules of the schema, if it has any.
-    pub(crate) fn compile(openapi: &Value) -> Option<Rules> {
-        let options = Options { all_stored: true, ..Options::default() };
+    pub(crate) fn compile(openapi: &Value, release: Release) -> Option<Rules> {
+        let options = Options { all_stored: true, ..Options::of(release) };
         Compiled::compile(openapi, &FieldPath::root(), &options).0.map(Rules)
     }
 
