@@ -386,7 +386,7 @@ struct Followers {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     derived: Arc<controllers::Derived>,
-    third_party: bool,
+    runtime: RuntimeConfig,
 }
 
 impl Followers {
@@ -397,7 +397,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.third_party, &group, &plural);
+            let defined = resource::defined(objects, client, self.runtime, &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -423,7 +423,7 @@ async fn prepare(
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(Registry::new(runtime.release));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
     let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes);
     let flow = gatekeepers.flow;
@@ -434,12 +434,12 @@ async fn prepare(
         flow: flow.clone(),
         aggregation: gatekeepers.aggregation.clone(),
         derived,
-        third_party: runtime.third_party_resources,
+        runtime,
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects);
+        let resource = resource::from_row(built_in, older, &objects, runtime.release);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

@@ -12,6 +12,8 @@ pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 pub const MATCH_CONDITIONS_MAX: usize = 64;
 /// Objects of a list that are read from its snapshot at a time.
 pub const LIST_BATCH: usize = 64;
+/// Unreadable objects that the error of a list names, as kube-apiserver's.
+pub const CORRUPT_OBJECTS_REPORTED: usize = 100;
 /// Objects that are looked at before a list lets other requests run: less than a millisecond.
 pub const LIST_SCAN: usize = 8_192;
 /// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.

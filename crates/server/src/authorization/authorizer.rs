@@ -118,8 +118,7 @@ impl Authorizer {
             };
             match decision {
                 Decision::NoOpinion(said) => {
-                    words.reasons.extend(said.reasons);
-                    words.errors.extend(said.errors);
+                    words.add(said, mode, self.release);
                 }
                 decided => return decided,
             }

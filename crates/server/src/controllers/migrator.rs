@@ -299,7 +299,7 @@ mod tests {
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(crate::resource::from_row(built_in, &[], objects));
+        let resource = Arc::new(crate::resource::from_row(built_in, &[], objects, Release::NEWEST));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

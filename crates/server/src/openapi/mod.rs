@@ -227,10 +227,10 @@ mod tests {
             runtime.block_on(Objects::open(crate::objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
-            let resource = from_definition(&crd(schema).to_json().into(), &objects, &Default::default());
+            let resource = from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), Release::NEWEST);
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = crate::resource::from_row(&builtin::KINDS[0], &[], &objects);
+        let built_in = crate::resource::from_row(&builtin::KINDS[0], &[], &objects, Release::NEWEST);
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());

@@ -17,12 +17,13 @@ mod row;
 mod storage;
 pub mod strategy;
 mod third_party;
+mod unreadable;
 mod version;
 
 use std::sync::Arc;
 
 use machinery::value::quote;
-use machinery::{Status, Text};
+use machinery::{Release, Status, Text};
 
 use crate::objects::{Collection, Key};
 
@@ -42,6 +43,8 @@ pub use version::{Column, ScalePaths, Version};
 
 /// A served resource.
 pub struct Resource {
+    /// The release that decides how the resource behaves.
+    pub release: Release,
     pub group: Text,
     pub plural: Text,
     pub singular: Text,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use machinery::Text;
+use machinery::{Release, Text};
 
 use super::definition::Defined;
 use super::names::Names;
@@ -16,6 +16,8 @@ pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 /// The holder of the current snapshot.
 #[derive(Default)]
 pub struct Registry {
+    /// The release that is served.
+    release: Release,
     snapshot: ArcSwap<Snapshot>,
     /// The names of all CRDs, served or not.
     names: Names,
@@ -24,6 +26,14 @@ pub struct Registry {
 }
 
 impl Registry {
+    pub fn new(release: Release) -> Registry {
+        Registry { release, ..Registry::default() }
+    }
+
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }

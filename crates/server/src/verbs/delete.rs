@@ -177,7 +177,9 @@ fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) 
     let resource = &request.resource;
     Err(match resource.deletion.preconditions {
         Preconditions::Storage => {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            let first = if resource.release >= Release::V1_37 { 'p' } else { 'P' };
+            let why =
+                format!("{first}recondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
             Status::conflict(&resource.group, &resource.plural, request.name(), &why)
         }
         Preconditions::Registry => {

@@ -95,8 +95,8 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let token_requests = Arc::new(crate::resource::from_row(&builtin::TOKEN_REQUEST, &[], &objects));
-        let accounts = Arc::new(crate::resource::from_row(&builtin::SERVICE_ACCOUNT, &[], &objects));
+        let of_row = |row| Arc::new(crate::resource::from_row(row, &[], &objects, registry.release()));
+        let (token_requests, accounts) = (of_row(&builtin::TOKEN_REQUEST), of_row(&builtin::SERVICE_ACCOUNT));
         Context {
             token_requests,
             accounts,

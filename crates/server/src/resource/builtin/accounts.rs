@@ -3,7 +3,7 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
+use super::{declarative, BASE, BuiltIn, Form, columns};
 use crate::resource::strategy::{Deletion, MetadataRules};
 
 static SHAPE: Struct = Struct {
@@ -28,6 +28,7 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     form: Form::Typed(&SHAPE),
     prepare,
+    declarative: Some(declarative::none),
     columns: &[columns::AGE],
     ..BASE
 };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value, json, names};
+use machinery::{Release, Text, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, text};
@@ -115,7 +115,7 @@ fn local(now: &str) -> Value {
     json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 }
 
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = vec![];

@@ -1,6 +1,6 @@
 //! CustomResourceDefinition.
 
-use machinery::Value;
+use machinery::{Release, Value};
 use machinery::field::FieldError;
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
 
@@ -51,11 +51,13 @@ pub const BETA: BuiltIn = BuiltIn {
         None => definition::prepare_beta_for_create(beta),
         Some(old) => definition::prepare_beta_for_update(beta, old),
     },
-    validate: |beta, old| match old {
-        None => definition::validate_beta_create(beta),
-        Some(old) => definition::validate_beta_update(beta, old),
+    validate: |beta, old, release| match old {
+        None => definition::validate_beta_create(beta, release),
+        Some(old) => definition::validate_beta_update(beta, old, release),
     },
-    warnings: |beta, old| warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref()),
+    warnings: |beta, old, release| {
+        warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
+    },
     ..DEFINITION
 };
 
@@ -116,17 +118,17 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     match old {
-        None => definition::validate_create(new),
-        Some(old) => definition::validate_update(new, old),
+        None => definition::validate_create(new, release),
+        Some(old) => definition::validate_update(new, old, release),
     }
 }
 
 /// Warns of formats that are not enforced, in the write that introduces them.
-fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
     match old {
-        None => definition::warnings_on_create(new),
-        Some(old) => definition::warnings_on_update(new, old),
+        None => definition::warnings_on_create(new, release),
+        Some(old) => definition::warnings_on_update(new, old, release),
     }
 }

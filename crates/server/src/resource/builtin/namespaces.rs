@@ -1,10 +1,10 @@
 //! Namespace.
 
-use machinery::Value;
+use machinery::{Release, Value};
 use machinery::field::{FieldError, FieldPath};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
+use super::{declarative, BASE, BuiltIn, Form, columns};
 use crate::resource::strategy::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.
@@ -31,6 +31,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     default,
     prepare,
     validate,
+    declarative: Some(declarative::none),
     validate_status,
     ..BASE
 };
@@ -91,7 +92,7 @@ fn default(object: &mut Value) {
 }
 
 /// The finalizers of a namespace's spec.
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec.finalizers");
     let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
     let mut errors = vec![];
@@ -171,7 +172,7 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 /// The phase is `Terminating` exactly if the namespace is being deleted.
-fn validate_status(new: &Value, _old: &Value) -> Vec<FieldError> {
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("status.Phase");
     let phase = Value::from(new.str_at(&["status", "phase"]));
     let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
