@@ -57,6 +57,7 @@ pub use authorization::{
 };
 pub use controllers::Controllers;
 use flow::Flow;
+pub use machinery::Release;
 use metrics::{METRICS, Reload};
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
@@ -95,6 +96,8 @@ pub struct Config {
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
+    /// The minor version of the oldest release to be compatible with.
+    pub compatible_minor: u32,
     /// The legacy and beta APIs that are served.
     pub runtime: RuntimeConfig,
     /// Interval of compactions of a shared store.
@@ -255,6 +258,7 @@ impl Server {
             config.request_timeout,
             config.inflight_max,
             config.feature_gates,
+            config.compatible_minor,
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
@@ -425,7 +429,7 @@ async fn prepare(
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::new(runtime.release));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes);
+    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes, runtime.release);
     let flow = gatekeepers.flow;
     let followers = Followers {
         registry: registry.clone(),

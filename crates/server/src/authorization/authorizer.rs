@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
+use machinery::Release;
 use machinery::status::aggregate;
 
 use super::index::Grant;
@@ -40,6 +41,27 @@ impl Words {
 
     pub fn error(text: impl Into<String>) -> Words {
         Words { reasons: vec![], errors: vec![text.into()] }
+    }
+}
+
+impl Words {
+    /// Adds what an authorizer without an opinion says; since 1.37 with the name of the authorizer.
+    fn add(&mut self, said: Words, mode: &Mode, release: Release) {
+        self.errors.extend(said.errors);
+        let named = |reason| if release >= Release::V1_37 { format!("{}: {reason}", mode.name()) } else { reason };
+        self.reasons.extend(said.reasons.into_iter().map(named));
+    }
+}
+
+impl Mode {
+    /// The name in the configuration of authorizers: for flags, the mode in lower case.
+    fn name(&self) -> &str {
+        match self {
+            Mode::AlwaysAllow => "alwaysallow",
+            Mode::AlwaysDeny => "alwaysdeny",
+            Mode::Rbac => "rbac",
+            Mode::Webhook(reviewer) => reviewer.name(),
+        }
     }
 }
 
@@ -87,11 +109,12 @@ pub enum Mode {
 pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: ArcSwap<Vec<Mode>>,
+    release: Release,
 }
 
 impl Authorizer {
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>) -> Authorizer {
-        Authorizer { rbac, modes: ArcSwap::from_pointee(modes) }
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>, release: Release) -> Authorizer {
+        Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }
     }
 
     /// Replaces the authorizers.

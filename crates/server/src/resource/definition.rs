@@ -171,12 +171,7 @@ pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, rele
 }
 
 /// The resource of a stored CRD; `None` while its names are not accepted.
-pub fn from_definition(
-    stored: &Bytes,
-    objects: &Objects,
-    client: &Arc<Client>,
-    release: Release,
-) -> Option<Resource> {
+pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
     from_outline(&Outline::of(stored), objects, client, release)
 }
 
@@ -194,8 +189,12 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, rele
     let preserve = flag(spec, "preserveUnknownFields");
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let served = |value| Version { release, ..version(outline, value, listed, &group, &kind, preserve) };
-    let versions = listed.iter().map(|value| Arc::new(served(value))).collect();
+    let served = |value| {
+        let mut version = version(outline, value, listed, &group, &kind, preserve);
+        version.release = release;
+        Arc::new(version)
+    };
+    let versions = listed.iter().map(served).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());

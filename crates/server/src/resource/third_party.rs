@@ -5,9 +5,9 @@ use std::sync::Arc;
 use machinery::{Release, Text, Value};
 use schema::definition::{ThirdPartyNames, from_third_party};
 
-use super::{Resource, RuntimeConfig};
 use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 use super::definition::{Defined, from_definition, from_stored};
+use super::{Resource, RuntimeConfig};
 use crate::objects::{Key, Objects, Stored};
 use crate::webhook::Client;
 
@@ -28,13 +28,7 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
 
 /// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes
 /// precedence over a CRD, so that it keeps its instances until it is deleted.
-pub fn defined(
-    objects: &Objects,
-    client: &Arc<Client>,
-    config: RuntimeConfig,
-    group: &Text,
-    plural: &Text,
-) -> Defined {
+pub fn defined(objects: &Objects, client: &Arc<Client>, config: RuntimeConfig, group: &Text, plural: &Text) -> Defined {
     let release = config.release;
     let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
     let definition = definitions.get(&format!("{plural}.{group}"));

@@ -30,8 +30,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
-    let shown = request.read(stored.clone()).await.map_err(|why| request.resource.unreadable(&stored, why))?;
-    Ok(Outcome::Object(200, shown))
+    Ok(Outcome::Object(200, request.read(stored).await?))
 }
 
 /// Converts the objects of a list by the webhook of their CRD.

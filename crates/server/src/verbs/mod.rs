@@ -228,10 +228,12 @@ impl Request {
 
     /// The same for a read, which the endpoint may refuse.
     pub async fn read(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
+        let unreadable = |why| self.resource.unreadable(&stored, why);
         if self.strategy.is_view() {
-            self.strategy.check_readable(&self.resource.read_converted(&stored, &self.version).await?)?;
+            let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
+            self.strategy.check_readable(&object)?;
         }
-        self.show(stored).await
+        self.show(stored.clone()).await.map_err(unreadable)
     }
 
     /// `group/version` of the request.

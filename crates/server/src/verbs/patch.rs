@@ -53,9 +53,10 @@ pub struct RepeatedKeys {
 pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
     let bytes = &document.bytes;
     match (kind, document.format) {
-        (PatchKind::Apply, Format::Cbor) => document.decode().map(drop).map_err(|error| {
-            Status::bad_request(format!("error decoding patch: {}", decode_error(&error)))
-        }),
+        (PatchKind::Apply, Format::Cbor) => document
+            .decode()
+            .map(drop)
+            .map_err(|error| Status::bad_request(format!("error decoding patch: {}", decode_error(&error)))),
         (PatchKind::Apply, _) => match yaml::decode(bytes) {
             // what looks like JSON is taken for it
             _ if bytes.trim_ascii_start().starts_with(b"{") => Ok(()),

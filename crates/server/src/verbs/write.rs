@@ -1,6 +1,6 @@
 //! The verbs that write: from the body of a request to a [`Change`].
 
-use machinery::{Status, Value};
+use machinery::{Release, Status, Value};
 
 use super::change::Change;
 use super::patch::{self, Patch, PatchKind, decode_configuration};
@@ -46,7 +46,8 @@ pub async fn patch(
     let change = match Patch::decode(kind, &document.bytes, options.field_validation)? {
         Some(patch) => Change::Patch(patch),
         None => {
-            let (configuration, repeated) = decode_configuration(document, options.field_validation, request.resource.release)?;
+            let (configuration, repeated) =
+                decode_configuration(document, options.field_validation, request.resource.release)?;
             Change::Apply { configuration, force: options.force, repeated }
         }
     };

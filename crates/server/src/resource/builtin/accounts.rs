@@ -3,7 +3,7 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::resource::strategy::{Deletion, MetadataRules};
 
 static SHAPE: Struct = Struct {

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::resource::strategy::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;

@@ -1,7 +1,7 @@
 //! CustomResourceDefinition.
 
-use machinery::{Release, Value};
 use machinery::field::FieldError;
+use machinery::{Release, Value};
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
 
 use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
@@ -21,7 +21,7 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     metadata: MetadataRules::INCLUDED,
     deletion: Deletion {
         dependents: Dependents::CollectedOnceDeleting,
-        preconditions: Preconditions::Storage,
+        preconditions: Preconditions::Storage { small_since: Some(Release::V1_37) },
         begin: begin_deletion,
         ..Deletion::DEFAULT
     },
@@ -32,7 +32,8 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     validate,
     validate_status: definition::validate_status_update,
     warnings,
-    columns: columns::PLAIN,
+    columns: columns::OF_DEFINITIONS,
+    former_columns: Some((Release::V1_37, columns::PLAIN)),
     ..BASE
 };
 

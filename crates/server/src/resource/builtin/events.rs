@@ -5,7 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{declarative, BASE, BuiltIn, Form, Selectable, StoredAs, columns};
+use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns, declarative};
 use crate::resource::strategy::{Deletion, Dependents, MetadataRules, OnCreate};
 
 const GROUP: &str = "events.k8s.io";

@@ -5,7 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::{declarative, BASE, BuiltIn, Form, StatusMetadata, columns};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";

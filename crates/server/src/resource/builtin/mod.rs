@@ -166,6 +166,8 @@ pub struct BuiltIn {
     pub name_column: bool,
     /// What tables show besides the name.
     pub columns: &'static [BuiltInColumn],
+    /// The columns before a release.
+    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
 }
 
 impl BuiltIn {
@@ -260,9 +262,17 @@ impl BuiltIn {
         Some(Text::from(found.unwrap_or_default()))
     }
 
-    /// Whether tables have the default columns.
-    pub fn has_default_columns(&self) -> bool {
-        matches!(self.columns, [only] if only.name == columns::CREATED_AT.name)
+    /// What tables show besides the name in a release.
+    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
+        match self.former_columns {
+            Some((since, columns)) if release < since => columns,
+            _ => self.columns,
+        }
+    }
+
+    /// Whether `rows` of an empty table is null, as for all kinds with default columns.
+    pub fn has_null_rows(&self) -> bool {
+        self.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
     }
 }
 
@@ -326,6 +336,7 @@ const BASE: BuiltIn = BuiltIn {
     warnings: |_, _, _| vec![],
     name_column: true,
     columns: &[columns::AGE],
+    former_columns: None,
 };
 
 static REVIEW: Struct = Struct {

@@ -10,7 +10,7 @@ use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{declarative, BuiltIn, Form, StoredAs, columns, in_version};
+use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };

@@ -1,10 +1,10 @@
 //! Namespace.
 
-use machinery::{Release, Value};
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::resource::strategy::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.
@@ -20,7 +20,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     metadata: MetadataRules { name: label_name, ..MetadataRules::RECHECKED },
     deletion: Deletion {
         returns_object: true,
-        preconditions: Preconditions::Storage,
+        preconditions: Preconditions::Storage { small_since: None },
         finalizers: &["spec", "finalizers"],
         begin: begin_deletion,
         ..Deletion::DEFAULT

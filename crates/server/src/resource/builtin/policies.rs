@@ -10,7 +10,7 @@ use schema::shape::{
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
-use super::{declarative, BuiltIn, Form, StatusMetadata, columns};
+use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
 
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
 

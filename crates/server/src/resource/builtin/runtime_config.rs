@@ -127,7 +127,8 @@ mod tests {
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let got = RuntimeConfig::parse(&list, Release::V1_35).map(|c| (c.beta_definitions, c.third_party_resources));
+            let got =
+                RuntimeConfig::parse(&list, Release::V1_35).map(|c| (c.beta_definitions, c.third_party_resources));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
         }
     }

@@ -2,12 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::{Release, Value};
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{declarative, BASE, BuiltIn, Form, columns, key_pair};
+use super::{BASE, BuiltIn, Form, columns, declarative, key_pair};
 use crate::resource::strategy::MetadataRules;
 
 static SHAPE: Struct = Struct {

@@ -8,7 +8,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::expressions::Scope;
-use super::{declarative, BuiltIn, Form, columns};
+use super::{BuiltIn, Form, columns, declarative};
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SECONDS_MAX: i64 = 30;
