@@ -6,18 +6,9 @@
 use machinery::value::Paths;
 use machinery::{FieldError, Value};
 
-use crate::metadata;
+use crate::metadata::{self, Malformed};
 use crate::path::Path;
 use crate::program::{Node, Schema};
-
-/// What happens to parts of wrong types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// They are refused: for requests.
-    Refuse,
-    /// They are dropped: for reading storage.
-    Drop,
-}
 
 impl Schema {
     /// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource. Paths of unknown metadata members are

@@ -31,7 +31,7 @@ impl Schema {
         let mut defaulter = Defaulter { left: Some(DEFAULTED_BYTES_MAX) };
         defaulter.node(object, &self.program.root);
         if self.program.defaults_metadata {
-            crate::coerce::coerce_node(object, &self.program.root, crate::Malformed::Drop);
+            crate::coerce::coerce_node(object, &self.program.root, crate::metadata::Malformed::Drop);
         }
         defaulter.left.map(drop).ok_or(DefaultsTooLarge)
     }

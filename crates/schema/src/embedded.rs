@@ -72,7 +72,7 @@ fn meta(map: &Map, path: &Path<'_>, release: Release, all: &mut Vec<FieldError>)
     let mut errors = vec![];
     let place = Path::Field(path, "metadata").field_path();
     let mut copy: Map = map.get_key_value("metadata").map(|(k, v)| (k.clone(), v.clone())).into_iter().collect();
-    if let Err(error) = metadata::coerce(&mut copy, crate::Malformed::Refuse) {
+    if let Err(error) = metadata::coerce(&mut copy, crate::metadata::Malformed::Refuse) {
         let given = map.get("metadata").cloned().unwrap_or_default();
         all.push(FieldError::invalid(&place, &given, error));
         return;

@@ -2,10 +2,11 @@
 //!
 //! Invariants: synchronous and deterministic, no I/O, no clock, no randomness, no logging. A [`Schema`] is compiled once
 //! for a version of a definition and then only run; cloning it is cheap. Values of any shape return a value
-//! or with errors, never with a panic. Start reading at `program.rs`, then `prune.rs`, `default.rs`, `validate/`.
+//! or with errors, never with a panic. Start reading at `program.rs` and `compile.rs`, then `prune.rs`, `default.rs`, `validate/`.
 
 pub mod apply;
 mod coerce;
+mod compile;
 mod default;
 pub mod definition;
 mod embedded;
@@ -13,14 +14,18 @@ pub mod format;
 mod limits;
 mod lists;
 pub mod metadata;
+mod openapi;
 mod path;
 mod program;
 mod prune;
 mod ratchet;
+mod report;
+mod rules;
 pub mod shape;
+mod structural;
 mod validate;
 
-pub use coerce::Malformed;
 pub use default::{DEFAULTED_BYTES_MAX, DefaultsTooLarge};
+pub use metadata::Malformed;
 pub use program::{CompileOptions, ScalePaths, Schema};
 pub use validate::{Outcome, Prior, type_meta_errors};

@@ -9,7 +9,7 @@ use machinery::{FieldError, Map, Value};
 
 use crate::path::Path;
 use crate::program::{ListKind, Node};
-use crate::validate::with_value;
+use crate::report::with_value;
 
 pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.below.lists {

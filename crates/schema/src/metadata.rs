@@ -7,8 +7,16 @@ use crate::limits::MANAGER_BYTES_MAX;
 use crate::limits::SUBRESOURCE_BYTES_MAX;
 use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
-use crate::Malformed;
 use crate::shape::{self, OBJECT_META};
+
+/// What happens to parts of wrong types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// They are refused: for requests.
+    Refuse,
+    /// They are dropped: for reading storage.
+    Drop,
+}
 
 /// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
 /// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cel::regex::Regex;
-use machinery::{Map, Release, Text, Value};
+use machinery::{Release, Text, Value};
 
 use crate::format::Format;
 
@@ -44,7 +44,7 @@ pub(crate) struct Program {
     pub(crate) structural: bool,
     /// Some default lies in the metadata of an embedded resource.
     pub(crate) defaults_metadata: bool,
-    pub(crate) rules: Option<crate::validate::rules::Rules>,
+    pub(crate) rules: Option<cel::rules::Rules>,
 }
 
 /// What a list guarantees about its items.
@@ -136,6 +136,16 @@ impl Types {
     }
 }
 
+/// The numbers that a node with a single numeric type allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// Of an integer without a format.
+    Integer,
+    Int32,
+    Int64,
+    Float,
+}
+
 /// The value checks of a node that has any.
 #[derive(Default)]
 pub(crate) struct Checks {
@@ -188,20 +198,6 @@ impl Node {
 }
 
 impl Schema {
-    /// Compiles the `openAPIV3Schema` of a version. A version without one has the schema `null`.
-    ///
-    /// Meant for schemas that passed validation; in others what cannot be understood is ignored.
-    pub fn compile(openapi: &Value, options: &CompileOptions) -> Schema {
-        let structural = openapi.as_object().is_some() && crate::definition::is_structural(openapi);
-        let mut root = node(openapi, Dialect { formats: Formats::Enforced, release: options.release });
-        if structural {
-            prune_defaults(&mut root, true);
-        }
-        let rules = structural.then(|| crate::validate::rules::Rules::compile(openapi, options.release)).flatten();
-        let defaults_metadata = structural && defaults_metadata(&root);
-        Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
-    }
-
     /// Whether the member at a path of properties has a default.
     pub fn has_default(&self, path: &[&str]) -> bool {
         let node = path.iter().try_fold(&self.program.root, |node, name| node.field(name));
@@ -211,227 +207,5 @@ impl Schema {
     /// Whether the schema is structural: pruning, defaulting and rules need that.
     pub fn is_structural(&self) -> bool {
         self.program.structural
-    }
-}
-
-fn flag(value: &Value) -> bool {
-    value.as_bool().unwrap_or_default()
-}
-
-fn texts(value: &Value) -> Vec<Text> {
-    value.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(Text::from).collect()
-}
-
-fn nodes(value: &Value, dialect: Dialect) -> Vec<Node> {
-    value.as_array().unwrap_or_default().iter().map(|n| node(n, dialect)).collect()
-}
-
-fn boxed(value: &Value, dialect: Dialect) -> Option<Box<Node>> {
-    value.as_object().map(|_| Box::new(node(value, dialect)))
-}
-
-/// Which formats a program knows. Those that are not enforced still count for the types of defaults.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Formats {
-    Enforced,
-    All,
-}
-
-/// How keywords are understood.
-#[derive(Clone, Copy)]
-pub(crate) struct Dialect {
-    pub(crate) formats: Formats,
-    pub(crate) release: Release,
-}
-
-/// The numbers that a node with a single numeric type allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Range {
-    /// Of an integer without a format.
-    Integer,
-    Int32,
-    Int64,
-    Float,
-}
-
-/// Compiles one node and all below it.
-pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
-    let mut node = Node::default();
-    let mut int_or_string = false;
-    for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
-        match key.as_str() {
-            "x-kubernetes-int-or-string" => int_or_string = flag(value),
-            key => node.keyword(key, value, dialect),
-        }
-    }
-    node.resolve_format(dialect);
-    // upstream forgets about integers and strings when it validates defaults, for which all formats count
-    if int_or_string && dialect.formats == Formats::Enforced {
-        node.types = Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
-    }
-    node.below = below(&node);
-    node
-}
-
-impl Node {
-    fn keyword(&mut self, key: &str, value: &Value, dialect: Dialect) {
-        match key {
-            "type" => self.types = types(value),
-            "nullable" => self.nullable = flag(value),
-            "x-kubernetes-preserve-unknown-fields" => self.preserve = flag(value),
-            "x-kubernetes-embedded-resource" => self.embedded = flag(value),
-            "x-kubernetes-list-type" => {
-                self.list = match value.as_str() {
-                    Some("set") => ListKind::Set,
-                    Some("map") => ListKind::Map,
-                    _ => ListKind::Atomic,
-                }
-            }
-            "x-kubernetes-list-map-keys" => self.list_keys = texts(value),
-            "properties" => {
-                let properties = value.as_object().into_iter().flat_map(Map::iter);
-                self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, dialect))).collect();
-            }
-            "additionalProperties" => self.additional = additional(value, dialect),
-            "items" => self.items = boxed(value, dialect),
-            "default" => self.default = Some(value).filter(|default| !default.is_null()).cloned(),
-            "allOf" | "anyOf" | "enum" | "exclusiveMaximum" | "exclusiveMinimum" | "format" | "maxItems"
-            | "maxLength" | "maxProperties" | "maximum" | "minItems" | "minLength" | "minProperties" | "minimum"
-            | "multipleOf" | "not" | "oneOf" | "pattern" | "required" | "uniqueItems" => {
-                self.checks.get_or_insert_default().keyword(key, value, dialect);
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Node {
-    /// Decides what the format means for the type; formats that are not enforced are as if absent.
-    fn resolve_format(&mut self, dialect: Dialect) {
-        let Some((name, _)) = self.checks.as_ref().and_then(|checks| checks.format.clone()) else {
-            self.range = range(&self.types, "", dialect.release);
-            return;
-        };
-        self.range = range(&self.types, &name, dialect.release);
-        let known = Format::named(&name);
-        let is_enforced = dialect.formats == Formats::All || is_enforced(&self.types, &name, known, dialect.release);
-        if let Some(checks) = &mut self.checks {
-            checks.format = is_enforced.then_some((name, known));
-        }
-    }
-}
-
-/// Whether a format counts for a type: since 1.36 each type has its own formats.
-fn is_enforced(types: &Types, name: &str, known: Option<Format>, release: Release) -> bool {
-    match types.bits {
-        _ if release < Release::V1_36 => known.is_some(),
-        0 | Types::STRING => known.is_some(),
-        Types::INTEGER => matches!(name, "int32" | "int64"),
-        Types::NUMBER => matches!(name, "float" | "double"),
-        _ => false,
-    }
-}
-
-/// The range of a single numeric type, enforced since 1.36.
-fn range(types: &Types, format: &str, release: Release) -> Option<Range> {
-    let range = match (types.bits, format) {
-        (Types::INTEGER, "int32") => Range::Int32,
-        (Types::INTEGER, "int64") => Range::Int64,
-        (Types::INTEGER, _) => Range::Integer,
-        (Types::NUMBER, "float") => Range::Float,
-        _ => return None,
-    };
-    (release >= Release::V1_36).then_some(range)
-}
-
-impl Checks {
-    fn keyword(&mut self, key: &str, value: &Value, dialect: Dialect) {
-        match key {
-            "allOf" => self.all_of = nodes(value, dialect),
-            "anyOf" => self.any_of = nodes(value, dialect),
-            "enum" => self.enumeration = value.as_array().unwrap_or_default().to_vec(),
-            "exclusiveMaximum" => self.exclusive_maximum = flag(value),
-            "exclusiveMinimum" => self.exclusive_minimum = flag(value),
-            "format" => self.format = value.as_str().filter(|name| !name.is_empty()).map(|name| (name.into(), None)),
-            "maxItems" => self.max_items = value.as_int(),
-            "maxLength" => self.max_length = value.as_int(),
-            "maxProperties" => self.max_properties = value.as_int(),
-            "maximum" => self.maximum = value.as_float(),
-            "minItems" => self.min_items = value.as_int(),
-            "minLength" => self.min_length = value.as_int(),
-            "minProperties" => self.min_properties = value.as_int(),
-            "minimum" => self.minimum = value.as_float(),
-            "multipleOf" => self.multiple_of = value.as_float(),
-            "not" => self.not = boxed(value, dialect),
-            "oneOf" => self.one_of = nodes(value, dialect),
-            "pattern" => self.pattern = value.as_str().filter(|pattern| !pattern.is_empty()).map(pattern),
-            "required" => self.required = texts(value),
-            "uniqueItems" => self.unique_items = flag(value),
-            _ => {}
-        }
-    }
-}
-
-fn types(value: &Value) -> Types {
-    match value.as_str().unwrap_or_default() {
-        "" => Types::default(),
-        name => Types { bits: Types::bit(name), text: name.into() },
-    }
-}
-
-fn additional(value: &Value, dialect: Dialect) -> Additional {
-    match value {
-        Value::Bool(true) => Additional::Any,
-        Value::Bool(false) => Additional::Forbidden,
-        Value::Object(_) => Additional::Schema(Box::new(node(value, dialect))),
-        _ => Additional::Absent,
-    }
-}
-
-fn pattern(pattern: &str) -> (Text, Result<Regex, String>) {
-    (Text::from(pattern), Regex::new(pattern).map_err(|error| error.to_string()))
-}
-
-fn below(node: &Node) -> Below {
-    let mut below =
-        Below { defaults: node.default.is_some(), embedded: node.embedded, lists: node.list != ListKind::Atomic };
-    let children = node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
-    for child in children {
-        below.defaults |= child.below.defaults;
-        below.embedded |= child.below.embedded;
-        below.lists |= child.below.lists;
-    }
-    below
-}
-
-/// Whether a default lies in the metadata of a resource that is embedded at `node` or below it.
-fn defaults_metadata(node: &Node) -> bool {
-    let of_metadata = || node.field("metadata").is_some_and(|metadata| metadata.below.defaults);
-    let children = || node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
-    node.below.embedded && node.below.defaults && (node.embedded && of_metadata() || children().any(defaults_metadata))
-}
-
-/// Defaults are served pruned, even if old definitions store them with unknown fields.
-fn prune_defaults(node: &mut Node, root: bool) {
-    if !node.below.defaults {
-        return;
-    }
-    if let Some(mut default) = node.default.take() {
-        crate::prune::prune_node(&mut default, node, root);
-        crate::coerce::coerce_node(&mut default, node, crate::Malformed::Drop);
-        node.default_bytes = crate::default::json_bytes(&default);
-        node.default = Some(default);
-    }
-    let meta = root || node.embedded;
-    for (name, child) in &mut node.fields {
-        if !(meta && crate::prune::is_meta(name)) {
-            prune_defaults(child, false);
-        }
-    }
-    if let Additional::Schema(child) = &mut node.additional {
-        prune_defaults(child, false);
-    }
-    if let Some(child) = &mut node.items {
-        prune_defaults(child, false);
     }
 }

@@ -1,34 +1,17 @@
 //! The API server: from connection to store. Start with [`Server::start`], then read `http/chain.rs`.
 //!
-//! Layers, top to bottom: `http` → `controllers`, `discovery`, `openapi` → `verbs` → `admission` → `authorization` →
-//! `authentication`, `flow`, `aggregation` → `resource`, `audit` → `request`, `objects`, `webhook` → `clock`, `digest`,
-//! `limits`, `task`. A room imports only lower ones.
+//! The rooms of this crate and their layers are in ARCHITECTURE.md; a room imports only lower ones. Below this crate are
+//! `access`, `resource`, `objects` and `base`.
 
-mod admission;
 mod aggregation;
 mod allocation;
-mod audit;
-pub mod authentication;
-mod authorization;
-mod clock;
 mod controllers;
-mod deadline;
-mod digest;
 mod discovery;
-mod flow;
 mod http;
 mod limits;
-mod metrics;
-mod objects;
 mod openapi;
-mod request;
-mod resource;
-mod task;
-mod trace;
 pub mod transfer;
 mod verbs;
-mod webhook;
-pub mod wording;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -36,40 +19,41 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use machinery::Value;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use tokio::sync::watch;
-
-pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
-use admission::Admission;
-pub use admission::check_plugins;
-use aggregation::Aggregation;
-pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, Suspects};
-pub use audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
-pub use authentication::{
+use access::admission::Admission;
+pub use access::admission::check_plugins;
+pub use access::audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
+pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
     ProxyHeaders, ReviewVersion, StaticTokens, TokenReviewer,
 };
-pub use authorization::{
+use access::authorization;
+pub use access::authorization::{
     AccessReviewer, Mode as AuthorizationMode, Remember, parse_configuration as parse_authorization,
 };
-pub use controllers::Controllers;
-use flow::Flow;
-pub use machinery::Release;
-use metrics::{METRICS, Reload};
+use access::flow::Flow;
+use base::metrics::{METRICS, Reload};
+pub use base::request::FeatureGates;
+pub use base::trace::Configuration as TracingConfiguration;
+pub use base::webhook::{Address, Identity, Outside, Remote};
+use base::{clock, task, trace, webhook};
+use machinery::{Release, Value};
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
-pub use request::FeatureGates;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use resource::{Registry, builtin};
-pub use trace::Configuration as TracingConfiguration;
+use tokio::sync::watch;
+
+pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
+use aggregation::Aggregation;
+pub use allocation::Ranges as ServiceRanges;
+use allocation::{Allocation, Suspects};
+pub use controllers::Controllers;
 use verbs::Context;
-pub use webhook::{Address, Identity, Outside, Remote};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
-pub const WORKER_STACK_BYTES: usize = limits::WORKER_STACK_BYTES;
+pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
 
 /// The configuration of a server.
 pub struct Config {

@@ -1,4 +1,4 @@
-//! Every bound in one place (layer 0). Where kube-apiserver has the same bound, its value stands here.
+//! Bounds of the rooms of this crate. Where kube-apiserver has the same bound, its value stands here.
 
 use std::time::Duration;
 
@@ -8,20 +8,12 @@ pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
 /// Bytes of one stored object; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
-/// Match conditions of a webhook.
-pub const MATCH_CONDITIONS_MAX: usize = 64;
 /// Objects of a list that are read from its snapshot at a time.
 pub const LIST_BATCH: usize = 64;
-/// Unreadable objects that the error of a list names, as kube-apiserver's.
-pub const CORRUPT_OBJECTS_REPORTED: usize = 100;
 /// Objects that are looked at before a list lets other requests run: less than a millisecond.
 pub const LIST_SCAN: usize = 8_192;
 /// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
 pub const LIST_KEPT: usize = 1_024;
-/// Positions of paginated lists of which it is remembered how many objects are left.
-pub const LIST_POSITIONS: usize = 256;
-/// Past states of a resource that are kept for the next pages of lists.
-pub const LIST_ROOTS: usize = 4;
 /// Bytes of a response body that are made at a time, and that may wait in a connection before more is made. kube-apiserver
 /// writes into buffers of 4 KiB, and HTTP/2 windows of up to 4 MiB.
 pub const CHUNK_BYTES: usize = 16 * 1024;
@@ -38,28 +30,6 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
 /// What passes between looks at a configuration file that may have changed.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
-/// CEL cost of all match conditions of a webhook or policy.
-pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
-/// Seconds that a conversion may take.
-pub const CONVERSION_SECONDS: u64 = 30;
-/// Connections to one webhook that are kept for later calls.
-pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
-/// Bytes of a webhook's response.
-pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// Runes of a webhook's error that are reported.
-pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
-/// Bytes of a field manager's name.
-pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
-/// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
-pub const RING_EVENTS_MAX: usize = 102_400;
-/// Events kept even when they are large.
-pub const RING_EVENTS_MIN: usize = 1_000;
-/// Bytes of objects in one ring.
-pub const RING_BYTES_MAX: usize = 64 << 20;
-/// Events handed to a watcher at a time.
-pub const EVENTS_PER_BATCH: usize = 256;
-/// Wakers without a watcher are swept when there are more than this.
-pub const WAKERS_SWEEP: usize = 1_024;
 /// Attempts of a write whose object changes under it.
 pub const WRITE_RETRIES: usize = 64;
 /// Addresses of a network that are looked at for a free one; kube-apiserver looks at all of them.
@@ -104,14 +74,11 @@ pub const CONNECTIONS_MAX: usize = 32_768;
 pub const EVICTED_SHARE: usize = 16;
 /// One in so many descriptors is kept for everything but clients' connections: the store, webhooks, etcd and logs.
 pub const DESCRIPTORS_RESERVED_SHARE: u64 = 4;
-
 /// How many clients' connections may be open at once in a process that may have so many descriptors (`RLIMIT_NOFILE`).
 pub fn connections_max(descriptors: u64) -> usize {
     let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
     usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
 }
-/// Changes of the store that stay readable: watches resume and lists page within them.
-pub const HISTORY_REVISIONS: u64 = 50_000;
 /// What passes between the deletion of a namespace and that of its content.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
 /// How long a definition stays behind instances that it had to wait for; upstream looks for them every 5 s.
@@ -121,8 +88,6 @@ pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
 pub const ABSENT_OWNER_GRACE: Duration = Duration::from_secs(10);
 /// What passes before the garbage collector lets go of an object that has no dependents.
 pub const NO_DEPENDENTS_GRACE: Duration = Duration::from_secs(1);
-/// Tokens of ServiceAccounts whose signature is remembered.
-pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// What passes between the change of a ClusterRole and the writes that follow from it.
 pub const AGGREGATION_GRACE: Duration = Duration::from_secs(2);
 /// What passes between the last of several changes of definitions and the look at the APIServices that follow from them.
@@ -150,35 +115,8 @@ pub const MIGRATION_WRITERS: usize = 16;
 pub const BOOTSTRAP_PARALLEL: usize = 8;
 /// Seconds between attempts of a controller that fails: doubled up to this many.
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
-/// How long a call to a server outside may take: webhooks of authentication, authorization and audit, keys of issuers.
-pub const REMOTE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a call to a server outside is made, with a pause between that grows by half each time; upstream's.
-pub const REMOTE_TRIES: u32 = 5;
-pub const REMOTE_PAUSE: Duration = Duration::from_millis(500);
 /// How long a request may wait for a seat, unless a quarter of its time is less.
 pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Events of the audit log that may wait to be written.
-pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
-/// Bytes of a User-Agent that the audit log keeps.
-/// Requests slower than this have latency annotations in their audit events, in nanoseconds.
-pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
-pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
-/// Users whose way to act as others is remembered; upstream's.
-pub const IMPERSONATORS_MAX: usize = 10_000;
-/// What passes at least between two looks at the keys of an issuer.
-pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
-/// Cached responses of authentication and of authorization webhooks, each.
-pub const CACHED_RESPONSES_MAX: usize = 4096;
-/// Spans of traces that may wait to be sent, that one call sends, and what passes between calls; upstream's.
-pub const TRACE_QUEUE_SPANS: usize = 2_048;
-pub const TRACE_BATCH_SPANS: usize = 512;
-pub const TRACE_PAUSE: Duration = Duration::from_secs(5);
-pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Runes of a text in a span.
-pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
-/// What passes before changes of the store are read again after an error; doubled up to the second.
-pub const FEED_RETRY: Duration = Duration::from_millis(100);
-pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long a server that no longer follows its store, or whose store has ended, goes on before its process ends. Until then
 /// it fails its health checks.
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
@@ -191,10 +129,6 @@ pub const COMPACTION_SECONDS: u64 = 60;
 pub const LEASE: Duration = Duration::from_secs(15);
 pub const LEASE_RENEW: Duration = Duration::from_secs(10);
 pub const LEASE_RETRY: Duration = Duration::from_secs(2);
-/// How long a read waits for changes that others have made.
-pub const CATCH_UP: Duration = Duration::from_secs(10);
-/// Stack of a worker thread: values may nest 10,000 levels deep.
-pub const WORKER_STACK_BYTES: usize = 64 << 20;
 /// Bytes of a body that are decoded, changed and validated within an async worker: about a millisecond. Larger
 /// bodies hand the worker's other tasks to another thread first.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;

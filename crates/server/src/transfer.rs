@@ -1,4 +1,4 @@
-//! The objects of a store as a file and back, from any engine to any other (layer 2).
+//! The objects of a store as a file and back, from any engine to any other.
 //!
 //! A file is lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one per object with its group, resource and path
 //! and its stored form, then `{"sha256":…}` of all the lines before. Nothing is written to a store before all of a file has
@@ -8,13 +8,12 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
+use base::digest;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use machinery::{Text, Value, json};
+use objects::{Body, Key, Layout, Place, Storage};
 use store::{Expected, Refused, Revision, Snapshot, Write as Put};
-
-use crate::digest;
-use crate::objects::{Body, Key, Layout, Place, Storage};
 
 const FORMAT: &str = "pintle objects 1";
 /// Writes that are on their way at once.
@@ -156,7 +155,7 @@ mod tests {
     use store::Embedded;
 
     use super::*;
-    use crate::resource::upstream_storage;
+    use resource::upstream_storage;
 
     async fn filled() -> Storage {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));

@@ -9,6 +9,7 @@ use super::body::{default_names, default_stored_versions, members};
 use super::hoist::Hoisted;
 use super::internal;
 use super::openapi::list;
+use super::options::BetaErrors;
 
 const SHARED: [(&str, &str); 4] = [
     ("validation", "schema"),
@@ -64,20 +65,10 @@ fn take_prepared(beta: &mut Value, definition: &Value) {
     }
 }
 
-/// What only a v1beta1 definition can get wrong.
-#[derive(Default)]
-pub(super) struct Beta {
-    /// `spec.version`.
-    pub(super) version: String,
-    /// Conflicts between top-level fields and fields of versions.
-    pub(super) errors: Vec<FieldError>,
-}
-
-impl Beta {
-    pub(super) fn of(beta: &Value) -> Beta {
-        let spec = beta.get("spec").unwrap_or(&Value::Null);
-        Beta { version: spec.str_at(&["version"]).to_owned(), errors: shared_errors(spec) }
-    }
+/// The errors that only a v1beta1 definition can have.
+pub(super) fn beta_errors(beta: &Value) -> BetaErrors {
+    let spec = beta.get("spec").unwrap_or(&Value::Null);
+    BetaErrors { version: spec.str_at(&["version"]).to_owned(), errors: shared_errors(spec) }
 }
 
 /// What stands at the top can't stand in a version too, and what is the same in all versions has to stand at the top.

@@ -3,9 +3,8 @@
 use machinery::{FieldError, FieldPath, Value, names as label};
 
 use super::hoist::Hoisted;
-use super::openapi::{list, text};
-use super::ratchet::Options;
-use super::validate::one_of;
+use super::openapi::{list, one_of, text};
+use super::options::Options;
 use crate::format::url;
 
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];

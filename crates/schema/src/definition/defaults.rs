@@ -4,10 +4,11 @@ use machinery::{FieldError, FieldPath, Map, Release, Value};
 
 use super::hoist::schema_has;
 use super::openapi::{entries, items};
-use super::ratchet::Options;
+use super::options::Options;
 use super::rules;
+use crate::compile::{Dialect, Formats, node};
 use crate::path::Path;
-use crate::program::{Dialect, Formats, Node, node};
+use crate::program::Node;
 use crate::{coerce, embedded, prune, validate as values};
 
 /// The errors of all defaults of a structural schema.

@@ -10,17 +10,17 @@ mod beta;
 mod body;
 mod conditions;
 mod conversion;
+mod decode;
 mod defaults;
 mod fieldpath;
 mod hoist;
 mod internal;
 mod names;
-mod openapi;
+mod options;
 mod prepare;
 mod ratchet;
 mod rules;
 mod schema;
-mod structural;
 mod subresources;
 mod third_party;
 mod validate;
@@ -28,16 +28,19 @@ mod versions;
 mod view;
 mod warnings;
 
+use crate::{openapi, structural};
+
 pub use crate::limits::SELECTABLE_FIELDS_MAX;
+pub use crate::structural::is_structural;
 pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
-pub use body::{ApiVersion, Decoded, decode, default, to_stored};
+pub use body::{default, to_stored};
 pub use conditions::{
     Condition, Naming, Taken, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
     non_structural, preserves_unknown_fields, remove_condition, set_condition,
 };
 pub use conversion::{webhook_service, webhook_url};
+pub use decode::{ApiVersion, Decoded, decode};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
-pub use structural::is_structural;
 pub use third_party::{
     ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, successor_of_third_party,
     third_party_versions, validate_third_party,

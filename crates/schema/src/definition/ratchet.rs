@@ -1,60 +1,14 @@
 //! Which rules an update has to keep: those that the stored definition keeps.
 
-use std::collections::HashSet;
-
 use machinery::{Release, Value};
 
-use super::beta::Beta;
+use super::beta::beta_errors;
 use super::hoist::{Hoisted, schema_has};
-use super::openapi::{flag, items, list, text};
+use super::openapi::{flag, list, text};
+use super::options::Options;
 use super::{conversion, is_condition_true, schema, structural};
 
-/// The rules that apply to one validation.
-pub(super) struct Options {
-    pub(super) require_recognized_review_version: bool,
-    pub(super) require_immutable_names: bool,
-    pub(super) require_schema: bool,
-    pub(super) require_valid_types: bool,
-    pub(super) require_structural: bool,
-    pub(super) require_pruned_defaults: bool,
-    pub(super) require_atomic_sets: bool,
-    pub(super) require_map_list_keys: bool,
-    pub(super) allow_invalid_ca_bundle: bool,
-    /// Names of versions whose unchanged selectable fields were too many before; `""` for the common ones.
-    pub(super) too_many_selectable_fields: HashSet<String>,
-    /// Versions whose schema is as it was: costs of single rules are not held against them.
-    pub(super) unchanged_versions: HashSet<String>,
-    /// Rules and message expressions that are stored already: they may use everything the server knows.
-    pub(super) known_rules: HashSet<String>,
-    pub(super) known_messages: HashSet<String>,
-    /// What the request says in v1beta1, if it does: then less is required, and defaults only where some are stored.
-    pub(super) beta: Option<Beta>,
-    pub(super) allow_defaults: bool,
-    pub(super) release: Release,
-}
-
 impl Options {
-    pub(super) fn for_create(release: Release) -> Options {
-        Options {
-            require_recognized_review_version: true,
-            require_immutable_names: false,
-            require_schema: true,
-            require_valid_types: true,
-            require_structural: true,
-            require_pruned_defaults: true,
-            require_atomic_sets: true,
-            require_map_list_keys: true,
-            allow_invalid_ca_bundle: true,
-            too_many_selectable_fields: HashSet::new(),
-            unchanged_versions: HashSet::new(),
-            known_rules: HashSet::new(),
-            known_messages: HashSet::new(),
-            beta: None,
-            allow_defaults: true,
-            release,
-        }
-    }
-
     pub(super) fn for_update(new: &Value, old: &Value, release: Release) -> Options {
         let null = Value::Null;
         let (new_spec, old_spec) =
@@ -68,7 +22,7 @@ impl Options {
             require_valid_types: !any(&|s| schema::has_unknown_type(s)),
             require_structural: old_spec.schemas().all(structural::is_structural),
             require_pruned_defaults: !old_spec.schemas().any(super::defaults::has_unpruned),
-            require_atomic_sets: !any(&has_non_atomic_set),
+            require_atomic_sets: !any(&schema::has_non_atomic_set),
             require_map_list_keys: !any(&|s| schema::breaks_map_list_rules(s)),
             allow_invalid_ca_bundle: !established || conversion::has_invalid_ca_bundle(&old_spec),
             ..Options::for_create(release)
@@ -86,7 +40,7 @@ impl Options {
             require_valid_types: false,
             require_structural: false,
             allow_defaults: stored.is_some_and(|spec| spec.has_defaults()),
-            beta: Some(Beta::of(beta)),
+            beta: Some(beta_errors(beta)),
             ..self
         }
     }
@@ -134,19 +88,6 @@ fn collect_rules<'a>(schema: &'a Value, out: &mut Vec<&'a Value>) {
         }
         Value::Array(inner) => inner.iter().for_each(|i| collect_rules(i, out)),
         _ => {}
-    }
-}
-
-/// A set whose items are lists or objects that are not compared as a whole.
-pub(super) fn has_non_atomic_set(schema: &Value) -> bool {
-    if text(schema, "x-kubernetes-list-type") != "set" {
-        return false;
-    }
-    let Some(items) = items(schema) else { return false };
-    match text(items, "type") {
-        "array" => items.get("x-kubernetes-list-type").is_some_and(|t| t.as_str() != Some("atomic")),
-        "object" => text(items, "x-kubernetes-map-type") != "atomic",
-        _ => false,
     }
 }
 

@@ -6,8 +6,8 @@ use machinery::{FieldError, FieldPath, Text, Value};
 
 use super::hoist::schema_has;
 use super::openapi::list;
-use super::ratchet::Options;
-use crate::validate::rules::Rules as Running;
+use super::options::Options;
+use crate::rules as running;
 
 const KEY: &str = "x-kubernetes-validations";
 
@@ -70,8 +70,8 @@ pub(super) fn validate_default(
     options: &Options,
     budget: &mut u64,
 ) -> Vec<FieldError> {
-    let Some(rules) = Running::compile(schema, options.release) else { return vec![] };
-    let (mut errors, left) = rules.validate_default(default, *budget);
+    let Some(rules) = running::compile(schema, options.release) else { return vec![] };
+    let (mut errors, left) = running::validate_default(&rules, default, *budget);
     *budget = left;
     for error in &mut errors {
         error.field = match error.field.as_str() {

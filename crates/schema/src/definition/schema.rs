@@ -5,7 +5,7 @@ use machinery::{FieldError, FieldPath, Value};
 
 use super::fieldpath::{self, Notation};
 use super::openapi::{entries, flag, has_properties, is_leaf, items, list, property, text};
-use super::ratchet::{self, Options};
+use super::options::Options;
 use super::{defaults, internal, structural};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -270,7 +270,7 @@ impl Walk<'_> {
         if let Some(value) = schema.get(KEY) {
             if self.needs_type(schema, "array", KEY, path)
                 && self.options.require_atomic_sets
-                && ratchet::has_non_atomic_set(schema)
+                && has_non_atomic_set(schema)
             {
                 self.non_atomic_set(schema, path);
             }
@@ -405,4 +405,17 @@ pub(super) fn breaks_map_list_rules(schema: &Value) -> bool {
     let mut errors = vec![];
     map_list_rules(schema, &FieldPath::root(), &mut errors);
     !errors.is_empty()
+}
+
+/// A set whose items are lists or objects that are not compared as a whole.
+pub(super) fn has_non_atomic_set(schema: &Value) -> bool {
+    if text(schema, "x-kubernetes-list-type") != "set" {
+        return false;
+    }
+    let Some(items) = items(schema) else { return false };
+    match text(items, "type") {
+        "array" => items.get("x-kubernetes-list-type").is_some_and(|t| t.as_str() != Some("atomic")),
+        "object" => text(items, "x-kubernetes-map-type") != "atomic",
+        _ => false,
+    }
 }

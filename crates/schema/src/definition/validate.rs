@@ -5,7 +5,8 @@ use machinery::{FieldError, FieldPath, Release, Value, names as label};
 
 use super::conditions::{Approval, approval};
 use super::hoist::{Hoisted, schema_has};
-use super::ratchet::{Options, has_extensions};
+use super::options::Options;
+use super::ratchet::has_extensions;
 use super::{conversion, names, schema, subresources, versions};
 use crate::metadata;
 
@@ -125,7 +126,7 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
     let path = FieldPath::new("spec");
     names::validate_group(spec.spec.str_at(&["group"]), &path.child("group"), errors);
     let scope = spec.spec.str_at(&["scope"]);
-    one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
+    crate::openapi::one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
     let preserving = spec.flag("preserveUnknownFields");
     schema_presence(spec, options, preserving, &path, errors);
     let has_defaults = options.allow_defaults && spec.has_defaults();
@@ -192,14 +193,6 @@ fn top_level(spec: &Hoisted<'_>, context: &schema::Context<'_>, path: &FieldPath
             let broken = path.child("schema.openAPIV3Schema");
             versions::selectable(fields, schema, &place, &broken, (context.options, ""), errors);
         }
-    }
-}
-
-pub(super) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.is_empty() {
-        errors.push(FieldError::required(path, ""));
-    } else if !accepted.contains(&value) {
-        errors.push(FieldError::not_supported(path, &Value::from(value), accepted));
     }
 }
 

@@ -8,7 +8,7 @@ use machinery::{FieldError, FieldPath, Map, Value};
 use super::fieldpath::{self, Notation};
 use super::hoist::Hoisted;
 use super::openapi::{flag, list, text};
-use super::ratchet::Options;
+use super::options::Options;
 use super::{internal, names, schema, structural, subresources};
 
 pub(super) fn validate(

@@ -4,21 +4,16 @@
 //! errors vanish. Invariants: nothing is allocated for a valid value; the order of errors is that of upstream, with
 //! properties sorted by name.
 
-mod junctor;
 mod node;
 mod number;
-mod report;
-pub(crate) mod rules;
 mod scale;
 
 use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::path::Path;
 use crate::program::{Node, Schema};
-use crate::{embedded, lists};
-
-use report::Report;
-pub(crate) use report::with_value;
+use crate::report::Report;
+use crate::{embedded, lists, rules};
 
 /// What was found before: the errors of the object's metadata, or those of its type, which hide what the schema says.
 #[derive(Debug, Default)]
@@ -100,14 +95,14 @@ impl Schema {
     }
 
     fn run_rules(&self, new: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Outcome {
-        let Some(rules) = &self.program.rules else { return Outcome { errors, warnings: vec![] } };
+        let Some(compiled) = &self.program.rules else { return Outcome { errors, warnings: vec![] } };
         if errors.iter().any(blocks_rules) {
             let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";
             errors.push(FieldError::invalid(&FieldPath::new("<nil>"), &Value::Null, detail));
             return Outcome { errors, warnings: vec![] };
         }
-        let (found, warnings) = rules.validate(new, old, &self.program.root);
+        let (found, warnings) = rules::validate(compiled, new, old, &self.program.root);
         errors.extend(found);
         Outcome { errors, warnings }
     }

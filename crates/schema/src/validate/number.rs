@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use machinery::value::shortest::float;
 use machinery::{Release, Value};
 
-use super::report::{Report, shown};
 use crate::path::Path;
 use crate::program::{Node, Range};
+use crate::report::{Report, shown};
 
 /// Whether a float counts as an integer: near enough to one, and exactly representable.
 pub(crate) fn is_integral(f: f64, release: Release) -> bool {

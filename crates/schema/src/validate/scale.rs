@@ -3,8 +3,8 @@
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, Value};
 
-use super::report::shown;
 use crate::program::ScalePaths;
+use crate::report::shown;
 
 pub(crate) fn validate_spec(scale: Option<&ScalePaths>, object: &Value, errors: &mut Vec<FieldError>) {
     if let Some(scale) = scale {

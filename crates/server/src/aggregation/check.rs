@@ -1,16 +1,16 @@
 //! Availability of aggregated API servers: the condition of their APIServices.
 
+use base::request::User;
+use base::webhook::{Address, Unresolved};
 use bytes::Bytes;
 use futures_util::future::select_ok;
 use http::Request;
 use http_body_util::Empty;
 use machinery::{Value, json};
+use resource::builtin::SERVED_HERE;
 
 use super::{Aggregation, Remote, identity};
 use crate::limits;
-use crate::request::User;
-use crate::resource::builtin::SERVED_HERE;
-use crate::webhook::{Address, Unresolved};
 
 /// Concurrent checks, of which one has to succeed.
 const ATTEMPTS: usize = 5;

@@ -1,5 +1,6 @@
 //! The resources of an aggregated API server, in the format of aggregated discovery.
 
+use base::request::User;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request};
@@ -8,7 +9,6 @@ use machinery::{Text, Value, json};
 
 use super::{Aggregation, Remote, identity};
 use crate::limits;
-use crate::request::User;
 
 /// The entry of a version whose resources are unknown.
 pub fn stale(version: &Text) -> Value {

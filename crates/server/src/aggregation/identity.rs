@@ -1,9 +1,8 @@
 //! Headers of requests to aggregated API servers: the user, and the original request.
 
+use base::request::User;
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{Request, Uri};
-
-use crate::request::User;
 
 const USER: HeaderName = HeaderName::from_static("x-remote-user");
 const UID: HeaderName = HeaderName::from_static("x-remote-uid");

@@ -1,4 +1,4 @@
-//! Aggregated API servers (layer 3): APIServices with a service.
+//! Aggregated API servers: APIServices with a service.
 //!
 //! Invariants: the stored APIServices alone determine which servers there are, whether they are available and where requests
 //! go. The discovery documents of servers are cached here.
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use base::webhook::{Backend, Client, Identity};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use machinery::{Text, Value};
+use objects::{Event, EventKind, Key};
+use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use tokio::sync::watch;
 
 use crate::limits;
-use crate::objects::{Event, EventKind, Key};
-use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
-use crate::webhook::{Backend, Client, Identity};
 
 pub use check::Condition;
 pub use identity::{HOP_BY_HOP, introduce};

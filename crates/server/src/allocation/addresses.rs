@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use base::clock;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
+use objects::{Collection, Encoded, Key, Objects};
+use resource::builtin::services::addresses::{allocates_addresses, is_settled};
+use resource::builtin::services::ip::{self, Family};
+use resource::builtin::services::is_external_name;
 use store::Refused;
 
 use super::ranges::Network;
 use super::{Allocation, Reservation, invalid};
-use crate::clock;
 use crate::limits;
-use crate::objects::{Collection, Encoded, Key, Objects};
-use crate::resource::builtin::services::addresses::{allocates_addresses, is_settled};
-use crate::resource::builtin::services::ip::{self, Family};
-use crate::resource::builtin::services::is_external_name;
 
 const GROUP: &str = "networking.k8s.io";
 const PLURAL: &str = "ipaddresses";

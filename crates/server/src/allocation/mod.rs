@@ -1,4 +1,4 @@
-//! Cluster IPs and node ports of Services (layer 3): who has which.
+//! Cluster IPs and node ports of Services: who has which.
 //!
 //! Both are kept as kube-apiserver keeps them: an address is taken by creating its IPAddress, which fails if another
 //! server has taken it; the node ports are one bitmap, which is replaced if it is still the one that was read. So several
@@ -15,8 +15,8 @@ mod tests;
 use machinery::{FieldError, Status, Value};
 use std::sync::Arc;
 
-use crate::objects::Objects;
-use crate::resource::builtin::services;
+use objects::Objects;
+use resource::builtin::services;
 
 pub use ranges::Ranges;
 pub use repair::Suspects;
@@ -39,6 +39,12 @@ pub struct Reservation {
 struct Held {
     addresses: Vec<std::net::IpAddr>,
     ports: Vec<u16>,
+}
+
+/// All stored Services.
+fn services(objects: &Arc<Objects>) -> Vec<Value> {
+    let (root, _) = objects.collection(&"".into(), &"services".into()).latest();
+    root.iter().map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
 }
 
 fn invalid(service: &Value, errors: &[FieldError]) -> Status {

@@ -1,17 +1,17 @@
 //! Node ports: one RangeAllocation object, whose bitmap says which are taken.
 
+use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{FieldError, FieldPath, Status, Value, json};
+use objects::{Encoded, Key, Objects, Stored};
+use resource::builtin::services::{needs_health_check, node_ports};
 use std::sync::Arc;
 use store::Refused;
 
 use super::ranges::low_part;
 use super::{Allocation, Reservation, invalid};
-use crate::clock;
 use crate::limits;
-use crate::objects::{Encoded, Key, Objects, Stored};
-use crate::resource::builtin::services::{needs_health_check, node_ports};
 
 const PLURAL: &str = "ranges";
 const NAME: &str = "servicenodeports";
@@ -132,7 +132,7 @@ impl Allocation {
         match stored.filter(|stored| stored.str_at(&["range"]) == pool.text()) {
             Some(stored) => pool.taken = decode(stored.str_at(&["data"]), pool.taken.len()),
             None => {
-                let services = super::repair::services(objects);
+                let services = super::services(objects);
                 let ports = services.iter().filter_map(|service| service.get("spec")).flat_map(of);
                 ports.for_each(|port| pool.set(port, true));
                 pool.changed = true;

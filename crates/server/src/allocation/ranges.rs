@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use crate::resource::builtin::services::addresses::Families;
-use crate::resource::builtin::services::ip::{Cidr, Family};
+use resource::builtin::services::addresses::Families;
+use resource::builtin::services::ip::{Cidr, Family};
 
 /// Where the addresses and node ports of Services come from.
 #[derive(Clone, Debug)]

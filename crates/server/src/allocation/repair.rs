@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use machinery::{Status, Value};
+use objects::Objects;
 
 use super::ports::Pool;
 use super::{Allocation, Held, addresses, ports};
-use crate::objects::Objects;
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.
@@ -18,17 +18,11 @@ pub struct Suspects {
     ports: BTreeSet<u16>,
 }
 
-/// All stored Services.
-pub(super) fn services(objects: &Arc<Objects>) -> Vec<Value> {
-    let (root, _) = objects.collection(&"".into(), &"services".into()).latest();
-    root.iter().map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
-}
-
 impl Allocation {
     /// Reserves what stored Services have, and releases what is reserved for none of them: at once if no other server can be
     /// writing one, which `alone` says.
     pub async fn repair(&self, objects: &Arc<Objects>, suspects: &mut Suspects, alone: bool) -> Result<(), Status> {
-        let services = services(objects);
+        let services = super::services(objects);
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
         let owners: BTreeMap<IpAddr, &Value> =
             specs().flat_map(|(service, spec)| addresses::of(spec).into_iter().map(move |ip| (ip, service))).collect();

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use access::authorization::GROUP;
 use machinery::selector::LabelSelector;
 use machinery::{Status, Value, json};
+use objects::{Key, Stored};
 use tokio::sync::{Notify, watch};
 
-use crate::authorization::GROUP;
 use crate::limits;
-use crate::objects::{Key, Stored};
 use crate::verbs::{self, Context, Document, Format, PatchKind};
 
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
@@ -103,7 +103,7 @@ fn gathered<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Body, Meta};
+    use objects::{Body, Meta};
 
     #[test]
     fn rules_come_once_and_in_order() {

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
+use base::metrics::METRICS;
 use futures_util::{StreamExt as _, stream};
 use machinery::{Status, Text, Value};
+use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use tokio::sync::watch;
 
 use crate::aggregation::{Condition, Remote};
-use crate::metrics::METRICS;
-use crate::resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
+use crate::limits;
 use crate::verbs::{self, Context, Subresource};
-use crate::{clock, limits};
 
 /// Servers that are looked at at once.
 const PARALLEL: usize = 8;

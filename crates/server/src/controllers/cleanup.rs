@@ -7,14 +7,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base::clock;
+use objects::{Event, EventKind, Key};
+use resource::defined_by;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::namespaces::Leaving;
-use crate::objects::{Event, EventKind, Key};
-use crate::resource::defined_by;
+use crate::limits;
 use crate::verbs::{self, Context};
-use crate::{clock, limits};
 
 /// Wakes when a pass may find something to do.
 pub struct Cleanup {

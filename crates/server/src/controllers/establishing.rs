@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use machinery::{Status, Text};
+use objects::{Event, EventKind, Key};
+use resource::builtin::DEFINITION_GROUP;
+use resource::defined_by;
 use tokio::sync::{Notify, watch};
 
 use crate::limits;
-use crate::objects::{Event, EventKind, Key};
-use crate::resource::builtin::DEFINITION_GROUP;
-use crate::resource::defined_by;
 use crate::verbs::{self, Context};
 
 /// What is known of a definition that has changed.

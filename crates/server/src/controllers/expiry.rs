@@ -6,13 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::clock;
 use futures_util::future::join_all;
 use machinery::{Text, Value, json};
+use objects::{Event, EventKind, Key};
 use tokio::sync::{Notify, watch};
 
-use crate::objects::{Event, EventKind, Key};
+use crate::limits;
 use crate::verbs::{self, Context, Document};
-use crate::{clock, limits};
 
 const USER: &str = "kube-apiserver";
 

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
+use objects::Key;
+use resource::Resource;
+use resource::builtin::FLOW_GROUP;
 use tokio::sync::{Notify, watch};
 
-use crate::clock;
-use crate::objects::Key;
-use crate::resource::Resource;
-use crate::resource::builtin::FLOW_GROUP;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";

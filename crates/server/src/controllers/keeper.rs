@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::clock;
+use base::metrics::Queue;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
+use objects::{Event, EventKind, Key};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::metrics::Queue;
-use crate::objects::{Event, EventKind, Key};
+use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
-use crate::{clock, limits};
 
 const DESCRIPTION: &str = "kubernetes.io/description";
 const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
 use machinery::{Status, Value, json};
+use objects::Scope;
+use resource::Resource;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Derived;
-use crate::objects::Scope;
-use crate::resource::Resource;
+use crate::limits;
 use crate::verbs::{self, Context, Document};
-use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
 const NAMESPACE: &str = "kube-system";

@@ -7,16 +7,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
+use objects::{Key, Stored};
+use resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
+use resource::{Resource, Version, defined_by, kube_aware};
 use schema::definition::{find_condition, is_condition_true};
 use tokio::sync::{Notify, watch};
 
-use crate::objects::{Key, Stored};
-use crate::resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
-use crate::resource::{Resource, Version, defined_by, kube_aware};
+use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
-use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
@@ -239,7 +240,7 @@ async fn rewrite_all(
     let all: Arc<[Arc<Stored>]> = all.into();
     let writer = |_| {
         let share = Share { all: all.clone(), next: next.clone(), stop: stop.clone() };
-        crate::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
+        base::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
     };
     let writers: Vec<_> = (0..limits::MIGRATION_WRITERS).map(writer).collect();
     let mut outcome = Ok(());
@@ -294,12 +295,12 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Objects, Storage};
-    use crate::resource::builtin::KINDS;
+    use objects::{Objects, Storage};
+    use resource::builtin::KINDS;
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(crate::resource::from_row(built_in, &[], objects, Release::NEWEST));
+        let resource = Arc::new(resource::from_row(built_in, &[], objects, machinery::Release::NEWEST));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

@@ -1,4 +1,4 @@
-//! Loops that keep what is stored in order (layer 7): cleaning up behind definitions and namespaces, compaction.
+//! Loops that keep what is stored in order: cleaning up behind definitions and namespaces, compaction.
 //!
 //! Invariant: no back door; controllers write through the verbs, under a name of their own.
 
@@ -29,8 +29,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use objects::{Event, Key};
+
 use crate::limits;
-use crate::objects::{Event, Key};
 use crate::verbs::Context;
 
 pub use switch::Controllers;
@@ -111,53 +112,53 @@ pub fn start(
     interval: Duration,
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
-    crate::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
+    base::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
     // of each server, whoever runs the others
-    crate::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
-    crate::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
+    base::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
+    base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
     if shared && !derived.alone {
-        return Some(crate::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
+        return Some(base::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
     }
     start_all(context, derived, stop);
     if shared {
-        crate::task::spawn("settling", leader::settle(context.clone(), stop.clone()));
+        base::task::spawn("settling", leader::settle(context.clone(), stop.clone()));
     }
     None
 }
 
 fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Receiver<bool>) {
     let (context, stop) = (|| context.clone(), || stop.clone());
-    crate::task::spawn("establishing", derived.establishing.clone().run(context(), stop()));
-    crate::task::spawn("cleanup", derived.cleanup.clone().run(context(), stop()));
+    base::task::spawn("establishing", derived.establishing.clone().run(context(), stop()));
+    base::task::spawn("cleanup", derived.cleanup.clone().run(context(), stop()));
     if let Some(owners) = &derived.owners {
-        crate::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
+        base::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
     }
     if let Some(expiry) = &derived.expiry {
-        crate::task::spawn("event expiry", expiry.clone().run(context(), stop()));
+        base::task::spawn("event expiry", expiry.clone().run(context(), stop()));
     }
     if let Some(aggregation) = &derived.aggregation {
-        crate::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
+        base::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
     }
     if let Some(quotas) = &derived.quotas {
-        crate::task::spawn("quota usage", quotas.clone().run(context(), stop()));
+        base::task::spawn("quota usage", quotas.clone().run(context(), stop()));
     }
     if let Some(migrator) = &derived.migrator {
-        crate::task::spawn("storage version migrator", migrator.clone().run(context(), stop()));
+        base::task::spawn("storage version migrator", migrator.clone().run(context(), stop()));
     }
     if let Some(flow) = &derived.flow {
-        crate::task::spawn("flow control", flow.clone().run(context(), stop()));
+        base::task::spawn("flow control", flow.clone().run(context(), stop()));
     }
-    crate::task::spawn("availability", availability::run(context(), stop()));
-    crate::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
+    base::task::spawn("availability", availability::run(context(), stop()));
+    base::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
     if let Some(types) = &derived.types {
-        crate::task::spawn("policy status", types.clone().run(context(), stop()));
+        base::task::spawn("policy status", types.clone().run(context(), stop()));
     }
     if let Some(tokens) = &derived.tokens {
-        crate::task::spawn("token secrets", tokens.clone().run(context(), stop()));
+        base::task::spawn("token secrets", tokens.clone().run(context(), stop()));
     }
     for keeper in &derived.keepers {
-        crate::task::spawn("keeper", keeper.clone().run(context(), stop()));
+        base::task::spawn("keeper", keeper.clone().run(context(), stop()));
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use base::clock;
 use machinery::{Status, Text, Value};
+use resource::builtin::NAMESPACE_FINALIZER;
 use tokio::time::Instant;
 
-use crate::resource::builtin::NAMESPACE_FINALIZER;
+use crate::limits;
 use crate::verbs::{self, CONTROLLERS, Context, Pass, Subresource};
-use crate::{clock, limits};
 
 /// The namespaces that are being deleted, by uid, with the time from which they are emptied.
 #[derive(Default)]

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use access::admission::{counted_as, is_scoped};
+use base::clock;
+use base::metrics::Queue;
 use machinery::{Map, Status, Text, Value};
+use objects::{Event, EventKind, Key, Stored};
+use resource::Resource;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::admission::{counted_as, is_scoped};
-use crate::metrics::Queue;
-use crate::objects::{Event, EventKind, Key, Stored};
-use crate::resource::Resource;
+use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
-use crate::{clock, limits};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 

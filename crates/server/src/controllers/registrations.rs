@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use machinery::Status;
+use objects::Key;
+use resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
+use resource::defined_by;
 use tokio::sync::{Notify, watch};
 
 use super::availability;
 use crate::aggregation::Condition;
 use crate::limits;
-use crate::objects::Key;
-use crate::resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
-use crate::resource::defined_by;
 use crate::verbs::{self, Context};
 
 /// Wakes with every change of a definition or an APIService.
@@ -59,7 +59,7 @@ impl Registrations {
 /// revision up to which everything has been looked at.
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let services = |custom| builtin::api_services(&context.registry, custom);
+    let services = |custom| resource::api_services(&context.registry, custom);
     let (built_in, mut wanted) = (services(false), services(true));
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use http::Method;
 use machinery::{Value, json};
+use objects::Stored;
 use schema::definition::is_condition_true;
 
 use super::*;
 use crate::Storage;
-use crate::objects::Stored;
 use crate::verbs::{self, Document, controller_request};
 
 const DEFINITIONS: (&str, &str, &str) =

@@ -9,11 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
+use objects::{Event, EventKind, Key, Stored};
+use resource::Resource;
 use tokio::sync::{Notify, watch};
 
 use crate::limits;
-use crate::objects::{Event, EventKind, Key, Stored};
-use crate::resource::Resource;
 use crate::verbs::{self, Context, Document, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
+use access::authentication::LAST_USED;
+use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json, time};
+use objects::Key;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::authentication::LAST_USED;
-use crate::objects::Key;
+use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
-use crate::{clock, limits};
 
 /// Wakes with every change of the ConfigMap.
 #[derive(Default)]

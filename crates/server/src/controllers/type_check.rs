@@ -7,12 +7,12 @@ use std::sync::Arc;
 use cel::{Decl, Type};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
+use objects::Key;
+use resource::builtin::{DEFINITION_GROUP, Scope};
+use resource::{Resource, Version};
 use schema::shape::{OBJECT_META, declared_schema};
 use tokio::sync::{Notify, watch};
 
-use crate::objects::Key;
-use crate::resource::builtin::{DEFINITION_GROUP, Scope};
-use crate::resource::{Resource, Version};
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const GROUP: &str = "admissionregistration.k8s.io";

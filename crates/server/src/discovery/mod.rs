@@ -1,4 +1,4 @@
-//! Discovery (layer 7): the documents of the served groups, versions and resources.
+//! Discovery: the documents of the served groups, versions and resources.
 //!
 //! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing here. The
 //! aggregated documents are cached until the registry or an APIService changes.
@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::digest;
 use machinery::{Text, Value};
+use resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 use crate::aggregation::{Aggregation, Remote};
-use crate::digest;
-use crate::resource::builtin::TOKEN_REQUEST;
-use crate::resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
 
 /// The discovery documents of a registry and the aggregated API servers.
 pub struct Discovery {
@@ -48,29 +47,10 @@ pub trait Render {
     fn not_modified(&self, etag: &str) -> Self::Response;
 }
 
-const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-const TERMINATING_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn verbs_of(resource: &Resource) -> Value {
-    if resource.is_review() {
-        return Value::Array(vec!["create".into()]);
-    }
-    let list: &[&str] = if resource.terminating { &TERMINATING_VERBS } else { &VERBS };
-    if resource.is_custom() {
-        return list.iter().map(|v| Value::from(*v)).collect();
-    }
-    let mut sorted: Vec<&str> = list.to_vec();
-    sorted.sort_unstable();
-    if resource.plural == "namespaces" {
-        sorted.retain(|v| *v != "deletecollection");
-    }
-    sorted.into_iter().map(Value::from).collect()
-}
-
-/// Whether the resource has the subresource `token`.
-fn has_token_subresource(resource: &Resource) -> bool {
-    resource.group.is_empty() && resource.plural == "serviceaccounts"
+    resource.verbs().into_iter().map(Value::from).collect()
 }
 
 fn texts(list: &[Text]) -> Value {
@@ -339,16 +319,15 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }
     out.push(main);
-    if resource.plural == "namespaces" && resource.group.is_empty() {
-        let verbs = Value::Array(vec!["update".into()]);
-        out.push(entry("namespaces/finalize".to_owned(), "", &resource.kind, verbs));
-    }
-    if has_token_subresource(resource) {
-        let mut token =
-            entry("serviceaccounts/token".to_owned(), "", TOKEN_REQUEST.kind, Value::Array(vec!["create".into()]));
-        token.set_at(&["group"], TOKEN_REQUEST.group.into());
-        token.set_at(&["version"], TOKEN_REQUEST.version.into());
-        out.push(token);
+    for own in resource.own_subresources() {
+        let verbs = Value::Array(vec![own.verb.into()]);
+        let kind = own.kind.map_or(resource.kind.as_str(), |row| row.kind);
+        let mut entry = entry(format!("{}/{}", resource.plural, own.name), "", kind, verbs);
+        if let Some(row) = own.kind {
+            entry.set_at(&["group"], row.group.into());
+            entry.set_at(&["version"], row.version.into());
+        }
+        out.push(entry);
     }
     if version.status {
         out.push(entry(format!("{}/status", resource.plural), "", &resource.kind, subresource_verbs()));
@@ -385,12 +364,9 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     let mut sub = |name: &str, kind: Value, verbs: Value| {
         subresources.push(Value::from([("subresource", Value::from(name)), ("responseKind", kind), ("verbs", verbs)]));
     };
-    if resource.plural == "namespaces" && resource.group.is_empty() {
-        sub("finalize", kind.clone(), Value::Array(vec!["update".into()]));
-    }
-    if has_token_subresource(resource) {
-        let kind = response_kind(TOKEN_REQUEST.group, TOKEN_REQUEST.version, TOKEN_REQUEST.kind);
-        sub("token", kind, Value::Array(vec!["create".into()]));
+    for own in resource.own_subresources() {
+        let kind = own.kind.map_or_else(|| kind.clone(), |row| response_kind(row.group, row.version, row.kind));
+        sub(own.name, kind, Value::Array(vec![own.verb.into()]));
     }
     if version.status {
         sub("status", kind, subresource_verbs());

@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use access::audit::Audit;
+use access::authorization::Impersonation;
+use base::metrics::METRICS;
+use base::request::{FeatureGates, RequestInfo, Verb};
+use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Incoming;
@@ -19,14 +24,9 @@ use super::open::Open;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
-use crate::audit::Audit;
-use crate::authorization::Impersonation;
 use crate::discovery::Discovery;
-use crate::metrics::METRICS;
 use crate::openapi::OpenApi;
-use crate::request::{FeatureGates, RequestInfo, Verb};
 use crate::verbs::Context;
-use crate::{clock, deadline, trace};
 
 /// The state that all connections share.
 pub struct Edge {
@@ -188,7 +188,7 @@ async fn catch_panic(
     audit_id: &str,
     request: impl Future<Output = HttpResponse> + Send + 'static,
 ) -> HttpResponse {
-    match crate::task::spawn("request", request).await {
+    match base::task::spawn("request", request).await {
         Ok(response) => response,
         Err(error) => {
             panics.fetch_add(1, Ordering::Relaxed);

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
+use objects::Sink;
 
 use super::window::chunk_bytes;
 use crate::limits;
-use crate::objects::Sink;
 
 /// A queue of bytes. Small writes are copied into one buffer; large parts of stored objects are shared with the store.
 #[derive(Default)]

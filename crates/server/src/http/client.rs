@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::authentication::ClientCertificate;
+use access::authentication::ClientCertificate;
 
 /// The client at the other end of a connection: its TLS certificate and its IP address.
 pub struct Client {

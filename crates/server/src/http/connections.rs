@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::clock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::{clock, limits};
+use crate::limits;
 
 /// The activity of one connection.
 pub struct Usage {

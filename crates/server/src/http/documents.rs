@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use base::request::RequestInfo;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
+use resource::no_such_method;
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
-use super::route::no_such_method;
 use crate::discovery::Render as _;
-use crate::request::RequestInfo;
 use crate::verbs;
 
 /// Paths that are served regardless of the registered resources.
@@ -88,7 +88,7 @@ impl Edge {
             return respond::text(404, "404 page not found\n");
         }
         let in_own_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-        let in_own_group = in_own_group.is_some_and(|(group, _)| crate::resource::builtin::is_built_in_group(group));
+        let in_own_group = in_own_group.is_some_and(|(group, _)| resource::builtin::is_built_in_group(group));
         // built-in routes check the method, those of custom resources do not
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
         if let Some(found) = self.discovery.respond(path, etag, reply) {
@@ -175,7 +175,7 @@ pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpRes
             response
         }
         Found::Document { content_type, body, etag, expires } => {
-            let response = crate::task::blocking(|| reply.bytes(StatusCode::OK, content_type, body));
+            let response = base::task::blocking(|| reply.bytes(StatusCode::OK, content_type, body));
             let mut response = cached(response, &etag);
             if let Some(expires) = expires {
                 set(response.headers_mut(), "cache-control", "public, immutable");

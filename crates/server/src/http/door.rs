@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use base::request::Query;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use machinery::Status;
@@ -13,7 +14,6 @@ use super::client::Client;
 use super::health::Health;
 use super::open::Open;
 use super::respond;
-use crate::request::Query;
 
 /// The handler of all connections, which serves health checks only until [`Door::serve_all`] is called.
 pub struct Door {

@@ -2,6 +2,13 @@
 
 use std::sync::Arc;
 
+use access::audit::{self, AuditContext, Layer};
+use access::authentication::{self, Credentials, Remarks};
+use access::authorization::{Authorized, Refusal, authorize, escape};
+use access::flow::Seat;
+use base::metrics::{AttemptResult, METRICS};
+use base::request::{RequestInfo, User, Verb};
+use base::{clock, trace, wording};
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use machinery::Status;
@@ -12,13 +19,7 @@ use super::client::Client;
 use super::inflight::{Permit, Running};
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
-use crate::audit::{self, AuditContext, Layer};
-use crate::authentication::{self, Credentials, Remarks};
-use crate::authorization::{Authorized, Refusal, authorize, escape};
-use crate::flow::Seat;
-use crate::metrics::{AttemptResult, METRICS};
-use crate::request::{RequestInfo, User, Verb};
-use crate::{clock, limits, trace, wording};
+use crate::limits;
 
 /// An authorized request. It occupies its seat, or its share of the in-flight limit, until this is dropped.
 pub(super) struct Entry<'a> {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use access::authorization::Authorized;
+use base::request::Verb;
+use base::trace::{self, Kind};
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 use hyper::body::Incoming;
@@ -12,10 +15,7 @@ use super::measure;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
-use crate::authorization::Authorized;
 use crate::limits;
-use crate::request::Verb;
-use crate::trace::{self, Kind};
 use crate::verbs::Request;
 
 impl Edge {

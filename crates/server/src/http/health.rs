@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use base::request::Query;
 use http::Response;
 use machinery::{Release, Value};
+use objects::Faults;
 
 use super::body::Body;
 use super::respond::text;
-use crate::objects::Faults;
-use crate::request::Query;
 
 /// The result of a check; the error is the reason of the failure. Unlike upstream, the reason of a storage failure is
 /// shown to clients.

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::metrics::{METRICS, RequestKind};
+use base::request::{RequestInfo, User, Verb};
 use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
-
-use crate::metrics::{METRICS, RequestKind};
-use crate::request::{RequestInfo, User, Verb};
 
 /// The maximum numbers of requests in flight, not counting watches; 0 is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery::{Status, Value, cbor, protobuf, yaml};
+use objects::Sink as _;
 
 use super::body::{Broken, NextPiece, Pieces};
 use super::chunks::Chunks;
 use super::gzip::Gzip;
 use super::negotiate::{Accepted, Media, Shape};
-use super::respond::indent;
+use super::pretty::{indent, pretty as pretty_printed};
 use super::table;
 use super::window::chunk_bytes;
 use crate::limits;
-use crate::objects::Sink as _;
 use crate::verbs::{Items, Request, Shown};
 
 /// Converts an item to the value that is encoded.
@@ -61,7 +61,7 @@ impl Encoding {
         }
         let placeholder = Value::from(PLACEHOLDER).to_json();
         if pretty {
-            let (head, tail) = around(super::respond::pretty(list).as_bytes(), &placeholder)?;
+            let (head, tail) = around(pretty_printed(list).as_bytes(), &placeholder)?;
             let item = move |shown: &Shown, out: &mut Chunks| {
                 let mut text = String::new();
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
@@ -149,7 +149,7 @@ pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
             Box::new(move |shown| table.row(&shown.to_value()))
         }
         Shape::PartialList => Box::new(move |shown| table::partial(&shown.to_value(), &accepted)),
-        _ if request.resource.is_custom() => Box::new(Shown::to_value),
+        _ if request.resource.serving.unstructured => Box::new(Shown::to_value),
         _ => Box::new(|shown| {
             let mut value = shown.to_value();
             value.remove_at(&["kind"]);

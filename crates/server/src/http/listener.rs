@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
+use base::metrics::METRICS;
 use http::header::CONNECTION;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
@@ -19,8 +21,7 @@ use super::connections::{Active, Connections, Expiry, Usage};
 use super::door::Door;
 use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
-use crate::metrics::METRICS;
-use crate::{clock, limits};
+use crate::limits;
 
 /// A bound socket and what its connections share.
 pub struct Listener {
@@ -85,7 +86,7 @@ impl Listener {
         };
         let (acceptor, door, stop) = (self.acceptors.current(), self.door.clone(), stop.clone());
         let guard = self.door.open.enter();
-        crate::task::spawn("connection", async move {
+        base::task::spawn("connection", async move {
             let usage = &connection.usage;
             if let Some(stream) = handshake(stream, &acceptor, usage).await {
                 serve(stream, address, &acceptor, door, usage, stop).await;

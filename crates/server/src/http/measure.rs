@@ -1,20 +1,20 @@
 //! Metrics of requests.
 
+use base::clock;
+use base::metrics::{
+    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
+    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
+};
+use base::request::{RequestInfo, User, Verb};
 use http::{HeaderMap, Response};
 use machinery::Text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
+use resource::Registry;
 use tokio::time::Instant;
 
 use super::body::Body;
 use super::health;
-use crate::clock;
-use crate::metrics::{
-    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
-    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
-};
-use crate::request::{RequestInfo, User, Verb};
-use crate::resource::Registry;
 use crate::verbs::Request;
 
 /// Non-resource paths with metrics of their own: the path, and the labels `subresource` and `component`.
@@ -200,18 +200,12 @@ impl Drop for Running {
 
 /// Records a request for a deprecated version.
 pub fn deprecated(request: &Request) {
-    let removed_release = match request.resource.built_in() {
-        // v1beta1 CRDs, and ThirdPartyResources below
-        Some(built_in) if built_in.kind == "CustomResourceDefinition" => "1.22",
-        Some(_) => "1.8",
-        None => "",
-    };
     let of = DeprecatedApi {
         group: (&request.resource.group).into(),
         version: (&request.version.name).into(),
         resource: (&request.resource.plural).into(),
         subresource: request.subresource.as_str().into(),
-        removed_release,
+        removed_release: request.version.built_in.map_or("", |row| row.removed_release),
     };
     METRICS.requested_deprecated_apis.get_or_create(&of).set(1);
 }

@@ -1,4 +1,4 @@
-//! The HTTP server (layer 8): listener, TLS, the handler chain, responses. Only this room depends on hyper.
+//! The HTTP server: listener, TLS, the handler chain, responses. Only this room depends on hyper.
 
 mod body;
 mod chain;
@@ -18,6 +18,7 @@ mod measure;
 mod negotiate;
 mod open;
 mod perform;
+mod pretty;
 mod relay;
 mod respond;
 mod route;

@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use base::request::Verb;
+use base::task;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
@@ -16,11 +18,9 @@ use super::chain::{Edge, HttpResponse};
 use super::measure::Running;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{Reply, set};
-use super::route::{check_accept, not_allowed, verb_of};
+use super::route::{check_accept, verb_of};
 use super::watch::Stream;
 use crate::limits;
-use crate::request::Verb;
-use crate::task;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
 
 impl Edge {
@@ -41,8 +41,8 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // invalid options of custom resources take precedence over a 406; built-in routes check Accept first
-            if request.resource.is_custom() && matches!(verb, Verb::List | Verb::Watch) {
+            // routes check Accept before the options
+            if !request.resource.serving.routes && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
             }
             return Err(refusal);
@@ -78,7 +78,7 @@ impl Edge {
                     boxed(verbs::delete_collection(context, &request, document.as_ref())).await?
                 }
             }
-            Verb::Proxy | Verb::None => return Err(not_allowed(&request, verb)),
+            Verb::Proxy | Verb::None => return Err(request.resource.verb_not_supported(verb.as_str())),
         };
         reply.outcome(&request, outcome)
     }
@@ -91,10 +91,10 @@ impl Edge {
         if accepted.shape == negotiate::Shape::Table {
             super::table::Table::new(&request, &accepted)?;
         }
-        let custom = request.resource.is_custom();
+        let protobuf = request.resource.serving.protobuf;
         let encodable = |a: &&Accepted| match a.media {
             Media::Json | Media::Cbor => true,
-            Media::Protobuf => !custom || a.shape == negotiate::Shape::Partial,
+            Media::Protobuf => protobuf || a.shape == negotiate::Shape::Partial,
             Media::Yaml => false,
         };
         let accepted = reply
@@ -147,7 +147,7 @@ fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> 
 fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
     let cbor = served.contains(&Media::Cbor);
     let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);
-    if request.resource.is_custom() {
+    if !request.resource.serving.strategic_merge {
         return kind.filter(|(kind, _)| *kind != PatchKind::Strategic).ok_or_else(|| {
             let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             let more = if cbor { ", application/apply-patch+cbor" } else { "" };

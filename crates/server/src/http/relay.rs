@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use access::authorization::Authorized;
+use base::request::{Verb, encode_path};
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Request, Response, Uri, request};
@@ -13,8 +15,6 @@ use super::body::{Body, NextPiece, Pieces};
 use super::chain::{Edge, HttpResponse};
 use super::respond;
 use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
-use crate::authorization::Authorized;
-use crate::request::{Verb, encode_path};
 
 impl Edge {
     /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed.

@@ -3,6 +3,10 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use access::audit::AuditContext;
+use access::flow::Sorted;
+use base::task::Trace;
+use base::trace::Span;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
@@ -12,13 +16,9 @@ use machinery::{Status, Text, Value, cbor, yaml};
 use super::body::Body;
 use super::list::{self, Encoding, ListBody};
 use super::negotiate::{Accepted, Media, Shape};
+use super::pretty::pretty;
 use super::table;
-use crate::audit::AuditContext;
-use crate::flow::Sorted;
 use crate::limits;
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use crate::task::Trace;
-use crate::trace::Span;
 use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// The form in which a request is to be responded to, and the state that its response depends on.
@@ -57,12 +57,10 @@ impl Reply {
         self.forms(request).find(|a| a.media != Media::Protobuf)
     }
 
-    /// The acceptable forms that a resource supports, best first. There are no tables of reviews, nor of the status of
-    /// a CRD.
+    /// The acceptable forms that a resource supports, best first.
     pub fn forms(&self, request: &Request) -> impl Iterator<Item = Accepted> {
-        let definition = request.resource.group == DEFINITION_GROUP && request.resource.plural == DEFINITIONS;
-        let no_table = request.resource.is_review() || (definition && request.subresource == Subresource::Status);
-        self.accepted.iter().copied().filter(move |accepted| !(no_table && accepted.shape == Shape::Table))
+        let tables = request.resource.has_tables(request.subresource);
+        self.accepted.iter().copied().filter(move |accepted| tables || accepted.shape != Shape::Table)
     }
 
     pub fn is_pretty(&self, accepted: &Accepted) -> bool {
@@ -158,11 +156,10 @@ impl Reply {
         self.tree(code, value, accepted)
     }
 
-    /// The best form if that is protobuf and the resource supports it: built-in kinds, and the metadata of any kind.
+    /// The best form if that is protobuf and the resource supports it; the metadata of any kind have a message.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
-        let whole = !request.resource.is_custom() || request.subresource == Subresource::Scale;
-        (whole || best.shape != Shape::Whole).then_some(best)
+        (request.resource.has_protobuf(request.subresource) || best.shape != Shape::Whole).then_some(best)
     }
 
     /// Responds in protobuf; `None` if the kind has no message.
@@ -227,7 +224,7 @@ impl Reply {
         let tree = list::tree_of(request, accepted)?;
         let encoding = match (accepted.media, accepted.shape) {
             _ if list.items.len() == 0 => None,
-            (Media::Json, Shape::Whole) if !pretty => Encoding::json(&frame, !request.resource.is_custom()),
+            (Media::Json, Shape::Whole) if !pretty => Encoding::json(&frame, !request.resource.serving.unstructured),
             (Media::Cbor, _) => Encoding::cbor(&frame, list.items.len(), tree),
             _ => Encoding::text(&frame, &accepted, pretty, tree),
         };
@@ -294,33 +291,28 @@ fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: V
 
 /// The error for a single object requested as PartialObjectMetadataList.
 fn no_list(request: &Request) -> Status {
-    if request.resource.is_custom() && request.subresource != Subresource::Scale {
-        return Status::untyped(500, "content is not a list");
-    }
-    let (package, kind) = match request.resource.built_in() {
-        Some(built_in) => (built_in.go_package(), built_in.kind),
-        None => ("v1", "Scale"),
+    let go_type = match (request.resource.go_type(), request.subresource) {
+        (Some(go_type), _) => go_type,
+        (None, Subresource::Scale) => "*v1.Scale".to_owned(),
+        (None, _) => return Status::untyped(500, "content is not a list"),
     };
     let message =
-        format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})");
+        format!("you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})");
     Status::new(Reason::NotAcceptable, message)
 }
 
 /// The error for a list requested as PartialObjectMetadata.
 fn no_object(request: &Request) -> Status {
-    let found = match request.resource.built_in() {
-        Some(built_in) => format!("*{}.{}", built_in.go_package(), request.resource.list_kind),
-        None => "*unstructured.UnstructuredList".to_owned(),
-    };
+    let found = request.resource.go_list_type();
     let message = format!("you requested PartialObjectMetadata, but the requested object is a list ({found})");
     Status::new(Reason::NotAcceptable, message)
 }
 
-/// The ListMeta of a list. Lists of custom resources always have `continue`, even if it is empty.
-fn list_meta(list: &ListOutcome, custom: bool) -> Value {
+/// The ListMeta of a list. Unstructured lists always have `continue`, even if it is empty.
+fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
     let mut meta = Value::object();
     meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
-    if custom || !list.continue_token.is_empty() {
+    if unstructured || !list.continue_token.is_empty() {
         meta.set_at(&["continue"], Value::from(&list.continue_token));
     }
     if let Some(remaining) = list.remaining {
@@ -334,7 +326,7 @@ fn list_frame(request: &Request, list: &ListOutcome, items: Value) -> Value {
         ("apiVersion", Value::String(request.api_version())),
         ("items", items),
         ("kind", Value::from(request.resource.list_kind.as_str())),
-        ("metadata", list_meta(list, request.resource.is_custom())),
+        ("metadata", list_meta(list, request.resource.serving.unstructured)),
     ]
     .into()
 }
@@ -361,50 +353,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 pub fn set(headers: &mut HeaderMap, name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_bytes(value.as_bytes())) {
         headers.insert(name, value);
-    }
-}
-
-/// Pretty-prints a value with an indent of two spaces and without a final newline.
-pub fn pretty(value: &Value) -> String {
-    let mut out = String::new();
-    indent(value, 0, &mut out);
-    out
-}
-
-/// Appends a pretty-printed value whose first line is already indented by `depth` levels.
-pub fn indent(value: &Value, depth: usize, out: &mut String) {
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.push_str(&"  ".repeat(depth));
-    };
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            out.push('{');
-            for (i, (key, value)) in map.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                line(out, depth + 1);
-                out.push_str(&Value::String(key.clone()).to_json());
-                out.push_str(": ");
-                indent(value, depth + 1, out);
-            }
-            line(out, depth);
-            out.push('}');
-        }
-        Value::Array(items) if !items.is_empty() => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                line(out, depth + 1);
-                indent(item, depth + 1, out);
-            }
-            line(out, depth);
-            out.push(']');
-        }
-        other => out.push_str(&other.to_json()),
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use base::request::{RequestInfo, Verb};
 use http::Method;
-use machinery::status::Reason;
 use machinery::{Status, Text};
+use resource::{Resource, Version, no_such_method};
 
 use super::chain::Edge;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::Reply;
-use crate::request::{RequestInfo, Verb};
-use crate::resource::{Resource, Version};
 use crate::verbs::{self, Request, Subresource};
 
 /// The resource, version and subresource of a path.
@@ -41,8 +40,8 @@ impl Edge {
 
     /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let own_group = info.group.is_empty() || crate::resource::builtin::is_built_in_group(&info.group);
-        let built_in = own_group || crate::resource::builtin::is_reserved_group(&info.group);
+        let own_group = info.group.is_empty() || resource::builtin::is_built_in_group(&info.group);
+        let built_in = own_group || resource::builtin::is_reserved_group(&info.group);
         let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
@@ -51,7 +50,7 @@ impl Edge {
             return Err(unknown());
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if built_in && resource.is_custom() && !resource.third_party {
+        if built_in && !resource.is_allowed_in_reserved_groups() {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
@@ -60,13 +59,14 @@ impl Edge {
         }
         let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
         let scoped = match (resource.namespaced, named_scope) {
-            // built-in routes report the missing namespace when the object is looked up
-            (true, false) if info.nowhere && !resource.is_custom() => true,
+            // routes report the missing namespace when the object is looked up
+            (true, false) if info.nowhere && resource.serving.routes => true,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
             (false, true) => false,
             _ => true,
         };
-        if !scoped && !resource.is_custom() && !resource.is_review() && resource.namespaced && info.name.is_empty() {
+        let lists_all = resource.serving.routes && resource.namespaced && !resource.is_review();
+        if !scoped && lists_all && info.name.is_empty() {
             // the path exists, since GET on it lists all namespaces
             return Err(NotServed::Status(no_such_method(), None));
         }
@@ -77,35 +77,21 @@ impl Edge {
             "" => Subresource::None,
             "status" if version.status => Subresource::Status,
             "scale" if version.scale.is_some() => Subresource::Scale,
-            "finalize" if info.resource == "namespaces" => Subresource::Finalize,
-            "token" if info.group.is_empty() && info.resource == "serviceaccounts" => {
-                let resource = self.context.token_requests.clone();
-                let version = resource.storage_version().clone();
-                return Ok(Route { resource, version, subresource: Subresource::Token });
-            }
-            _ if resource.is_custom() => {
-                let deprecation = version.deprecation.clone();
-                return Err(NotServed::Status(resource.not_found(&info.name), deprecation));
-            }
-            _ => return Err(NotServed::Status(Status::no_such_resource(), None)),
+            name => match resource.own_subresources().iter().find(|own| own.name == name) {
+                Some(own) if own.kind.is_some() => {
+                    let resource = self.context.token_requests.clone();
+                    let version = resource.storage_version().clone();
+                    return Ok(Route { resource, version, subresource: own.subresource });
+                }
+                Some(own) => own.subresource,
+                None => {
+                    let warning = version.deprecation.clone().filter(|_| !resource.serving.routes);
+                    return Err(NotServed::Status(resource.no_subresource(&info.name), warning));
+                }
+            },
         };
         Ok(Route { resource, version, subresource })
     }
-}
-
-/// The 405 of a verb that the resource does not support.
-pub(super) fn not_allowed(request: &Request, verb: Verb) -> Status {
-    let resource = &request.resource;
-    if resource.is_custom() {
-        return Status::method_not_supported(&resource.group, &resource.plural, verb.as_str());
-    }
-    no_such_method()
-}
-
-/// The 405 of a built-in route that does not support the method.
-pub(super) fn no_such_method() -> Status {
-    let message = "the server does not allow this method on the requested resource";
-    Status::new(Reason::MethodNotAllowed, message).with_details(Default::default())
 }
 
 /// The verb of a request, or an error if the resource does not support it.
@@ -113,34 +99,36 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     let info = &request.authorized.info;
     let verb = info.verb;
     let named = !info.name.is_empty();
-    let refused = || not_allowed(request, verb);
-    if request.resource.is_review() {
-        if named && request.subresource == Subresource::None {
+    let (resource, subresource) = (&request.resource, request.subresource);
+    let routes = resource.serving.routes;
+    let refused = || resource.verb_not_supported(verb.as_str());
+    if resource.is_review() {
+        if named && subresource == Subresource::None {
             return Err(Status::no_such_resource());
         }
-        let fits = verb == Verb::Create && named == (request.subresource == Subresource::Token);
+        let fits = verb == Verb::Create && named == (subresource != Subresource::None);
         return if fits { Ok(verb) } else { Err(refused()) };
     }
-    if request.subresource == Subresource::Finalize && verb != Verb::Update {
+    let own = resource.own_subresources().iter().find(|own| own.subresource == subresource);
+    if own.is_some_and(|own| own.verb != verb.as_str()) {
         return Err(refused());
     }
-    if verb == Verb::DeleteCollection && request.resource.built_in().is_some_and(|s| s.kind == "Namespace") {
+    if verb == Verb::DeleteCollection && !resource.has_delete_collection() {
         return Err(refused());
     }
-    if info.method == Method::HEAD && !request.resource.is_custom() {
+    if info.method == Method::HEAD && routes {
         return Err(refused());
     }
-    if request.subresource != Subresource::None {
+    if subresource != Subresource::None {
         return match verb {
             Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
             _ => Err(refused()),
         };
     }
     match verb {
-        // POST to an item is not supported for built-in kinds, and creates custom resources
-        Verb::Create if named && !request.resource.is_custom() => Err(refused()),
-        // for custom resources, the missing name is reported when the request is performed
-        Verb::Update | Verb::Patch if !named && !request.resource.is_custom() => Err(refused()),
+        // without routes, POST to an item creates it, and a missing name is reported when the request is performed
+        Verb::Create if named && routes => Err(refused()),
+        Verb::Update | Verb::Patch if !named && routes => Err(refused()),
         Verb::Proxy | Verb::None => Err(refused()),
         verb => Ok(verb),
     }
@@ -149,11 +137,11 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 /// Fails with 406 if the client accepts no form that the resource supports.
 pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
-    let not_encodable = request.resource.is_custom() && request.subresource != Subresource::Scale;
+    let not_encodable = !request.resource.has_protobuf(request.subresource);
     if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
-    if !request.resource.is_custom() && !reply.named {
+    if request.resource.serving.routes && !reply.named {
         // list and watch have the same route
         let mut list = negotiate::media_list(reply.served);
         if matches!(verb, Verb::List | Verb::Watch) {

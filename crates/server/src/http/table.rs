@@ -1,12 +1,12 @@
 //! The shapes `Table` and `PartialObjectMetadata`.
 
+use base::clock;
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Status, Value};
+use resource::Column;
+use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 
 use super::negotiate::Accepted;
-use crate::clock;
-use crate::resource::Column;
-use crate::resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
+use access::authentication::{ClientCertificate, Verified};
 use arc_swap::ArcSwap;
+use base::clock;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -15,9 +17,6 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-use crate::authentication::{ClientCertificate, Verified};
-use crate::clock;
 
 /// The serving certificate with its key, and the CA bundle of clients, in PEM.
 pub struct Tls {

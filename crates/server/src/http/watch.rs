@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use machinery::{Value, cbor, protobuf};
+use objects::Sink as _;
 
 use super::body::{NextPiece, Pieces};
 use super::chunks::Chunks;
@@ -10,7 +11,6 @@ use super::measure::Running;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use super::window::chunk_bytes;
-use crate::objects::Sink as _;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
 /// A watch that is sent as a response body.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use access::authentication::websocket::TOKEN_PROTOCOL;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode, Uri};
@@ -16,7 +17,6 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 use super::body::{Body, NextPiece};
 use super::open::OpenGuard;
 use super::respond::{self, set};
-use crate::authentication::websocket::TOKEN_PROTOCOL;
 use crate::limits;
 
 type HttpResponse = Response<Body>;
@@ -57,7 +57,7 @@ pub fn upgrade(
     }
     let kind = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if kind.contains("protobuf") { Form::Binary } else { Form::Text };
-    crate::task::spawn("websocket", async move {
+    base::task::spawn("websocket", async move {
         if let Ok(connection) = connection.await {
             let stream = WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
             // an error means that the client is gone, so it cannot be reported

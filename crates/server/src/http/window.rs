@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use base::clock;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::{clock, limits};
+use crate::limits;
 
 /// The response bytes of an HTTP/2 stream, or of an HTTP/1.1 connection, that were handed over to hyper and are not
 /// sent yet.
@@ -147,7 +148,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        crate::task::spawn("stream", async move {
+        base::task::spawn("stream", async move {
             // dropping a stream that makes no progress resets it
             Window::serve(stream).await;
         });

@@ -6,6 +6,7 @@ use machinery::value::{write_json, write_json_string};
 use machinery::{Release, Value, json};
 
 use super::index::Group;
+use super::pieces::Pieces;
 use super::{Dialect, Encoding, paths, proto, schema, standard};
 
 /// `info.version` of documents with built-in kinds.
@@ -13,8 +14,7 @@ const KUBERNETES: &str = "v1.37.2";
 
 /// Encodes the v3 document of a group version.
 pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
-    let built_in = group.members.iter().any(|member| !member.resource.is_custom());
-    let info = match built_in {
+    let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
         true => json!({"title": "Kubernetes", "version": KUBERNETES}),
         false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
     };
@@ -29,39 +29,6 @@ pub fn merged(groups: &[&Group], encoding: Encoding, release: Release) -> Vec<u8
     let mut writer = Writer::new(Dialect::V2, encoding, release);
     groups.iter().for_each(|group| writer.group(group));
     writer.finish(&json!({"title": "Kubernetes", "version": KUBERNETES}))
-}
-
-/// A growing buffer that is not reallocated: a document of thousands of CRDs has hundreds of megabytes.
-#[derive(Default)]
-pub struct Pieces {
-    full: Vec<Vec<u8>>,
-    last: Vec<u8>,
-    full_bytes: usize,
-}
-
-/// The size from which a piece is full.
-const PIECE_BYTES: usize = 1 << 20;
-
-impl Pieces {
-    /// The length in bytes of all pieces.
-    pub fn len(&self) -> usize {
-        self.full_bytes + self.last.len()
-    }
-
-    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.last);
-        if self.last.len() >= PIECE_BYTES {
-            self.full_bytes += self.last.len();
-            self.full.push(std::mem::take(&mut self.last));
-        }
-    }
-
-    /// Appends all pieces to `out`, and frees each one after it has been copied.
-    pub fn append_to(self, out: &mut Vec<u8>) {
-        for piece in self.full.into_iter().chain([self.last]) {
-            out.extend_from_slice(&piece);
-        }
-    }
 }
 
 struct Writer {

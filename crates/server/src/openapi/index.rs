@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
+use resource::{Resource, Version};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::Encoding;
 use crate::limits;
-use crate::resource::{Resource, Version};
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
 
@@ -188,7 +188,7 @@ fn digest(member: &Member) -> [u8; 32] {
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
     let flags = [
         resource.namespaced,
-        resource.is_custom(),
+        resource.built_in().is_none(),
         version.status,
         version.scale.is_some(),
         version.preserve_unknown_fields,

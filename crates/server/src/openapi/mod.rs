@@ -1,4 +1,4 @@
-//! OpenAPI (layer 7): v2 and v3 documents, built on request and cached.
+//! OpenAPI: v2 and v3 documents, built on request and cached.
 //!
 //! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are computed
 //! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
@@ -10,17 +10,18 @@
 mod document;
 mod index;
 mod paths;
+mod pieces;
 mod proto;
 mod schema;
 mod standard;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::request::Query;
+use base::{clock, task};
 use bytes::Bytes;
+use resource::Registry;
 
-use crate::request::Query;
-use crate::resource::Registry;
-use crate::{clock, task};
 use index::{Group, Index};
 
 /// The response to a request for a document.
@@ -194,8 +195,8 @@ mod tests {
     use machinery::{Value, json};
 
     use super::*;
-    use crate::objects::Objects;
-    use crate::resource::{builtin, from_definition};
+    use objects::Objects;
+    use resource::{builtin, from_definition};
 
     fn crd(schema: Value) -> Value {
         let names = json!({"plural": "kites", "singular": "kite", "kind": "Kite", "listKind": "KiteList"});
@@ -224,15 +225,14 @@ mod tests {
     fn documents_follow_crds() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let store = Arc::new(store::Embedded::in_memory());
-        let objects =
-            runtime.block_on(Objects::open(crate::objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
+        let objects = runtime.block_on(Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
             let resource =
                 from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), Release::NEWEST);
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = crate::resource::from_row(&builtin::KINDS[0], &[], &objects, Release::NEWEST);
+        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, Release::NEWEST);
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());

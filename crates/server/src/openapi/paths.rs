@@ -124,8 +124,8 @@ impl<'a> Paths<'a> {
             out.push((format!("{base}/{plural}"), self.everywhere()));
         }
         out.push((collection, self.collection()));
-        if resource.built_in().is_some_and(|built_in| built_in.kind == "Namespace") {
-            out.push((format!("{item}/finalize"), self.finalize()));
+        for own in resource.own_subresources().iter().filter(|own| own.kind.is_none()) {
+            out.push((format!("{item}/{}", own.name), self.replaced(own.name)));
         }
         if version.scale.is_some() {
             out.push((format!("{item}/scale"), self.subresource("scale", SCALE)));
@@ -189,7 +189,7 @@ impl<'a> Paths<'a> {
             codes: &[OK],
         };
         let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
-        if self.member.resource.built_in().is_none_or(|built_in| built_in.kind != "Namespace") {
+        if self.member.resource.has_delete_collection() {
             item.set_at(&["delete"], self.operation(&delete));
         }
         item.set_at(&["parameters"], self.path_parameters(false));
@@ -218,8 +218,9 @@ impl<'a> Paths<'a> {
         self.read_and_write(name, response)
     }
 
-    fn finalize(&self) -> Value {
-        let put = self.replace("finalize", &self.object);
+    /// The path item of a subresource that can only be replaced.
+    fn replaced(&self, name: &str) -> Value {
+        let put = self.replace(name, &self.object);
         [("put", self.operation(&put)), ("parameters", self.path_parameters(true))].into()
     }
 
@@ -302,11 +303,12 @@ impl<'a> Paths<'a> {
         if !parameters.is_empty() {
             out.set_at(&["parameters"], Value::Array(parameters));
         }
-        let content: &[&str] = match (operation.body, self.member.resource.is_custom()) {
-            (Some(PATCH), true) => &CUSTOM_PATCHES,
-            (Some(PATCH), false) => &BUILT_IN_PATCHES,
-            (_, true) => &JSON_AND_YAML,
-            (_, false) => &ANY,
+        let serving = self.member.resource.serving;
+        let content: &[&str] = match operation.body {
+            Some(PATCH) if serving.strategic_merge => &BUILT_IN_PATCHES,
+            Some(PATCH) => &CUSTOM_PATCHES,
+            _ if serving.protobuf => &ANY,
+            _ => &JSON_AND_YAML,
         };
         match self.dialect {
             Dialect::V2 => self.fill_v2(&mut out, operation, content),

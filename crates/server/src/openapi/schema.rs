@@ -8,18 +8,9 @@ use super::Dialect;
 use super::index::Member;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
-/// The name of the schema of a kind: the labels of the group in reverse, version, kind.
+/// The name of the schema of a kind.
 pub fn name(member: &Member, kind: &str) -> String {
-    let (group, version) = (&member.resource.group, &member.version.name);
-    if member.resource.is_custom() {
-        let labels: Vec<&str> = group.rsplit('.').collect();
-        return format!("{}.{version}.{kind}", labels.join("."));
-    }
-    match group.as_str() {
-        "" => format!("io.k8s.api.core.{version}.{kind}"),
-        "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"),
-        _ => format!("io.k8s.api.{}.{version}.{kind}", group.split('.').next().unwrap_or_default()),
-    }
+    member.resource.schema_name(&member.version, kind)
 }
 
 /// The value of `x-kubernetes-group-version-kind` of an operation; schemas have a list of these.
@@ -36,11 +27,8 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
     let version = &member.version;
     let openapi = version.openapi();
     let preserve = version.preserve_unknown_fields || is_true(&openapi, PRESERVE);
-    let known = if member.resource.is_custom() {
-        openapi.as_object().is_some() && schema::definition::is_structural(&openapi)
-    } else {
-        true
-    };
+    let is_structural = || openapi.as_object().is_some() && schema::definition::is_structural(&openapi);
+    let known = version.built_in.is_some() || is_structural();
     let mut root = if !known || (dialect == Dialect::V2 && preserve) {
         json!({"type": "object"})
     } else {

@@ -1,11 +1,11 @@
 //! Writes as admission sees them.
 
+use access::admission::{Attributes, Charge, Operation};
+use base::request::{DeleteOptions, FieldValidation, WriteOptions};
+use base::wording;
 use machinery::{Map, Status, Text, Value};
 
 use super::{Context, Request, Subresource, meta};
-use crate::admission::{Attributes, Charge, Operation};
-use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
-use crate::wording;
 
 /// A write as admission is asked about it.
 pub struct Admit<'a> {

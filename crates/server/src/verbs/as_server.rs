@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use access::authorization::Authorized;
+use base::request::WriteOptions;
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use resource::{Resource, Version};
 
-use super::change::Change;
-use super::{Context, Request, Subresource, pipeline};
-use crate::authorization::Authorized;
-use crate::request::WriteOptions;
-use crate::resource::{Resource, Version};
+use super::change::{Change, Write};
+use super::{Context, Request, Subresource};
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
@@ -55,7 +55,7 @@ pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &s
 /// nothing holds any more goes. An object that does not exist needs no change.
 pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> BoxFuture<'a, Result<(), Status>> {
     Box::pin(async move {
-        match pipeline::write(context, &request, change, &WriteOptions::default()).await {
+        match Write::new(context, &request, change, &WriteOptions::default()).run().await {
             Err(status) if status.reason == Reason::NotFound => Ok(()),
             result => result.map(drop),
         }

@@ -2,20 +2,21 @@
 
 use std::sync::{Arc, LazyLock};
 
+use access::authorization::{GROUP, defaults};
+use access::flow;
+use base::clock;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use resource::Resource;
+use resource::builtin::{
+    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
+};
 
 use super::as_server::{SERVER, path_of, server_request};
 use super::reconcile::{self, Repair};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
-use crate::authorization::{GROUP, defaults};
-use crate::flow;
-use crate::resource::Resource;
-use crate::resource::builtin::{
-    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
-};
-use crate::{clock, limits};
+use crate::limits;
 
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
@@ -124,8 +125,8 @@ pub fn token_tracking() -> Value {
 /// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
-    let mut missing = builtin::api_services(&context.registry, false);
-    let defined = LazyLock::new(|| builtin::api_services(&context.registry, true));
+    let mut missing = resource::api_services(&context.registry, false);
+    let defined = LazyLock::new(|| resource::api_services(&context.registry, true));
     let (mut gone, alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
         let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));

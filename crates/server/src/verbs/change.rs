@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use base::request::{DeleteOptions, WriteOptions};
 use machinery::{Status, Value};
+use objects::Stored;
+use resource::{Outline, with_empty_schemas};
 use schema::apply::Outcome as Applied;
 
 use super::patch::{Patch, RepeatedKeys};
 use super::{Context, Request, meta};
-use crate::objects::Stored;
-use crate::request::{DeleteOptions, WriteOptions};
-use crate::resource::{Outline, with_empty_schemas};
 
 /// A change that can be made again on a newer object.
 pub enum Change<'a> {
@@ -30,7 +30,7 @@ pub enum Change<'a> {
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
 
-/// A write on its way.
+/// A write in progress; [`Write::run`] makes it.
 pub struct Write<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
@@ -38,6 +38,12 @@ pub struct Write<'a> {
     pub options: &'a WriteOptions,
     /// The object of a list that is deleted, where the request names none.
     pub listed: Option<&'a Stored>,
+}
+
+impl<'a> Write<'a> {
+    pub fn new(context: &'a Context, request: &'a Request, change: Change<'a>, options: &'a WriteOptions) -> Write<'a> {
+        Write { context, request, change, options, listed: None }
+    }
 }
 
 /// The stored object that a write found.
@@ -62,7 +68,7 @@ impl Live {
 pub struct Changed {
     pub object: Value,
     /// Whether the update counts as a change even where it leaves the object as it was, see
-    /// [`timestamps`](crate::resource::timestamps).
+    /// [`timestamps`](resource::timestamps).
     pub differs: bool,
 }
 

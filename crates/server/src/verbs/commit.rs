@@ -2,47 +2,68 @@
 
 use std::sync::Arc;
 
+use base::request::parse_uint;
+use base::trace::{self, Kind};
 use machinery::{Status, Value};
+use objects::{Body, Encoded, Key, Meta, Stored};
+use resource::rules::is_deleting;
 use store::{Refused, Revision};
 
+use super::admit::Admit;
 use super::change::{Live, Write};
-use super::{Outcome, Request, Shown, hooks};
+use super::{Outcome, Request, Shown, hooks, meta};
 use crate::limits;
-use crate::objects::{Body, Encoded, Key, Meta, Stored};
-use crate::request::parse_uint;
-use crate::resource::strategy::is_deleting;
-use crate::trace::{self, Kind};
 
 impl Write<'_> {
-    /// Creates an object. `None`: its name is taken, and `retries` says that another one will be generated.
-    pub async fn create(&self, mut object: Value, retries: bool) -> Result<Option<Outcome>, Status> {
+    /// Validates an object for which everything is reserved that it needs, and creates it. A name that was `generated` and
+    /// is taken is generated again.
+    pub async fn create(
+        &self,
+        admit: &Admit<'_>,
+        mut object: Value,
+        generated: bool,
+    ) -> Result<Option<Outcome>, Status> {
         let request = self.request;
-        if !request.name().is_empty() {
-            // a path that names the object may be one of an update, whose version means nothing here
-            object.remove_at(&["metadata", "resourceVersion"]);
-        }
-        let (name, generate) = (object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"]));
-        let key = request.resource.key(request.namespace(), name);
-        let generated = !generate.is_empty();
-        if self.options.dry_run {
-            return match request.resource.collection.get(&key.path) {
-                Some(_) => Err(already_exists(request, &key, name, generated)),
-                None => Ok(Some(Outcome::Object(201, self.round_trip(object).await?))),
-            };
-        }
-        if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
-            return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
-        }
-        let name = name.to_owned();
-        match self.put(object, None).await? {
-            Some(stored) => self.written(stored, 201).await.map(Some),
-            None if retries => Ok(None),
-            None => Err(already_exists(request, &key, &name, generated)),
+        let mut attempts_left = if generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
+        loop {
+            self.validate(admit, &mut object, None, false).await?;
+            attempts_left -= 1;
+            let again = (attempts_left > 0).then(|| object.clone());
+            if !request.name().is_empty() {
+                // a path that names the object may be one of an update, whose version means nothing here
+                object.remove_at(&["metadata", "resourceVersion"]);
+            }
+            let name = object.str_at(&["metadata", "name"]).to_owned();
+            let has_prefix = !object.str_at(&["metadata", "generateName"]).is_empty();
+            let key = request.resource.key(request.namespace(), &name);
+            if self.options.dry_run {
+                return match request.resource.collection.get(&key.path) {
+                    Some(_) => Err(already_exists(request, &key, &name, has_prefix)),
+                    None => Ok(Some(Outcome::Object(201, self.round_trip(object).await?))),
+                };
+            }
+            if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
+                return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
+            }
+            if let Some(stored) = self.put(object, None).await? {
+                return self.written(stored, 201).await.map(Some);
+            }
+            object = again.ok_or_else(|| already_exists(request, &key, &name, has_prefix))?;
+            object.remove_at(&["metadata", "name"]);
+            meta::generate_name(&mut object);
         }
     }
 
-    /// Replaces an object; one that is being deleted and that nothing holds any more goes. `None`: it changed meanwhile.
-    pub async fn replace(&self, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+    /// Validates an object and puts it in the place of `live`; one that is being deleted and that nothing holds any more is
+    /// removed. `None`: the object changed meanwhile.
+    pub async fn replace(
+        &self,
+        admit: &Admit<'_>,
+        mut object: Value,
+        differs: bool,
+        live: &Live,
+    ) -> Result<Option<Outcome>, Status> {
+        self.validate(admit, &mut object, Some(&live.object), differs).await?;
         let gone =
             is_deleting(&object) && live.stored.meta.deleting && !self.request.resource.deletion.is_held(&object);
         if !gone && !self.options.dry_run {

@@ -1,6 +1,6 @@
 //! Continue tokens: `{"v":"meta.k8s.io/v1","rv":N,"start":"key\u0000"}` in base64url without padding.
 
-use crate::wording;
+use base::wording;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};

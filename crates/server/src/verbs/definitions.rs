@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base::clock;
 use machinery::{Status, Text, Value};
+use resource::Resource;
+use resource::builtin::set_terminating;
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 
@@ -11,10 +14,7 @@ use super::as_server::{self, SERVER};
 use super::delete::{Pass, delete_instances};
 use super::naming::{definitions, group_of, settle_peers};
 use super::{Context, Subresource, third_party};
-use crate::clock;
 use crate::limits;
-use crate::resource::Resource;
-use crate::resource::builtin::set_terminating;
 
 /// Definitions that have waited for instances with finalizers, by uid, with the time from which they may go. They stay a
 /// moment, as upstream: who sees the last instance go is told that it is gone, and not that nothing of its kind is served.

@@ -1,13 +1,13 @@
 //! What is done around writes of some kinds, beyond what their strategies do: one named function per kind and moment.
 
 use machinery::{Status, Value};
+use objects::Stored;
+use resource::Subresource;
+use resource::builtin::Hooks;
 
 use super::change::Write;
 use super::{Context, naming, rbac, third_party};
 use crate::allocation::Reservation;
-use crate::objects::Stored;
-use crate::resource::Subresource;
-use crate::resource::builtin::Hooks;
 
 /// Refuses a write by which its author would give away more than they have. `old` is the object before.
 pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {

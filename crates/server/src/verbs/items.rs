@@ -6,12 +6,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use machinery::{Status, Text};
+use objects::{Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::list::Selection;
 use super::{Request, Shown};
 use crate::limits;
-use crate::objects::{Root, Scope, Stored};
 
 /// Walks over the objects of a snapshot in the order of their paths.
 #[derive(Clone)]

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use base::metrics::{GroupResource, METRICS};
+use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
 use machinery::status::{Cause, Details, Reason};
 use machinery::{Status, Text};
+use objects::{Expired, Root, Scope, Stored};
 use store::Revision;
 
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
-use crate::metrics::{GroupResource, METRICS};
-use crate::objects::{Expired, Root, Scope, Stored};
-use crate::request::{ListOptions, Verb, VersionMatch, parse_uint};
 
 /// Answers one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {

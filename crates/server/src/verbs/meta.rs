@@ -1,9 +1,9 @@
 //! The metadata of objects that are written: what the server sets, and what a request says about it.
 
+use base::clock;
 use machinery::{Status, Value};
 
 use super::Request;
-use crate::clock;
 
 /// What a create wipes before anything else.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];

@@ -1,4 +1,4 @@
-//! What can be done to resources (layer 6): get, list, watch, create, update, patch, apply, delete, scale.
+//! What can be done to resources: get, list, watch, create, update, patch, apply, delete, scale.
 //!
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
@@ -11,6 +11,7 @@ mod commit;
 mod continuation;
 mod definitions;
 mod delete;
+mod deletion;
 mod hooks;
 mod items;
 mod list;
@@ -35,15 +36,16 @@ use std::sync::Arc;
 use machinery::{Status, Text, Value};
 use store::Revision;
 
-use crate::admission::{Admission, World};
+use objects::{Body, Key, Objects, Rendition, Sink, Stored};
+use resource::{Registry, Resource, Strategy, Version, builtin, strategy};
+
 use crate::aggregation::Aggregation;
 use crate::allocation::Allocation;
-use crate::audit::AuditContext;
-use crate::authentication::Authentication;
-use crate::authorization::{Authorized, Authorizer};
-use crate::flow::Flow;
-use crate::objects::{Body, Key, Objects, Rendition, Sink, Stored};
-use crate::resource::{Registry, Resource, Strategy, Version, builtin, strategy};
+use access::admission::{Admission, World};
+use access::audit::AuditContext;
+use access::authentication::Authentication;
+use access::authorization::{Authorized, Authorizer};
+use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
 pub use bootstrap::{
@@ -60,7 +62,7 @@ pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
 
-pub use crate::resource::{Document, Format, Subresource};
+pub use resource::{Document, Format, Subresource};
 
 /// What every verb works with.
 pub struct Context {
@@ -95,7 +97,7 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let of_row = |row| Arc::new(crate::resource::from_row(row, &[], &objects, registry.release()));
+        let of_row = |row| Arc::new(resource::from_row(row, &[], &objects, registry.release()));
         let (token_requests, accounts) = (of_row(&builtin::TOKEN_REQUEST), of_row(&builtin::SERVICE_ACCOUNT));
         Context {
             token_requests,
@@ -207,7 +209,7 @@ impl Request {
         Ok(self.resource.key(self.namespace(), self.name()))
     }
 
-    pub fn query(&self) -> &crate::request::Query {
+    pub fn query(&self) -> &base::request::Query {
         &self.authorized.info.query
     }
 

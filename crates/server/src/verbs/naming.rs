@@ -6,15 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base::clock;
 use machinery::{Status, Value};
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+use resource::{Outline, Resource, registrations};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 
 use super::as_server;
 use super::change::Change;
 use super::{Context, Request, Subresource};
-use crate::clock;
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
-use crate::resource::{Outline, Resource, registrations};
 
 /// Rounds that settling one definition may take; each makes one write.
 const ROUNDS_MAX: usize = 16;

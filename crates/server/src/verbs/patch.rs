@@ -1,15 +1,15 @@
 //! Patches: their media types, their bodies, and what they make of an object.
 
+use base::request::FieldValidation;
+use base::wording::{decode_error, patch as wording, yaml_error};
 use bytes::Bytes;
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
-use machinery::{FieldError, FieldPath, Release, Status, Value};
+use machinery::{Release, FieldError, FieldPath, Status, Value};
+use resource::{Document, Format, Strict, Unpatched};
 
 use super::Request;
-use crate::request::FieldValidation;
-use crate::resource::{Document, Format, Strict, Unpatched};
-use crate::wording::{decode_error, patch as wording, yaml_error};
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

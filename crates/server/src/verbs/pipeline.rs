@@ -1,5 +1,5 @@
 //! The write pipeline: every write of an API object, by clients, controllers and the server itself, is a [`Change`] that
-//! goes through [`write()`].
+//! [`Write::run`] makes.
 //!
 //! read current → change and managedFields → mutating admission → system fields → strategy: prepare and validate →
 //! validating admission → storage form → commit at the revision that was read; again from the start when the object has
@@ -7,59 +7,80 @@
 
 use std::sync::Arc;
 
+use access::admission::Operation;
+use base::deadline;
+use base::request::parse_uint;
 use machinery::{FieldError, FieldPath, Status, Text, Value};
+use objects::Stored;
+use resource::strategy::Validity;
+use resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
 use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
-use super::{Context, Outcome, Request, catch_up, hooks, meta, quota};
-use crate::admission::Operation;
-use crate::objects::Stored;
-use crate::request::{WriteOptions, parse_uint};
-use crate::resource::strategy::Validity;
-use crate::resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
-use crate::{deadline, limits};
-
-/// Makes a change. If it is refused and other servers have written meanwhile, it is made once more on the current state.
-pub async fn write(
-    context: &Context,
-    request: &Request,
-    change: Change<'_>,
-    options: &WriteOptions,
-) -> Result<Outcome, Status> {
-    let seen = context.objects.revision();
-    let retried = context.objects.store().is_shared() && !change.is_edit();
-    let created = if retried { change.copy() } else { None };
-    let mut write = Write { context, request, change, options, listed: None };
-    match write.run().await {
-        Err(status) if retried && (400..500).contains(&status.code) => {
-            catch_up(context).await?;
-            if context.objects.revision() == seen {
-                return Err(status);
-            }
-            if let Some(object) = created {
-                write.change = Change::Create(object);
-            }
-            write.run().await
-        }
-        done => done,
-    }
-}
+use super::{Outcome, Request, catch_up, hooks, meta, quota};
+use crate::limits;
 
 impl Write<'_> {
-    /// Makes the change until it meets an object that did not change under it.
-    pub async fn run(&mut self) -> Result<Outcome, Status> {
+    /// Makes the change: again whenever the object has changed meanwhile, and once more if it is refused and other servers
+    /// have written meanwhile.
+    pub async fn run(mut self) -> Result<Outcome, Status> {
+        let seen = self.context.objects.revision();
+        let is_shared = self.context.objects.store().is_shared();
+        let mut may_be_stale = is_shared && !self.change.is_edit() && self.listed.is_none();
         for _ in 0..limits::WRITE_RETRIES {
-            let live = match self.current()? {
-                Some(stored) => Some(self.read(stored).await?),
-                None if self.listed.is_some() => return Ok(Outcome::Success(Value::Null)),
-                None => None,
-            };
-            if let Some(outcome) = self.attempt(live).await? {
-                return Ok(outcome);
+            // an attempt takes the object of a create
+            let created = if may_be_stale { self.change.copy() } else { None };
+            match self.attempt().await {
+                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(None) => {}
+                Err(status) if may_be_stale && (400..500).contains(&status.code) => {
+                    catch_up(self.context).await?;
+                    if self.context.objects.revision() == seen {
+                        return Err(status);
+                    }
+                    may_be_stale = false;
+                    if let Some(object) = created {
+                        self.change = Change::Create(object);
+                    }
+                }
+                Err(status) => return Err(status),
             }
         }
         Err(self.request.resource.modified(self.request.name()))
+    }
+
+    /// One attempt. `None`: the object changed meanwhile, and the change can be made again.
+    async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
+        let live = match self.current()? {
+            Some(stored) => Some(self.read(stored).await?),
+            None if self.listed.is_some() => return Ok(Some(Outcome::Success(Value::Null))),
+            None => None,
+        };
+        if let Change::Delete(options) = &self.change {
+            let live = live.ok_or_else(|| self.request.not_found())?;
+            return self.delete(options, live).await;
+        }
+        let Some(Changed { object, differs }) = self.changed(live.as_ref()).await? else {
+            return Ok(Some(Outcome::Success(Value::Null)));
+        };
+        let this = &*self;
+        let options =
+            admit::write_options(if live.is_some() { "UpdateOptions" } else { "CreateOptions" }, this.options);
+        let name = this.name_of(&object, live.is_some());
+        let operation = if live.is_some() { Operation::Update } else { Operation::Create };
+        let admit = Admit { options: &options, name: &name, ..this.admit(operation) };
+        let (mut object, generated) = match &live {
+            None => this.admitted_new(&admit, object).await?,
+            Some(live) => (this.admitted(&admit, object, live).await?, false),
+        };
+        let reservation = hooks::reserve(this, &mut object, live.as_ref().map(|live| &live.object)).await?;
+        let written = match &live {
+            None => this.create(&admit, object, generated).await,
+            Some(live) => this.replace(&admit, object, differs, live).await,
+        };
+        hooks::settle_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
+        written
     }
 
     /// The object of the request; a create does not look.
@@ -90,33 +111,6 @@ impl Write<'_> {
         })?;
         let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
         Ok(Live { stored, object, view, outline: None })
-    }
-
-    /// One round. `None`: the object changed meanwhile, and the change can be made again.
-    async fn attempt(&mut self, live: Option<Live>) -> Result<Option<Outcome>, Status> {
-        if let Change::Delete(options) = &self.change {
-            let live = live.ok_or_else(|| self.request.not_found())?;
-            return self.delete(options, live).await;
-        }
-        let Some(Changed { object, differs }) = self.changed(live.as_ref()).await? else {
-            return Ok(Some(Outcome::Success(Value::Null)));
-        };
-        let this = &*self;
-        let options =
-            admit::write_options(if live.is_some() { "UpdateOptions" } else { "CreateOptions" }, this.options);
-        let name = this.name_of(&object, live.is_some());
-        let operation = if live.is_some() { Operation::Update } else { Operation::Create };
-        let admit = Admit { options: &options, name: &name, ..this.admit(operation) };
-        let (mut object, generated) = match &live {
-            None => this.admitted_new(&admit, object).await?,
-            Some(live) => (this.admitted(&admit, object, live).await?, false),
-        };
-        let old = live.as_ref().map(|live| &live.object);
-        let reservation = hooks::reserve(this, &mut object, old).await?;
-        let admitted = Admitted { admit, object, generated, differs };
-        let written = this.validate_and_commit(admitted, live.as_ref()).await;
-        hooks::settle_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
-        written
     }
 
     /// How admission is asked about the write; the name and the options are still to be set.
@@ -182,36 +176,9 @@ impl Write<'_> {
         }
     }
 
-    /// Validates and commits an object for which everything is reserved that it needs. A generated name that is taken is
-    /// generated again.
-    async fn validate_and_commit(
-        &self,
-        admitted: Admitted<'_>,
-        live: Option<&Live>,
-    ) -> Result<Option<Outcome>, Status> {
-        let Admitted { admit, mut object, generated, differs } = admitted;
-        if let Some(live) = live {
-            self.validate(&admit, &mut object, Some(&live.object), differs).await?;
-            return self.replace(object, live).await;
-        }
-        let mut attempts_left = if generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
-        loop {
-            self.validate(&admit, &mut object, None, false).await?;
-            attempts_left -= 1;
-            let again = (attempts_left > 0).then(|| object.clone());
-            match (self.create(object, again.is_some()).await?, again) {
-                (None, Some(again)) => {
-                    object = again;
-                    object.remove_at(&["metadata", "name"]);
-                    meta::generate_name(&mut object);
-                }
-                (outcome, _) => return Ok(outcome),
-            }
-        }
-    }
-
-    /// Prepares an object and refuses it unless it is valid and validating admission allows it.
-    async fn validate(
+    /// Prepares an object and refuses it unless it is valid and validating admission allows it. `differs`: see
+    /// [`Changed::differs`].
+    pub async fn validate(
         &self,
         admit: &Admit<'_>,
         object: &mut Value,
@@ -251,16 +218,6 @@ impl Write<'_> {
         let old = old.map(|old| strategy.view(old)).transpose()?;
         admit.validate(Some(&strategy.view(object)?), old.as_ref()).await
     }
-}
-
-/// An object that mutating admission has seen.
-struct Admitted<'a> {
-    admit: Admit<'a>,
-    object: Value,
-    /// Whether its name was generated.
-    generated: bool,
-    /// See [`Changed::differs`].
-    differs: bool,
 }
 
 fn prepare_and_validate(strategy: &dyn Strategy, object: &mut Value, old: Option<&Value>) -> Validity {

@@ -2,6 +2,7 @@
 //!
 //! What is counted and then not created stays counted until the usage of the quota is determined anew.
 
+use access::admission::Charge;
 use http::Method;
 use machinery::status::Reason;
 use machinery::{Status, Value};
@@ -10,7 +11,6 @@ use super::Subresource;
 use super::admit::Admit;
 use super::as_server::{edit, path_of, server_request};
 use super::change::Change;
-use crate::admission::Charge;
 use crate::limits;
 
 /// Refuses what exceeds a quota, and counts what doesn't.

@@ -1,12 +1,12 @@
 //! Nobody gives away what they don't have: checks of writes of roles and bindings.
 
+use access::authorization::{Attributes, Rule, missing, quoted, require};
+use base::request::{User, Verb};
 use machinery::status::aggregate;
 use machinery::value::quote;
 use machinery::{Status, Value};
 
 use super::{Context, Request};
-use crate::authorization::{Attributes, Rule, missing, quoted, require};
-use crate::request::{User, Verb};
 
 /// Whether a write gives nothing away, or its author may do everything. `old` is the object before.
 fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {

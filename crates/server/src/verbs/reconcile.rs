@@ -1,9 +1,8 @@
 //! The roles and bindings of the server at each start: what they have lost is added, what they have gained stays
 //!. Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
 
+use access::authorization::{Rule, missing};
 use machinery::{Value, json};
-
-use crate::authorization::{Rule, missing};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 

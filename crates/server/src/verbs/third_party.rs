@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use machinery::{FieldError, FieldPath, Status, Value};
+use resource::Resource;
+use resource::builtin::{
+    DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer,
+};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
 use super::delete::{Pass, delete_instances};
 use super::naming::{name_conflict, settle_peers, third_party_resources};
 use super::{Context, Request, Subresource, as_server};
-use crate::resource::Resource;
-use crate::resource::builtin::{
-    DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer,
-};
 
 /// Refuses names that something else has already.
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {

@@ -6,12 +6,12 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::{clock, wording};
 use machinery::{Status, Value};
+use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
 use super::Request;
-use crate::resource::{Resource, Version};
-use crate::{clock, wording};
 
 /// The versions of one resource, seen through one endpoint.
 struct Tracked<'a> {

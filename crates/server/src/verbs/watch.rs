@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
+use base::request::ListOptions;
 use machinery::{Status, Value};
+use objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
 use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
 use super::{Context, Items, Request, Shown};
-use crate::clock;
-use crate::objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
-use crate::request::ListOptions;
 
 /// Seconds between bookmarks of a quiet watch.
 const BOOKMARK_SECONDS: u64 = 60;

@@ -1,12 +1,12 @@
 //! The verbs that write: from the body of a request to a [`Change`].
 
+use base::request::{FieldValidation, WriteOptions};
 use machinery::{Release, Status, Value};
+use resource::Document;
 
-use super::change::Change;
-use super::patch::{self, Patch, PatchKind, decode_configuration};
-use super::{Context, Outcome, Request, catch_up, meta, pipeline, review};
-use crate::request::{FieldValidation, WriteOptions};
-use crate::resource::Document;
+use super::change::{Change, Write};
+use super::patch::{Patch, PatchKind, decode_configuration};
+use super::{Context, Outcome, Request, catch_up, meta, review};
 
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
@@ -15,7 +15,7 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     if let Some(review) = request.resource.review() {
         return review::respond(context, request, review, object, &options).await;
     }
-    pipeline::write(context, request, Change::Create(object), &options).await
+    Write::new(context, request, Change::Create(object), &options).run().await
 }
 
 /// Replaces an object by that of a body.
@@ -24,7 +24,7 @@ pub async fn update(context: &Context, request: &Request, document: &Document) -
     let mut object = request.decode(document, options.field_validation)?;
     meta::place_in(&mut object, request.scope())?;
     meta::check_name(&object, request.name())?;
-    pipeline::write(context, request, Change::Replace(object), &options).await
+    Write::new(context, request, Change::Replace(object), &options).run().await
 }
 
 /// Changes an object by a patch, or by applying a configuration.
@@ -51,7 +51,7 @@ pub async fn patch(
             Change::Apply { configuration, force: options.force, repeated }
         }
     };
-    pipeline::write(context, request, change, &options).await
+    Write::new(context, request, change, &options).run().await
 }
 
 /// Refuses a patch of an object that does not exist, before its body is looked at. An apply may create it.

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use base::wording::yaml_error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use machinery::value::decode;
 use machinery::{Value, json, yaml};
-use server::wording::yaml_error;
 
 use crate::{Difference, Random, responses};
 

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use super::disk::{Appending, Disk};
-use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch};
+use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch, each_entry};
 use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
-use super::recovery::each_entry;
 use crate::contract::{Change, Revision, StoreError};
 
 /// Bytes of the records of one frame.

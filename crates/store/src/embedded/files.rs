@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::disk::Disk;
-use super::frame::{self, FILE_HEADER, Kind, Reader, Stop};
-use super::recovery::each_entry;
+use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop};
 use crate::contract::{Change, Entry, Revision, StoreError};
 
 /// Changes that are read at a time to find what was live.
@@ -202,4 +201,40 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.0.checkpointing.store(false, Ordering::Release);
     }
+}
+
+/// Calls `take` for each entry of a checkpoint, by rising revision; returns the checkpoint's length in bytes.
+pub fn each_entry(
+    disk: &dyn Disk,
+    name: &str,
+    header: Header,
+    mut take: impl FnMut(Change) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
+    let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
+    let mut ended = false;
+    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
+        for record in frame.records {
+            match record.kind {
+                Kind::Put if !ended => {
+                    take(Change { revision: record.revision, key: record.key, value: Some(record.value) })?;
+                }
+                Kind::End if !ended && record.revision == header.first => ended = true,
+                _ => return Err(checksum_mismatch(name, frame.offset)),
+            }
+        }
+    }
+    if ended { Ok(reader.offset()) } else { Err(checksum_mismatch(name, reader.offset())) }
+}
+
+/// The error of a frame that cannot be read.
+pub fn stopped(name: &str, stop: Stop) -> StoreError {
+    match stop {
+        Stop::Broken(at) | Stop::Damaged(at) => checksum_mismatch(name, at),
+        Stop::Io(error) => io(name, &error),
+    }
+}
+
+/// The error of a file that cannot be read or written.
+pub fn io(name: &str, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("log/{name}: {error}"))
 }

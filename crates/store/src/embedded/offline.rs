@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::checkpoint::Entries;
 use super::disk::{Appending, Directory, Disk as _};
-use super::files::{checkpoint_name, segment_name};
+use super::files::{checkpoint_name, each_entry, segment_name};
 use super::frame::{self, Header};
-use super::recovery::{self, Found, each_entry};
+use super::recovery::{self, Found};
 use super::{OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot, StoreError};
 

@@ -2,7 +2,9 @@
 //! damage as docs/src/design/store.md says under "Recovery".
 
 use super::disk::{Appending, Disk};
-use super::files::{Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, revision_in, segment_name};
+use super::files::{
+    Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, each_entry, io, revision_in, segment_name, stopped,
+};
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
 use super::state::State;
 use crate::contract::{Change, Revision, StoreError};
@@ -22,23 +24,12 @@ pub struct Found {
 /// Bytes of a segment that are written anew at a time.
 const WRITTEN_ANEW_BYTES: usize = 1 << 20;
 
-fn io(name: &str, error: &std::io::Error) -> StoreError {
-    StoreError::Unavailable(format!("log/{name}: {error}"))
-}
-
 fn missing(after: Revision, before: Revision) -> StoreError {
     StoreError::Corrupt(format!("revisions between {after} and {before} are missing"))
 }
 
 fn is_missing(name: &str) -> StoreError {
     StoreError::Corrupt(format!("log/{name} is missing"))
-}
-
-fn stopped(name: &str, stop: Stop) -> StoreError {
-    match stop {
-        Stop::Broken(at) | Stop::Damaged(at) => checksum_mismatch(name, at),
-        Stop::Io(error) => io(name, &error),
-    }
 }
 
 /// Reads everything; changes nothing.
@@ -93,29 +84,6 @@ fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Re
         Ok(())
     })?;
     Ok(Checkpoint { name, revision, length })
-}
-
-/// Calls `take` for each entry of a checkpoint, by rising revision; returns the checkpoint's length in bytes.
-pub fn each_entry(
-    disk: &dyn Disk,
-    name: &str,
-    header: Header,
-    mut take: impl FnMut(Change) -> Result<(), StoreError>,
-) -> Result<u64, StoreError> {
-    let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
-    let mut ended = false;
-    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
-        for record in frame.records {
-            match record.kind {
-                Kind::Put if !ended => {
-                    take(Change { revision: record.revision, key: record.key, value: Some(record.value) })?;
-                }
-                Kind::End if !ended && record.revision == header.first => ended = true,
-                _ => return Err(checksum_mismatch(name, frame.offset)),
-            }
-        }
-    }
-    if ended { Ok(reader.offset()) } else { Err(checksum_mismatch(name, reader.offset())) }
 }
 
 /// A segment as it was read.

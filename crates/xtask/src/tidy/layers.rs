@@ -1,63 +1,100 @@
-//! The rooms of the server: each is in the layer table, and imports only rooms of lower layers.
+//! The rooms of crates with layers: each is in the table of its crate, and imports only rooms of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Source, line_of};
 use super::{ARCHITECTURE, Problem, tables};
 
-const SERVER: &str = "crates/server/src/";
-const HEADER: [&str; 4] = ["layer", "room", "may import", "holds"];
+/// The crates whose rooms have layers.
+const CRATES: [&str; 3] = ["base", "access", "server"];
 
-/// The rooms of the tree: top-level modules of the server, each with its main file.
-pub fn rooms(sources: &[Source]) -> BTreeMap<String, String> {
-    let mut rooms = BTreeMap::new();
-    for source in sources {
-        let Some(rest) = source.path.strip_prefix(SERVER) else { continue };
-        match rest.split_once('/') {
-            Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
-            // a folder without a main file is found missing when that is looked for
-            Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{SERVER}{room}/mod.rs"))),
-            None if rest == "lib.rs" => {}
-            None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),
-        }
-    }
-    rooms
+/// A crate and its rooms: top-level modules, each with its main file.
+struct Layered<'a> {
+    krate: &'a str,
+    /// The folder of its sources, with a slash at the end.
+    folder: String,
+    rooms: BTreeMap<String, String>,
 }
 
-/// Checks the table against the tree, and the imports against the table.
-pub fn check(document: &str, rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Problem> {
-    let mut problems = main_files(rooms, sources);
-    let Some(rows) = tables::find(document, &HEADER) else {
-        let what = format!("there is no table with the header | {} |", HEADER.join(" | "));
-        problems.push(Problem::new(ARCHITECTURE, 1, what));
-        return problems;
-    };
-    let mut layers: BTreeMap<String, u32> = BTreeMap::new();
-    for row in &rows {
-        let (Some(layer), Some(room)) = (row.cells.first(), row.cells.get(1)) else { continue };
-        let room = room.trim_end_matches('/').trim_end_matches(".rs").to_owned();
-        let mut say = |what: String| problems.push(Problem::new(ARCHITECTURE, row.line, what));
-        let Ok(layer) = layer.trim_start_matches('L').parse::<u32>() else {
-            say(format!("the layer of {room} is no number"));
-            continue;
+impl<'a> Layered<'a> {
+    fn read(krate: &'a str, sources: &[Source]) -> Layered<'a> {
+        let folder = format!("crates/{krate}/src/");
+        let mut rooms = BTreeMap::new();
+        for source in sources {
+            let Some(rest) = source.path.strip_prefix(&folder) else { continue };
+            match rest.split_once('/') {
+                Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
+                // a folder without a main file is found missing when that is looked for
+                Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{folder}{room}/mod.rs"))),
+                None if rest == "lib.rs" => {}
+                None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),
+            }
+        }
+        Layered { krate, folder, rooms }
+    }
+
+    /// Checks the table against the tree, and the imports against the table.
+    fn check(&self, document: &str, sources: &[Source]) -> Vec<Problem> {
+        let mut problems = main_files(&self.rooms, sources);
+        let header = ["layer", &format!("room of {}", self.krate), "may import", "holds"];
+        let Some(rows) = tables::find(document, &header) else {
+            let what = format!("there is no table with the header | {} |", header.join(" | "));
+            problems.push(Problem::new(ARCHITECTURE, 1, what));
+            return problems;
         };
-        if row.cells.get(2).is_some_and(|cell| room != "lib" && !is_all_below(cell, layer)) {
-            say(format!("{room} of layer {layer} may import the layers below it, all of them and no others"));
+        let mut layers: BTreeMap<String, u32> = BTreeMap::new();
+        for row in &rows {
+            let (Some(layer), Some(room)) = (row.cells.first(), row.cells.get(1)) else { continue };
+            let room = room.trim_end_matches('/').trim_end_matches(".rs").to_owned();
+            let mut say = |what: String| problems.push(Problem::new(ARCHITECTURE, row.line, what));
+            let Ok(layer) = layer.parse::<u32>() else {
+                say(format!("the layer of {room} is no number"));
+                continue;
+            };
+            if row.cells.get(2).is_some_and(|cell| !is_all_below(cell, layer)) {
+                say(format!("{room} of layer {layer} may import the layers below it, all of them and no others"));
+            }
+            if !self.rooms.contains_key(&room) {
+                say(format!("there is no room {room} in {}", self.folder));
+            }
+            if layers.insert(room.clone(), layer).is_some() {
+                say(format!("room {room} is listed twice"));
+            }
         }
-        if room != "lib" && !rooms.contains_key(&room) {
-            say(format!("there is no room {room} in {SERVER}"));
+        for (room, path) in self.rooms.iter().filter(|(room, _)| !layers.contains_key(*room)) {
+            problems.push(Problem::new(path, 1, format!("room {room} is not in the layer table of {ARCHITECTURE}")));
         }
-        if layers.insert(room.clone(), layer).is_some() {
-            say(format!("room {room} is listed twice"));
+        problems.extend(sources.iter().flat_map(|source| self.imports_of(source, &layers)));
+        problems
+    }
+
+    fn imports_of(&self, source: &Source, layers: &BTreeMap<String, u32>) -> Vec<Problem> {
+        let Some(rest) = source.path.strip_prefix(&self.folder) else { return vec![] };
+        let own = rest.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let Some(own_layer) = layers.get(own).filter(|_| own != "lib") else { return vec![] };
+        let mut problems = vec![];
+        for (line, room) in imports(&source.production, depth(rest)) {
+            let mut say = |what: String| problems.push(Problem::new(&source.path, line, what));
+            match layers.get(&room) {
+                _ if room == own => {}
+                _ if !self.rooms.contains_key(&room) => {
+                    say(format!("{own} imports {room} of lib.rs, which is above every room"))
+                }
+                Some(layer) if layer < own_layer => {}
+                Some(layer) if layer == own_layer => say(format!("{own} imports {room} of its own layer {layer}")),
+                Some(layer) => say(format!("{own} (layer {own_layer}) imports {room} of layer {layer}")),
+                None => {}
+            }
         }
+        problems
     }
-    for (room, path) in rooms.iter().filter(|(room, _)| !layers.contains_key(*room)) {
-        problems.push(Problem::new(path, 1, format!("room {room} is not in the layer table of {ARCHITECTURE}")));
-    }
-    for source in sources {
-        problems.extend(imports_of(source, rooms, &layers));
-    }
-    problems
+}
+
+/// The problems of all crates with layers, and how many rooms they have.
+pub fn check(document: &str, sources: &[Source]) -> (Vec<Problem>, usize) {
+    let crates: Vec<Layered> = CRATES.iter().map(|krate| Layered::read(krate, sources)).collect();
+    let problems = crates.iter().flat_map(|layered| layered.check(document, sources)).collect();
+    (problems, crates.iter().map(|layered| layered.rooms.len()).sum())
 }
 
 /// Whether a cell names the layers below `layer`: `-`, `0`, `0, 1`, `0 to 5` or words.
@@ -78,27 +115,6 @@ fn main_files(rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Probl
         None => Some(Problem::new(path, 1, "the room has no main file")),
     };
     rooms.values().filter_map(missing).collect()
-}
-
-fn imports_of(source: &Source, rooms: &BTreeMap<String, String>, layers: &BTreeMap<String, u32>) -> Vec<Problem> {
-    let Some(rest) = source.path.strip_prefix(SERVER) else { return vec![] };
-    let own = rest.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-    let Some(own_layer) = layers.get(own).filter(|_| own != "lib") else { return vec![] };
-    let mut problems = vec![];
-    for (line, room) in imports(&source.production, depth(rest)) {
-        let mut say = |what: String| problems.push(Problem::new(&source.path, line, what));
-        match layers.get(&room) {
-            _ if room == own => {}
-            _ if !rooms.contains_key(&room) => {
-                say(format!("{own} imports {room} of lib.rs, which is above every room"))
-            }
-            Some(layer) if layer < own_layer => {}
-            Some(layer) if layer == own_layer => say(format!("{own} imports {room} of its own layer {layer}")),
-            Some(layer) => say(format!("{own} (layer {own_layer}) imports {room} of layer {layer}")),
-            None => {}
-        }
-    }
-    problems
 }
 
 /// How many modules the file stands below the root of its crate.
@@ -153,7 +169,8 @@ fn heads(path: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = "| layer | room | may import | holds |\n| - | - | - | - |\n| 2 | `http/` | below | x |\n| 1 | `verbs/` | below | x |\n| 1 | `controllers/` | below | x |\n| 0 | `clock` | - | x |\n| 9 | lib.rs | all | x |\n";
+    const SERVER: &str = "crates/server/src/";
+    const DOCUMENT: &str = "| layer | room of server | may import | holds |\n| - | - | - | - |\n| 2 | `http/` | below | x |\n| 1 | `verbs/` | below | x |\n| 1 | `controllers/` | below | x |\n| 0 | `clock` | - | x |\n";
 
     fn problems(files: &[(&str, &str)]) -> Vec<String> {
         let base =
@@ -167,7 +184,7 @@ mod tests {
         for (path, code) in files.iter().filter(|(path, _)| base.iter().all(|(p, _)| p != path)) {
             all.push(Source::new(&format!("{SERVER}{path}"), (*code).to_owned()));
         }
-        check(DOCUMENT, &rooms(&all), &all).iter().map(ToString::to_string).collect()
+        Layered::read("server", &all).check(DOCUMENT, &all).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -175,15 +192,15 @@ mod tests {
         let cases = [
             ("http/mod.rs", "use crate::{clock, verbs::{self, list}};", None),
             ("http/mod.rs", "use super::verbs;", None),
-            ("verbs/mod.rs", "use crate::http::Edge;", Some("2: verbs (layer 1) imports http of layer 2")),
+            ("verbs/mod.rs", "use crate::http::Edge;", Some("2: verbs imports http of layer 2")),
             (
                 "verbs/mod.rs",
                 "fn f() {\n crate::controllers::x() }",
                 Some("3: verbs imports controllers of its own layer 1"),
             ),
-            ("verbs/mod.rs", "use super::{clock, http};", Some("2: verbs (layer 1) imports http of layer 2")),
+            ("verbs/mod.rs", "use super::{clock, http};", Some("2: verbs imports http of layer 2")),
             ("clock.rs", "use crate::short;", Some("2: clock imports short of lib.rs, which is above every room")),
-            ("verbs/list.rs", "use super::super::http;", Some("1: verbs (layer 1) imports http of layer 2")),
+            ("verbs/list.rs", "use super::super::http;", Some("1: verbs imports http of layer 2")),
             ("verbs/list.rs", "use super::http;", None),
             ("verbs/mod.rs", "#[cfg(test)]\nmod tests { use crate::http; }\n// crate::http", None),
             ("lib.rs", "use crate::http;", None),
@@ -202,8 +219,9 @@ mod tests {
         assert!(silent[0].ends_with("the main file of a room opens with `//!`"), "{silent:?}");
         assert!(is_all_below("0 to 5", 6) && is_all_below("-", 0) && is_all_below("below", 3));
         assert!(!is_all_below("0 to 5", 7) && !is_all_below("-", 1) && !is_all_below("1, 2", 3));
-        let gone = check(DOCUMENT, &BTreeMap::new(), &[]);
+        let none = Layered::read("server", &[]);
+        let gone = none.check(DOCUMENT, &[]);
         assert_eq!(gone[0], Problem::new(ARCHITECTURE, 3, format!("there is no room http in {SERVER}")));
-        assert_eq!(check("", &BTreeMap::new(), &[]).len(), 1);
+        assert_eq!(none.check("", &[]).len(), 1);
     }
 }

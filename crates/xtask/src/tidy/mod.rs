@@ -1,11 +1,13 @@
-//! What the compiler can't check: layers, sizes, words, and where clocks, tasks and channels may be used.
+//! What the compiler can't check: layers, cycles, sizes, words, and where clocks, tasks and channels may be used.
 //!
-//! `source` reads a file and blanks everything but code; `tables` reads ARCHITECTURE.md; `layers`, `sizes`, `words`,
-//! `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
+//! `source` reads a file and blanks everything but code; `paths` finds the paths in it; `tables` reads ARCHITECTURE.md;
+//! `layers`, `cycles`, `sizes`, `words`, `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
 
 mod crates;
+mod cycles;
 mod glossary;
 mod layers;
+mod paths;
 mod sizes;
 mod source;
 mod tables;
@@ -64,8 +66,8 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(format!("cannot read {ARCHITECTURE}: {error}")),
     };
-    let rooms = layers::rooms(sources);
-    let mut problems = layers::check(&document, &rooms, sources);
+    let (mut problems, rooms) = layers::check(&document, sources);
+    problems.extend(cycles::check(sources));
     problems.extend(crates::check(&document, &crates::read(root)?));
     let glossary = glossary::read(&document).unwrap_or_else(|problem| {
         problems.push(problem);
@@ -79,5 +81,5 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     for (path, text) in source::read_markdown(root)? {
         problems.extend(glossary::check_markdown(&path, &text, &glossary));
     }
-    Ok((problems, rooms.len()))
+    Ok((problems, rooms))
 }

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::clock;
+use base::metrics::Queue;
 use machinery::Text;
+use objects::{Event, EventKind, Key, Stored};
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use crate::clock;
-use crate::metrics::Queue;
-use crate::objects::{Event, EventKind, Key, Stored};
-use crate::resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 
 /// What waits to be looked at.
 pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");

@@ -18,10 +18,11 @@ use tokio::sync::watch;
 pub use graph::Graph;
 use graph::{QUEUE, Task, What};
 
-use crate::objects::{Key, Owner, Stored};
-use crate::resource::Resource;
+use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
-use crate::{clock, limits};
+use base::clock;
+use objects::{Key, Owner, Stored};
+use resource::Resource;
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 const COMPONENT: &str = "garbage-collector-controller";

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use access::authorization::GROUP as RBAC;
+use base::clock;
+
 use crate::Storage;
-use crate::authorization::GROUP as RBAC;
-use crate::clock;
 use crate::controllers::{Controllers, Derived};
 
 const GROUP: &str = "harbor.example.com";

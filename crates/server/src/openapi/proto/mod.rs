@@ -9,7 +9,7 @@ mod v3;
 use machinery::{Value, yaml};
 
 use super::Dialect;
-use super::document::Pieces;
+use super::pieces::Pieces;
 
 /// A message: the names, numbers and kinds of its fields.
 struct Message {

@@ -1,10 +1,10 @@
 //! May somebody: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
 
+use access::authorization::{Attributes, Selection};
+use base::request::User;
 use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Value};
 
-use crate::authorization::{Attributes, Selection};
-use crate::request::User;
 use crate::verbs::admit::Admit;
 
 /// Decides whether `asker`, or else the user of the review, may do something.

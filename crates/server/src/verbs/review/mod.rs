@@ -4,14 +4,14 @@ mod access;
 mod rules;
 mod tokens;
 
+use access::admission::Operation;
+use base::clock;
+use base::request::WriteOptions;
 use machinery::{Status, Text, Value};
+use resource::builtin::Review;
 
 use super::admit::{self, Admit};
 use super::{Context, Outcome, Request, Shown, meta};
-use crate::admission::Operation;
-use crate::clock;
-use crate::request::WriteOptions;
-use crate::resource::builtin::Review;
 
 const BOUND: [&str; 2] = ["spec", "boundObjectRef"];
 

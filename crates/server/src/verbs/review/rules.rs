@@ -1,8 +1,8 @@
 //! What may I: SelfSubjectRulesReview.
 
+use access::authorization::Rule;
 use machinery::{Status, Text, Value};
 
-use crate::authorization::Rule;
 use crate::verbs::admit::Admit;
 
 /// The rules that the asker holds in a namespace.

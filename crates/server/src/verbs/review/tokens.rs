@@ -1,11 +1,11 @@
 //! Tokens: whose is it (TokenReview), and give me one (TokenRequest).
 
+use access::authentication::Bound;
+use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value};
+use objects::Stored;
 
-use crate::authentication::Bound;
-use crate::clock;
-use crate::objects::Stored;
 use crate::verbs::admit::Admit;
 use crate::verbs::{Context, Request};
 

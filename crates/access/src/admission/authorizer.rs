@@ -1,0 +1,128 @@
+//! The `authorizer` of expressions: authorization checks for the user of the request.
+//!
+//! Evaluations are synchronous, but webhook authorizers are not: an evaluation runs until it needs a decision that is not
+//! known yet; the decision is awaited, and the evaluation runs again from the start.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::deadline;
+use base::request::User;
+use cel::{Authorization, Check, Decision, Supply, Val};
+use machinery::Text;
+
+use super::Attributes;
+use crate::authorization;
+
+/// `authorizer`: checks for the user of the request.
+pub struct Authorizer<'a> {
+    authorizer: &'a authorization::Authorizer,
+    user: &'a User,
+    answers: Mutex<ResponseCache>,
+}
+
+/// The authorization checks of the expressions about one write.
+#[derive(Default)]
+struct ResponseCache {
+    known: Vec<(Check, Decision)>,
+    /// The first check without a decision.
+    open: Option<Check>,
+}
+
+impl std::fmt::Debug for Authorizer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "authorizer of {}", self.user.name)
+    }
+}
+
+impl<'a> Authorizer<'a> {
+    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
+        Authorizer { authorizer, user: attributes.user, answers: Mutex::default() }
+    }
+
+    fn answers(&self) -> MutexGuard<'_, ResponseCache> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Evaluates again until all required decisions are known.
+    pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
+        loop {
+            let done = deadline::long(&mut evaluate).await;
+            let Some(check) = self.answers().open.take() else { return done };
+            let who = self.who(&check);
+            let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;
+            self.answers().known.push((check, told(&decision)));
+        }
+    }
+
+    /// The subject of a check, if it is not the user of the request.
+    fn who(&self, check: &Check) -> Option<User> {
+        check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name))
+    }
+}
+
+fn asked(check: &Check) -> authorization::Attributes<'_> {
+    authorization::Attributes {
+        verb: &check.verb,
+        is_resource: check.path.is_empty(),
+        group: &check.group,
+        version: "*",
+        resource: &check.resource,
+        subresource: &check.subresource,
+        namespace: &check.namespace,
+        name: &check.name,
+        path: &check.path,
+        ..authorization::Attributes::default()
+    }
+}
+
+fn told(decision: &authorization::Decision) -> Decision {
+    Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
+}
+
+impl Supply for Authorizer<'_> {
+    fn value(&self) -> Val<'_> {
+        Authorization::of(self)
+    }
+}
+
+/// `authorizer.requestResource`: the resource of the write.
+pub struct RequestResource<'a> {
+    pub authorizer: Arc<Authorizer<'a>>,
+    pub attributes: &'a Attributes<'a>,
+}
+
+impl std::fmt::Debug for RequestResource<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {:?}", self.attributes.plural(), self.authorizer)
+    }
+}
+
+impl Supply for RequestResource<'_> {
+    fn value(&self) -> Val<'_> {
+        let check = Check {
+            group: self.attributes.group().clone(),
+            resource: self.attributes.plural().clone(),
+            subresource: Text::new_static(self.attributes.subresource),
+            namespace: self.attributes.namespace.clone(),
+            name: Text::from(self.attributes.name),
+            ..Check::default()
+        };
+        Authorization::of_resource(&*self.authorizer, check)
+    }
+}
+
+impl cel::Authorizer for Authorizer<'_> {
+    fn decide(&self, check: &Check) -> Decision {
+        let who = self.who(check);
+        if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {
+            return told(&decision);
+        }
+        let mut answers = self.answers();
+        if let Some((_, decision)) = answers.known.iter().find(|(known, _)| known == check) {
+            return decision.clone();
+        }
+        // the result of this evaluation is discarded
+        answers.open.get_or_insert_with(|| check.clone());
+        Decision::default()
+    }
+}

@@ -1,0 +1,218 @@
+//! Expressions about a write: compilation, variables and cost limits.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use cel::{Activation, Decl, Environment, Program, Supply, Type, Val, from_json};
+use machinery::{Status, Text, Value};
+use objects::Stored;
+use resource::Version;
+
+use super::authorizer::{Authorizer, RequestResource};
+use super::{Attributes, World};
+use crate::limits;
+
+/// A compiled expression, or its error; expressions are checked when their object is written.
+pub struct Expression {
+    pub text: Text,
+    program: Result<Program, String>,
+}
+
+/// Compiles an expression; returns its type as well.
+pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
+    let checked = env.check(text).map_err(|error| format!("compilation error: compilation failed: {error}"));
+    let of = checked.as_ref().map_or(Type::Dyn, |checked| checked.output_type().clone());
+    let program = checked.and_then(|checked| {
+        Program::new(env, &checked).map_err(|error| format!("compilation error: program instantiation failed: {error}"))
+    });
+    (Expression { text: text.into(), program }, of)
+}
+
+/// The remaining cost budget.
+pub struct Budget(pub u64);
+
+/// The failure of an expression: the shared budget is exhausted, or only this expression failed.
+pub enum Failed {
+    All(String),
+    One(String),
+}
+
+impl Expression {
+    /// Evaluates within the budget.
+    pub fn evaluate<'p>(&'p self, activation: &mut Activation<'p>, budget: &mut Budget) -> Result<Val<'p>, Failed> {
+        let program = self.program.as_ref().map_err(|error| Failed::One(error.clone()))?;
+        let outcome = program.eval_in(activation, cel::rules::CALL_COST_MAX);
+        let Some(left) = budget.0.checked_sub(outcome.cost) else {
+            let why = "validation failed due to running out of cost budget, no further validation rules will be run";
+            return Err(Failed::All(why.to_owned()));
+        };
+        budget.0 = left;
+        let told = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
+        outcome.result.map_err(told)
+    }
+
+    /// Adds the expression as the next variable.
+    pub fn compose<'p>(&'p self, activation: &mut Activation<'p>, name: &'p str) {
+        match &self.program {
+            Ok(program) => activation.compose(program, name),
+            Err(_) => activation.absent(),
+        }
+    }
+}
+
+/// Whether all match conditions are true; a false one takes precedence over errors of others.
+pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p>) -> Result<bool, String> {
+    let mut budget = Budget(limits::MATCH_CONDITIONS_COST_MAX);
+    let mut errors = vec![];
+    for condition in conditions {
+        match condition.evaluate(activation, &mut budget) {
+            Ok(Val::Bool(true)) => {}
+            Ok(_) => return Ok(false),
+            Err(Failed::One(why)) => errors.push(why),
+            Err(Failed::All(why)) => return Err(why),
+        }
+    }
+    if errors.is_empty() { Ok(true) } else { Err(machinery::status::aggregate(&errors)) }
+}
+
+/// The objects of a write in one version, for expressions and webhooks.
+#[derive(Clone)]
+pub struct Shown<'a> {
+    /// Null for a deletion.
+    pub object: Cow<'a, Value>,
+    /// Null for a creation.
+    pub old: Cow<'a, Value>,
+}
+
+impl<'a> Shown<'a> {
+    /// The objects in a version of their resource.
+    pub async fn new(attributes: &Attributes<'a>, version: &Version) -> Result<Shown<'a>, Status> {
+        Ok(Shown {
+            object: shown(attributes, attributes.object, version).await?,
+            old: shown(attributes, attributes.old, version).await?,
+        })
+    }
+}
+
+/// An object in a version; null if it does not exist.
+async fn shown<'a>(
+    attributes: &Attributes<'a>,
+    object: Option<&'a Value>,
+    version: &Version,
+) -> Result<Cow<'a, Value>, Status> {
+    let Some(object) = object else { return Ok(Cow::Owned(Value::Null)) };
+    let (resource, own) = (attributes.resource, attributes.version);
+    if !attributes.is_versioned() || resource.is_same_form(own, version) {
+        return Ok(Cow::Borrowed(object));
+    }
+    resource.convert(object.clone(), own, version).await.map(Cow::Owned)
+}
+
+/// `namespaceObject`, built on first use; NamespaceLifecycle has checked that it exists.
+struct NamespaceObject<'a> {
+    world: &'a World<'a>,
+    /// `None` for objects without a namespace.
+    name: Option<&'a Text>,
+    made: OnceLock<Value>,
+}
+
+impl std::fmt::Debug for NamespaceObject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+impl Supply for NamespaceObject<'_> {
+    fn value(&self) -> Val<'_> {
+        let stored = || self.world.namespace(self.name?);
+        value(self.made.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
+    }
+}
+
+/// `request`, built on first use.
+struct RequestObject<'a> {
+    attributes: &'a Attributes<'a>,
+    version: &'a Version,
+    made: OnceLock<Value>,
+}
+
+impl std::fmt::Debug for RequestObject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+impl Supply for RequestObject<'_> {
+    fn value(&self) -> Val<'_> {
+        value(self.made.get_or_init(|| self.attributes.request(self.version)))
+    }
+}
+
+/// Initial capacity for the variables of a policy and of comprehensions.
+const SLOTS: usize = 16;
+
+/// The variables of a write for expressions.
+pub struct Subject<'a> {
+    shown: &'a Shown<'a>,
+    namespace: NamespaceObject<'a>,
+    request: RequestObject<'a>,
+    authorizer: Arc<Authorizer<'a>>,
+    request_resource: RequestResource<'a>,
+}
+
+impl<'a> Subject<'a> {
+    pub fn new(
+        world: &'a World<'a>,
+        attributes: &'a Attributes<'a>,
+        version: &'a Version,
+        shown: &'a Shown<'a>,
+    ) -> Subject<'a> {
+        let authorizer = Arc::new(Authorizer::new(world.authorizer, attributes));
+        let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
+        Subject {
+            shown,
+            namespace: NamespaceObject { world, name, made: OnceLock::new() },
+            request: RequestObject { attributes, version, made: OnceLock::new() },
+            request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
+            authorizer,
+        }
+    }
+
+    /// Evaluates expressions about the write, again until all their authorization checks are known.
+    pub async fn settle<T>(&self, evaluate: impl FnMut() -> T) -> T {
+        self.authorizer.settle(evaluate).await
+    }
+
+    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then the given ones, then those of `authorizer`
+    /// and `authorizer.requestResource`, which message expressions do not have.
+    pub fn activation<'p>(&'p self, more: Option<Val<'p>>, authorizer: bool) -> Activation<'p> {
+        let mut activation = Activation::with_capacity(SLOTS);
+        activation.push(value(&self.shown.object));
+        activation.push(value(&self.shown.old));
+        activation.supply(&self.namespace);
+        activation.supply(&self.request);
+        more.into_iter().for_each(|value| activation.push(value));
+        match authorizer {
+            true => {
+                activation.supply(&*self.authorizer);
+                activation.supply(&self.request_resource);
+            }
+            false => (0..2).for_each(|_| activation.absent()),
+        }
+        activation
+    }
+}
+
+/// Converts JSON to a value of expressions.
+pub fn value(json: &Value) -> Val<'_> {
+    from_json(json, Decl::json()).unwrap_or(Val::Null)
+}
+
+/// `namespaceObject`: the fields of the namespace that expressions may read.
+fn namespace_object(stored: &Stored) -> Value {
+    let mut object = stored.body.to_value(stored.revision);
+    for hidden in ["managedFields", "ownerReferences"] {
+        object.remove_at(&["metadata", hidden]);
+    }
+    object
+}

@@ -1,0 +1,174 @@
+//! Matching of writes by webhooks and policies.
+
+use machinery::selector::LabelSelector;
+use machinery::{Text, Value};
+use resource::Version;
+
+use super::attributes::Attributes;
+use super::{GROUP, World};
+
+/// One of `resourceRules`, `excludeResourceRules` or of a webhook's `rules`.
+#[derive(Debug)]
+struct Rule {
+    operations: Vec<Text>,
+    groups: Vec<Text>,
+    versions: Vec<Text>,
+    resources: Vec<Text>,
+    scope: Text,
+    names: Vec<Text>,
+}
+
+/// `MatchResources`, or the corresponding fields of a webhook.
+#[derive(Debug, Default)]
+pub struct Matching {
+    rules: Vec<Rule>,
+    excluded: Vec<Rule>,
+    /// `matchPolicy: Equivalent`: a rule matches all versions of its resources.
+    equivalent: bool,
+    namespaces: LabelSelector,
+    objects: LabelSelector,
+    /// Without rules, everything matches.
+    all_without_rules: bool,
+}
+
+fn texts(value: &Value, key: &str) -> Vec<Text> {
+    let items = value.get(key).and_then(Value::as_array).unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+fn holds(wanted: &[Text], found: &str) -> bool {
+    wanted.iter().any(|text| text == "*" || text == found)
+}
+
+impl Rule {
+    fn all(value: &Value, key: &str) -> Vec<Rule> {
+        let rule = |rule: &Value| Rule {
+            operations: texts(rule, "operations"),
+            groups: texts(rule, "apiGroups"),
+            versions: texts(rule, "apiVersions"),
+            resources: texts(rule, "resources"),
+            scope: rule.str_at(&["scope"]).into(),
+            names: texts(rule, "resourceNames"),
+        };
+        value.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(rule).collect()
+    }
+
+    fn matches(&self, attributes: &Attributes<'_>, version: &Version) -> bool {
+        let cluster = attributes.is_namespace() || attributes.namespace.is_empty();
+        let in_scope = match self.scope.as_str() {
+            "Namespaced" => !cluster,
+            "Cluster" => cluster,
+            _ => true,
+        };
+        let resource = |wanted: &Text| {
+            let (resource, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
+            let same = resource == "*" || attributes.plural() == resource;
+            same && (subresource == "*" || subresource == attributes.subresource)
+        };
+        in_scope
+            && holds(&self.operations, attributes.operation.as_str())
+            && holds(&self.groups, attributes.group())
+            && holds(&self.versions, &version.name)
+            && self.resources.iter().any(resource)
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
+    }
+}
+
+fn selector(value: &Value, key: &str) -> LabelSelector {
+    value.get(key).and_then(LabelSelector::from_value).unwrap_or_default()
+}
+
+/// The value of a label of an object.
+fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.at(&["metadata", "labels"])?.get(key)?.as_str()
+}
+
+impl Matching {
+    /// Reads the `MatchResources` of a policy or binding.
+    pub fn of_resources(resources: &Value) -> Matching {
+        Matching {
+            rules: Rule::all(resources, "resourceRules"),
+            excluded: Rule::all(resources, "excludeResourceRules"),
+            equivalent: resources.str_at(&["matchPolicy"]) == "Equivalent",
+            namespaces: selector(resources, "namespaceSelector"),
+            objects: selector(resources, "objectSelector"),
+            all_without_rules: true,
+        }
+    }
+
+    /// Reads the rules and selectors of a webhook.
+    pub fn of_webhook(webhook: &Value) -> Matching {
+        let matching = Matching::of_resources(webhook);
+        Matching { rules: Rule::all(webhook, "rules"), excluded: vec![], all_without_rules: false, ..matching }
+    }
+
+    /// Whether a write matches in any version.
+    pub fn is_meant(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
+        self.is_everything() || self.version(world, attributes).is_some()
+    }
+
+    /// Whether everything matches, as for most bindings.
+    fn is_everything(&self) -> bool {
+        let rules = self.rules.is_empty() && self.all_without_rules && self.excluded.is_empty();
+        rules && self.namespaces.is_empty() && self.objects.is_empty()
+    }
+
+    /// The version in which a write matches; `None` if it does not match.
+    pub fn version<'a>(&self, world: &World<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
+        if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
+            return None;
+        }
+        let found = match self.rules.is_empty() && self.all_without_rules {
+            true => Some(attributes.version),
+            false => version_of(&self.rules, self.equivalent, attributes),
+        };
+        found.filter(|_| self.namespaces.is_empty() || self.matches_namespace(world, attributes))
+    }
+
+    fn matches_objects(&self, attributes: &Attributes<'_>) -> bool {
+        self.objects.is_empty() || attributes.objects().any(|object| self.objects.matches(|key| label(object, key)))
+    }
+
+    /// Matches the labels of the namespace, the new ones if the write is of the namespace itself. Cluster-scoped objects
+    /// always match.
+    fn matches_namespace(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
+        let whole = attributes.subresource.is_empty();
+        if let Some(object) = attributes.object.filter(|_| attributes.is_namespace() && whole) {
+            return self.namespaces.matches(|key| label(object, key));
+        }
+        if attributes.namespace.is_empty() {
+            return true;
+        }
+        let found = world.namespace(attributes.namespace);
+        found.is_some_and(|stored| self.namespaces.matches(|key| stored.meta.label(key)))
+    }
+}
+
+/// The version of the request if a rule has it, else the first other version that a rule has.
+fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
+    if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
+        return Some(attributes.version);
+    }
+    let resource = attributes.resource;
+    let others = || resource.versions.iter().filter(|v| v.served && v.name != attributes.version.name);
+    let found = |rule: &Rule| others().find(|version| rule.matches(attributes, version));
+    rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
+}
+
+/// Resources that policies do not see: reviews.
+pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
+    attributes.resource.is_review()
+}
+
+/// Resources that webhooks and policies do not see: their own configuration.
+pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
+    const EXEMPT: [&str; 6] = [
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    ];
+    attributes.group() == GROUP && EXEMPT.contains(&attributes.plural().as_str())
+}

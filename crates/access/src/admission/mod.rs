@@ -1,0 +1,146 @@
+//! Admission: plugins, policies and webhooks that change or reject an authorized write.
+//!
+//! Invariant: admission sees objects in a version of the resource, never in the stored form, and does not depend on the
+//! verbs: a write is its [`Attributes`].
+
+mod attributes;
+mod authorizer;
+mod expressions;
+mod lifecycle;
+mod matching;
+mod measure;
+mod mutation;
+mod patched;
+mod policies;
+mod quota;
+mod reinvocation;
+mod webhooks;
+
+use std::sync::Arc;
+
+use base::webhook::Client;
+use machinery::{Status, Text, Value};
+use objects::{Event, Key, Objects, Stored};
+use resource::Registry;
+
+pub use attributes::{Attributes, Operation};
+pub use quota::{Charge, counted_as, is_scoped};
+
+use crate::authorization::Authorizer;
+use measure::Step;
+use policies::Policies;
+use webhooks::Webhooks;
+
+/// The group of webhook configurations and policies.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The plugins that can be disabled, in the order in which they run.
+pub const PLUGINS: [&str; 6] = [
+    "NamespaceLifecycle",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+];
+
+/// Context of admission besides the write.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    pub objects: &'a Objects,
+    pub registry: &'a Registry,
+    pub authorizer: &'a Authorizer,
+}
+
+impl World<'_> {
+    fn namespace(&self, name: &Text) -> Option<Arc<Stored>> {
+        self.objects.namespaces().get(name)
+    }
+}
+
+/// The enabled plugins, and the compiled policies.
+#[derive(Default)]
+pub struct Admission {
+    disabled: Vec<String>,
+    policies: Policies,
+    webhooks: Webhooks,
+}
+
+/// Checks that plugins of these names exist. The error is one line.
+pub fn check_plugins(names: &[String]) -> Result<(), String> {
+    match names.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", "))),
+        None => Ok(()),
+    }
+}
+
+impl Admission {
+    /// All plugins except the disabled ones.
+    pub fn without(disabled: Vec<String>, client: Arc<Client>) -> Admission {
+        Admission { disabled, policies: Policies::default(), webhooks: Webhooks::new(client) }
+    }
+
+    /// The client of webhooks.
+    pub fn client(&self) -> &Arc<Client> {
+        self.webhooks.client()
+    }
+
+    fn runs(&self, plugin: &str) -> bool {
+        !self.disabled.iter().any(|name| name == plugin)
+    }
+
+    /// Observes events, which are passed in order.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if key.group == GROUP {
+            self.policies.observe(key, event);
+            self.webhooks.observe(key, event);
+        }
+    }
+
+    /// Whether no plugin can change writes.
+    pub fn none_mutate(&self) -> bool {
+        self.webhooks.none_mutate() && self.policies.none_mutate()
+    }
+
+    /// Whether no plugin reads the content of writes.
+    pub fn none_validate(&self) -> bool {
+        self.policies.none_validate() && self.webhooks.none_validate()
+    }
+
+    /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
+    pub async fn mutate(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+    ) -> Result<Option<Value>, Status> {
+        if matching::is_exempt(attributes) {
+            return Ok(object);
+        }
+        let by_policies = !matching::is_exempt_from_policies(attributes);
+        let policies = (by_policies && self.runs("MutatingAdmissionPolicy")).then_some(&self.policies);
+        let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
+        let all = Step::begin(None, "admit", attributes.operation);
+        all.end(mutation::mutate((policies, webhooks), world, attributes, object).await)
+    }
+
+    /// Validating admission. Runs after validation.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        if matching::is_exempt(attributes) {
+            return Ok(());
+        }
+        Step::begin(None, "validate", attributes.operation).end(self.validate_all(world, attributes).await)
+    }
+
+    async fn validate_all(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        if self.runs("ValidatingAdmissionPolicy") && !matching::is_exempt_from_policies(attributes) {
+            let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
+            step.end(self.policies.validate(world, attributes).await)?;
+        }
+        if self.runs("ValidatingAdmissionWebhook") {
+            let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
+            step.end(self.webhooks.validate(world, attributes).await)?;
+        }
+        Ok(())
+    }
+}

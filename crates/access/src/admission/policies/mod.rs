@@ -1,0 +1,296 @@
+//! Admission policies: expressions that refuse writes (ValidatingAdmissionPolicy), and expressions
+//! that change them (MutatingAdmissionPolicy, 26.2).
+//!
+//! Policies and bindings are kept parsed, and compiled when they are first used; a write runs what matches it.
+
+mod evaluate;
+mod mutate;
+mod params;
+mod program;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use imbl::OrdMap;
+use machinery::status::{Cause, Reason};
+use machinery::{Status, Text, Value};
+use objects::{Event, EventKind, Key};
+
+use super::attributes::in_order;
+use super::expressions::{Shown, Subject};
+use super::matching::Matching;
+use super::reinvocation::{Reinvocation, Round};
+use super::{Attributes, World};
+pub use mutate::PolicyKey;
+use params::{ParamKind, ParamRef};
+use program::Programs;
+
+/// A policy of either kind, ready to run.
+pub struct Policy {
+    name: Text,
+    matching: Matching,
+    /// Whether what goes wrong refuses the write.
+    fails: bool,
+    /// Whether it is asked again when the object was changed after it.
+    again: bool,
+    param_kind: Option<ParamKind>,
+    spec: Value,
+    programs: OnceLock<Programs>,
+}
+
+/// What a policy is applied to, and what a failure does.
+pub struct Binding {
+    name: Text,
+    policy: Text,
+    matching: Matching,
+    params: Option<ParamRef>,
+    denies: bool,
+    warns: bool,
+    /// All actions, if failures are recorded.
+    recorded: Option<Value>,
+}
+
+#[derive(Default)]
+struct Snapshot {
+    policies: OrdMap<Text, Arc<Policy>>,
+    bindings: OrdMap<Text, Arc<Binding>>,
+    /// The policies that are bound, by name.
+    bound: Vec<BoundPolicy>,
+}
+
+/// The policies there are: follows their objects.
+#[derive(Default)]
+pub struct Policies {
+    snapshot: ArcSwap<Snapshot>,
+    /// Those that change writes.
+    mutating: ArcSwap<Snapshot>,
+}
+
+/// A policy with what it is applied to.
+struct BoundPolicy {
+    policy: Arc<Policy>,
+    bindings: Vec<Arc<Binding>>,
+}
+
+impl Snapshot {
+    fn new(policies: OrdMap<Text, Arc<Policy>>, bindings: OrdMap<Text, Arc<Binding>>) -> Snapshot {
+        let bound = policies.values().map(|policy| {
+            let of_policy = bindings.values().filter(|binding| binding.policy == policy.name);
+            BoundPolicy { policy: policy.clone(), bindings: of_policy.cloned().collect() }
+        });
+        let bound = bound.filter(|bound| !bound.bindings.is_empty()).collect();
+        Snapshot { policies, bindings, bound }
+    }
+}
+
+impl Policy {
+    fn parse(object: &Value) -> Policy {
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        Policy {
+            name: object.str_at(&["metadata", "name"]).into(),
+            matching: spec.get("matchConstraints").map(Matching::of_resources).unwrap_or_default(),
+            fails: spec.str_at(&["failurePolicy"]) != "Ignore",
+            again: spec.str_at(&["reinvocationPolicy"]) == "IfNeeded",
+            param_kind: spec.get("paramKind").map(ParamKind::parse),
+            spec,
+            programs: OnceLock::new(),
+        }
+    }
+
+    fn programs(&self) -> &Programs {
+        self.programs.get_or_init(|| Programs::compile(&self.spec))
+    }
+}
+
+impl Binding {
+    fn parse(object: &Value) -> Binding {
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        let actions = spec.get("validationActions").and_then(Value::as_array).unwrap_or_default();
+        let has = |name: &str| actions.iter().any(|action| action.as_str() == Some(name));
+        Binding {
+            name: object.str_at(&["metadata", "name"]).into(),
+            policy: spec.str_at(&["policyName"]).into(),
+            matching: Matching::of_resources(spec.get("matchResources").unwrap_or(&Value::Null)),
+            params: spec.get("paramRef").map(ParamRef::parse),
+            denies: has("Deny"),
+            warns: has("Warn"),
+            recorded: has("Audit").then(|| Value::from(actions.to_vec())),
+        }
+    }
+}
+
+/// Why a write is refused.
+struct Denial {
+    message: String,
+    reason: Reason,
+    /// Which of the policy's validations says so.
+    index: usize,
+}
+
+impl Denial {
+    fn new(message: impl Into<String>) -> Denial {
+        Denial { message: message.into(), reason: Reason::Invalid, index: 0 }
+    }
+}
+
+/// What has been found about one write.
+#[derive(Default)]
+struct Findings {
+    first: Option<Denial>,
+    /// What is to be recorded: keys, each with what the policy said under different parameters.
+    annotations: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Findings {
+    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, denial: Denial) {
+        let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+        let message = format!("ValidatingAdmissionPolicy '{}'{with} denied request: {}", policy.name, denial.message);
+        self.first.get_or_insert(Denial { message, ..denial });
+    }
+
+    /// An invalid configuration rejects the write, unless failures are ignored.
+    fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        if policy.fails {
+            self.deny(policy, binding, Denial::new(format!("failed to configure {what}: {why}")));
+        }
+    }
+
+    fn add(&mut self, attributes: &Attributes<'_>, policy: &Policy, binding: &Binding, denial: Denial) {
+        if binding.warns {
+            let of = format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
+            (attributes.warn)(format!("Validation failed for {of}: {}", denial.message));
+        }
+        if let Some(actions) = &binding.recorded {
+            attributes.annotate("validation.policy.admission.k8s.io/validation_failure", || {
+                let index = i64::try_from(denial.index).unwrap_or_default();
+                let failure = in_order([
+                    ("message", denial.message.as_str().into()),
+                    ("policy", policy.name.clone().into()),
+                    ("binding", binding.name.clone().into()),
+                    ("expressionIndex", index.into()),
+                    ("validationActions", actions.clone()),
+                ]);
+                format!("[{failure}]")
+            });
+        }
+        if binding.denies {
+            self.deny(policy, Some(binding), denial);
+        }
+    }
+}
+
+impl Policies {
+    pub fn observe(&self, key: &Key, event: &Event) {
+        let (all, is_policy) = match key.plural.as_str() {
+            "validatingadmissionpolicies" => (&self.snapshot, true),
+            "validatingadmissionpolicybindings" => (&self.snapshot, false),
+            "mutatingadmissionpolicies" => (&self.mutating, true),
+            "mutatingadmissionpolicybindings" => (&self.mutating, false),
+            _ => return,
+        };
+        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let before = all.load();
+        let (mut policies, mut bindings) = (before.policies.clone(), before.bindings.clone());
+        let name = key.path.clone();
+        match (is_policy, live) {
+            (true, Some(object)) => drop(policies.insert(name, Arc::new(Policy::parse(&object)))),
+            (true, None) => drop(policies.remove(&name)),
+            (false, Some(object)) => drop(bindings.insert(name, Arc::new(Binding::parse(&object)))),
+            (false, None) => drop(bindings.remove(&name)),
+        }
+        all.store(Arc::new(Snapshot::new(policies, bindings)));
+    }
+
+    /// Whether no policy is bound that may refuse.
+    pub fn none_validate(&self) -> bool {
+        self.snapshot.load().bound.is_empty()
+    }
+
+    /// Whether no policy is bound that may change anything.
+    pub fn none_mutate(&self) -> bool {
+        self.mutating.load().bound.is_empty()
+    }
+
+    /// The object as policies change it, in order of their names.
+    pub async fn mutate(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+        turn: (&mut Round, &mut Reinvocation<PolicyKey>),
+    ) -> Result<Option<Value>, Status> {
+        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, turn).await
+    }
+
+    /// Refuses a write, or warns about it.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let snapshot = self.snapshot.load_full();
+        let mut findings = Findings::default();
+        for bound in &snapshot.bound {
+            apply(world, attributes, bound, &mut findings).await?;
+        }
+        for (key, values) in findings.annotations {
+            attributes.annotate(&key, || values.into_iter().collect::<Vec<_>>().join(", "));
+        }
+        match findings.first {
+            Some(denial) => Err(refusal(attributes, &denial)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A 403 whose code and reason are those of the denial.
+fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
+    let mut status = attributes.forbidden(&denial.message);
+    status.reason = denial.reason;
+    status.code = denial.reason.code();
+    let cause = Cause { reason: Text::default(), message: denial.message.clone(), field: String::new() };
+    if let Some(details) = &mut status.details {
+        details.causes.push(cause);
+    }
+    status
+}
+
+/// Runs one policy under each of its bindings.
+async fn apply(
+    world: &World<'_>,
+    attributes: &Attributes<'_>,
+    BoundPolicy { policy, bindings }: &BoundPolicy,
+    findings: &mut Findings,
+) -> Result<(), Status> {
+    let Some(version) = policy.matching.version(world, attributes) else { return Ok(()) };
+    let source = match policy.param_kind.as_ref().map(|kind| kind.find(world)).transpose() {
+        Ok(source) => source,
+        Err(why) => {
+            findings.misconfigured(policy, None, &why);
+            return Ok(());
+        }
+    };
+    let shown = Shown::new(attributes, version).await?;
+    let subject = Subject::new(world, attributes, version, &shown);
+    for binding in bindings {
+        if !binding.matching.is_meant(world, attributes) {
+            continue;
+        }
+        let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
+            Ok(params) => params,
+            Err(why) => {
+                findings.misconfigured(policy, Some(binding), &why);
+                continue;
+            }
+        };
+        for params in params {
+            let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails);
+            let (denials, recorded) = subject.settle(run).await;
+            for (key, value) in recorded {
+                findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
+            }
+            for denial in denials {
+                findings.add(attributes, policy, binding, denial);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! MutatingAdmissionPolicy: expressions that change writes (KEP-3962).
+
+use std::borrow::Cow;
+
+use cel::{Activation, Configuration, Val, misnamed, to_json};
+use machinery::patch::json_patch::{self, Operation, Patch};
+use machinery::status::{Cause, Reason};
+use machinery::{Status, Text, Value};
+use resource::Version;
+
+use super::evaluate::activation;
+use super::program::{Mutation, PatchType};
+use super::{Binding, BoundPolicy, Policy, params};
+use crate::admission::expressions::{Budget, Failed, Shown, Subject, all_hold};
+use crate::admission::patched::{self, Unknown};
+use crate::admission::reinvocation::{Reinvocation, Round};
+use crate::admission::{Attributes, World};
+
+/// What runs once: a policy under a binding, and the namespace and name of the parameters.
+pub type PolicyKey = (Text, Text, Option<(Text, Text)>);
+
+/// A policy under one of its bindings, with one object of parameters.
+struct Invocation<'a> {
+    policy: &'a Policy,
+    binding: &'a Binding,
+    version: &'a Version,
+    params: Option<Value>,
+}
+
+/// What has gone wrong so far, of policies that refuse for it: messages, the first with its reason.
+#[derive(Default)]
+struct Faults {
+    messages: Vec<String>,
+    reason: Option<Reason>,
+}
+
+impl Faults {
+    fn add(&mut self, policy: &Policy, binding: Option<&Binding>, reason: Option<Reason>, why: &str) {
+        if !policy.fails {
+            return;
+        }
+        if self.messages.is_empty() {
+            self.reason = reason;
+        }
+        self.messages.push(match binding {
+            Some(binding) => {
+                format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name)
+            }
+            None => format!("policy {} denied request: {why}", machinery::value::quote(&policy.name)),
+        });
+    }
+
+    /// A 403 in the words of the first, with all of them as its causes.
+    fn judge(self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let Some(first) = self.messages.first() else { return Ok(()) };
+        let mut status = attributes.forbidden("");
+        status.message.clone_from(first);
+        status.reason = self.reason.unwrap_or(status.reason);
+        let cause = |message| Cause { reason: Text::default(), message, field: String::new() };
+        if let Some(details) = &mut status.details {
+            details.causes.extend(self.messages.into_iter().map(cause));
+        }
+        Err(status)
+    }
+}
+
+/// The object as all policies change it, one after the other. Which of them are meant is decided before the first one
+/// runs; all of them run before what went wrong refuses the write.
+pub async fn apply(
+    bound: &[BoundPolicy],
+    world: &World<'_>,
+    attributes: &Attributes<'_>,
+    given: Option<Value>,
+    (round, state): (&mut Round, &mut Reinvocation<PolicyKey>),
+) -> Result<Option<Value>, Status> {
+    let mut faults = Faults::default();
+    let first = Attributes { object: given.as_ref(), ..*attributes };
+    let invocations = invocations(bound, world, &first, &mut faults).await;
+    let mut changed = None;
+    for invocation in &invocations {
+        let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
+        let shown = Shown::new(&attributes, invocation.version).await?;
+        if !invocation.is_held(world, &attributes, &shown, &mut faults).await {
+            continue;
+        }
+        let key = invocation.key();
+        if !state.is_due(round, &key) {
+            continue;
+        }
+        if let Some(after) = invocation.mutated(world, &attributes, &shown, &mut faults).await? {
+            if after != *shown.object {
+                state.changed(round);
+            }
+            changed = Some(match attributes.is_versioned() {
+                true => attributes.resource.convert(after, invocation.version, attributes.version).await?,
+                false => after,
+            });
+        }
+        if invocation.policy.again {
+            state.was_asked(key);
+        }
+    }
+    // what has been written counts as changed, be it the same
+    if let Some(object) = &changed {
+        state.changed(round);
+        if let Some(why) = patched::unconverted(attributes, object) {
+            return Err(Status::internal(format!("failed to convert object: {why}")));
+        }
+    }
+    faults.judge(attributes)?;
+    Ok(changed.or(given))
+}
+
+/// What is meant by a write.
+async fn invocations<'a>(
+    bound: &'a [BoundPolicy],
+    world: &World<'a>,
+    attributes: &Attributes<'a>,
+    faults: &mut Faults,
+) -> Vec<Invocation<'a>> {
+    let mut found = vec![];
+    for BoundPolicy { policy, bindings } in bound {
+        let Some(version) = policy.matching.version(world, attributes) else { continue };
+        let source = match policy.param_kind.as_ref().map(|kind| kind.find(world)).transpose() {
+            Ok(source) => source,
+            Err(why) => {
+                faults.add(policy, None, None, &format!("failed to configure policy: {why}"));
+                continue;
+            }
+        };
+        for binding in bindings.iter().filter(|binding| binding.matching.is_meant(world, attributes)) {
+            match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
+                Ok(all) => found.extend(all.into_iter().map(|params| Invocation { policy, binding, version, params })),
+                Err(why) => {
+                    faults.add(policy, Some(binding), None, &format!("failed to configure binding: {why}"));
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Invocation<'_> {
+    fn key(&self) -> PolicyKey {
+        let member = |object: &Value, key| Text::from(object.str_at(&["metadata", key]));
+        let params = self.params.as_ref().map(|object| (member(object, "namespace"), member(object, "name")));
+        (self.policy.name.clone(), self.binding.name.clone(), params)
+    }
+
+    /// Whether the policy's match conditions hold.
+    async fn is_held(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        shown: &Shown<'_>,
+        faults: &mut Faults,
+    ) -> bool {
+        let programs = self.policy.programs();
+        if programs.conditions.is_empty() {
+            return true;
+        }
+        let subject = Subject::new(world, attributes, self.version, shown);
+        let values = || activation(&subject, programs, self.params.as_ref(), true);
+        let held = subject.settle(|| all_hold(&programs.conditions, &mut values())).await;
+        held.unwrap_or_else(|why| {
+            self.fault(&why, faults);
+            false
+        })
+    }
+
+    fn fault(&self, why: &str, faults: &mut Faults) {
+        faults.add(self.policy, Some(self.binding), Some(Reason::Invalid), why);
+    }
+
+    /// The object after all mutations of the policy, each of which sees what the one before made; one that goes wrong
+    /// changes nothing. `None` if there is no object, or all went wrong.
+    async fn mutated(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        shown: &Shown<'_>,
+        faults: &mut Faults,
+    ) -> Result<Option<Value>, Status> {
+        if attributes.object.is_none() {
+            return Ok(None);
+        }
+        let programs = self.policy.programs();
+        let (mut current, mut written) = (shown.clone(), false);
+        for mutation in &programs.mutations {
+            let after = {
+                let subject = Subject::new(world, attributes, self.version, &current);
+                let values = || activation(&subject, programs, self.params.as_ref(), true);
+                let run = || mutated(mutation, &mut values(), (attributes, self.version), &current.object);
+                subject.settle(run).await
+            };
+            match after {
+                Ok(mut after) => {
+                    if attributes.resource.is_custom() {
+                        let defaulted = self.version.program().schema.default(&mut after);
+                        defaulted.map_err(|why| Status::untyped(500, why.to_string()))?;
+                    }
+                    (current.object, written) = (Cow::Owned(after), true);
+                }
+                Err(Fault::Policy(why)) => self.fault(&why, faults),
+                Err(Fault::Write(status)) => return Err(status),
+            }
+        }
+        Ok(written.then(|| current.object.into_owned()))
+    }
+}
+
+/// What a mutation can come to grief with.
+enum Fault {
+    /// The policy is wrong, which refuses the write or is ignored.
+    Policy(String),
+    /// The write ends with this.
+    Write(Status),
+}
+
+/// The object as one mutation changes it.
+fn mutated<'p>(
+    mutation: &'p Mutation,
+    variables: &mut Activation<'p>,
+    (attributes, version): (&Attributes<'_>, &Version),
+    object: &Value,
+) -> Result<Value, Fault> {
+    let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
+    let found = found.map_err(|failed| match failed {
+        Failed::One(why) | Failed::All(why) => Fault::Policy(why),
+    })?;
+    match mutation.patch_type {
+        PatchType::ApplyConfiguration => configured(&found, version, object).map_err(Fault::Policy),
+        PatchType::JsonPatch => json_patched(&found, attributes, version, object),
+    }
+}
+
+/// The object with what an expression says merged in.
+fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, String> {
+    if let Some(why) = misnamed(found) {
+        return Err(format!("type mismatch: {why}"));
+    }
+    let mut configuration = Configuration::new(found)?;
+    for key in ["apiVersion", "kind"] {
+        configuration.value.set_at(&[key], Value::from(object.str_at(&[key])));
+    }
+    schema::apply::merge_configuration(&version.program().types, object, &configuration)
+        .map_err(|why| format!("error applying patch: {why}"))
+}
+
+/// The object after the operations that an expression lists; a test that fails leaves it as it is.
+fn json_patched(
+    found: &Val<'_>,
+    attributes: &Attributes<'_>,
+    version: &Version,
+    object: &Value,
+) -> Result<Value, Fault> {
+    let patch = patch_of(found).map_err(Fault::Policy)?;
+    let after = json_patch::apply_if_tested(object.clone(), &patch);
+    let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
+    let Some(after) = after else { return Ok(object.clone()) };
+    let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);
+    decoded.map_err(|why| Fault::Write(Status::internal(why)))
+}
+
+/// The operations that an expression lists.
+fn patch_of(found: &Val<'_>) -> Result<Patch, String> {
+    let Val::List(list) = found else {
+        return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
+    };
+    let operations: Result<Vec<Operation>, String> = list.iter().flatten().map(|item| operation_of(&item)).collect();
+    Ok(Patch { operations: operations?, strict_errors: vec![] })
+}
+
+fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
+    let Val::Map(fields) = item else { return Ok(Operation::default()) };
+    let member = |name: &str| fields.get_str(name).and_then(Result::ok);
+    let text = |name: &str| match member(name) {
+        Some(Val::String(text)) => Text::from(&*text),
+        Some(Val::Type(of)) => of.runtime_name(),
+        _ => Text::default(),
+    };
+    let value = member("value").map(|value| {
+        if let Some(why) = misnamed(&value) {
+            return Err(format!("type mismatch: {why}"));
+        }
+        let untold = "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
+        to_json(&value).map_err(|why| format!("{untold}: {why}"))
+    });
+    let from = Some(text("from")).filter(|from| !from.is_empty());
+    Ok(Operation { op: Some(text("op")), path: Some(text("path")), from, value: value.transpose()? })
+}

@@ -1,0 +1,115 @@
+//! The parameters of policies: objects of any resource, by name or selector.
+
+use std::sync::Arc;
+
+use machinery::selector::LabelSelector;
+use machinery::{Text, Value};
+use objects::Stored;
+use resource::{Resource, Version, group_version};
+
+use crate::admission::World;
+
+/// `paramKind`.
+pub struct ParamKind {
+    group: Text,
+    version: Text,
+    kind: Text,
+}
+
+/// `paramRef` of a binding.
+pub struct ParamRef {
+    name: Text,
+    namespace: Text,
+    selector: Option<LabelSelector>,
+    denies_missing: bool,
+}
+
+/// Where parameters come from.
+pub struct Source {
+    resource: Arc<Resource>,
+    version: Arc<Version>,
+}
+
+impl ParamKind {
+    pub fn parse(kind: &Value) -> ParamKind {
+        let api_version = kind.str_at(&["apiVersion"]);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        ParamKind { group: group.into(), version: version.into(), kind: kind.str_at(&["kind"]).into() }
+    }
+
+    /// The resource of the kind.
+    pub fn find(&self, world: &World<'_>) -> Result<Source, String> {
+        let resource = world.registry.of_kind(&self.group, &self.version, &self.kind);
+        let source = resource.and_then(|resource| {
+            let version = resource.served(&self.version)?.clone();
+            Some(Source { resource, version })
+        });
+        source.ok_or_else(|| {
+            let (version, kind) = (group_version(&self.group, &self.version), &self.kind);
+            format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")
+        })
+    }
+}
+
+impl ParamRef {
+    pub fn parse(reference: &Value) -> ParamRef {
+        ParamRef {
+            name: reference.str_at(&["name"]).into(),
+            namespace: reference.str_at(&["namespace"]).into(),
+            selector: reference.get("selector").and_then(LabelSelector::from_value),
+            denies_missing: reference.str_at(&["parameterNotFoundAction"]) != "Allow",
+        }
+    }
+}
+
+/// The parameters with which a policy runs: none once if it takes none.
+pub async fn collect(
+    source: Option<&Source>,
+    reference: Option<&ParamRef>,
+    namespace: &Text,
+) -> Result<Vec<Option<Value>>, String> {
+    let (Some(source), Some(reference)) = (source, reference) else { return Ok(vec![None]) };
+    let place = source.place(reference, namespace)?;
+    let found = match &reference.selector {
+        Some(selector) => source.selected(&place, selector),
+        None => source.named(&place, &reference.name),
+    };
+    if found.is_empty() && reference.denies_missing {
+        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+    }
+    source.read(&found).await
+}
+
+impl Source {
+    /// The namespace in which parameters are looked for.
+    fn place(&self, reference: &ParamRef, namespace: &Text) -> Result<Text, String> {
+        let (given, namespaced) = (!reference.namespace.is_empty(), self.resource.namespaced);
+        match (namespaced, given) {
+            (true, true) => Ok(reference.namespace.clone()),
+            (true, false) if namespace.is_empty() => {
+                Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned())
+            }
+            (true, false) => Ok(namespace.clone()),
+            (false, true) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned()),
+            (false, false) => Ok(Text::default()),
+        }
+    }
+
+    fn named(&self, namespace: &str, name: &str) -> Vec<Arc<Stored>> {
+        self.resource.collection.get(&self.resource.key(namespace, name).path).into_iter().collect()
+    }
+
+    fn selected(&self, namespace: &Text, selector: &LabelSelector) -> Vec<Arc<Stored>> {
+        let (root, _) = self.resource.collection.latest();
+        let meant = |stored: &&Arc<Stored>| {
+            stored.meta.namespace == *namespace && selector.matches(|key| stored.meta.label(key))
+        };
+        root.values().filter(meant).cloned().collect()
+    }
+
+    async fn read(&self, found: &[Arc<Stored>]) -> Result<Vec<Option<Value>>, String> {
+        let text = |status: machinery::Status| status.message.clone();
+        self.resource.prepare(&found.iter().collect::<Vec<_>>(), &self.version).await.map_err(text)?;
+        found.iter().map(|stored| self.resource.read(stored, &self.version).map(Some).map_err(text)).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! The expressions of a policy, compiled.
+
+use cel::{Environment, Type};
+use machinery::status::Reason;
+use machinery::{Text, Value};
+use resource::builtin::Scope;
+
+use crate::admission::expressions::{Expression, compile};
+
+pub struct Validation {
+    pub expression: Expression,
+    pub message: Text,
+    pub message_expression: Option<Expression>,
+    pub reason: Reason,
+}
+
+/// How a mutation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    ApplyConfiguration,
+    JsonPatch,
+}
+
+pub struct Mutation {
+    pub patch_type: PatchType,
+    pub expression: Expression,
+}
+
+/// All expressions of a policy. Each sees the variables `object`, `oldObject`, `namespaceObject`, `request`, `params` (if
+/// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own, in this order.
+pub struct Programs {
+    pub takes_params: bool,
+    /// With their names: `variables.NAME`.
+    pub variables: Vec<(Text, Expression)>,
+    /// `variables` as a whole: which there are.
+    pub variable_names: Value,
+    pub conditions: Vec<Expression>,
+    pub validations: Vec<Validation>,
+    /// What is recorded of a write, with the keys.
+    pub annotations: Vec<(Text, Expression)>,
+    pub mutations: Vec<Mutation>,
+}
+
+fn list<'a>(spec: &'a Value, key: &str) -> &'a [Value] {
+    spec.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+impl Programs {
+    pub fn compile(spec: &Value) -> Programs {
+        let takes_params = spec.get("paramKind").is_some();
+        let mut types: Vec<(Text, Type)> = vec![];
+        let mut variables = vec![];
+        let scope = Scope { params: takes_params, authorizer: true, variables: None, mutations: false };
+        for variable in list(spec, "variables") {
+            let env = Scope { variables: Some(&types), ..scope }.environment();
+            let (expression, of) = compile(variable.str_at(&["expression"]), &env);
+            let name = Text::from(variable.str_at(&["name"]));
+            variables.push((Text::from(format!("variables.{name}")), expression));
+            types.push((name, of));
+        }
+        let env = Scope { variables: Some(&types), ..scope }.environment();
+        let mut variable_names = machinery::Map::new();
+        types.iter().for_each(|(name, _)| drop(variable_names.insert(name.clone(), Value::Null)));
+        let annotation = |annotation: &Value| {
+            let key = Text::from(annotation.str_at(&["key"]));
+            (key, compile(annotation.str_at(&["valueExpression"]), &env).0)
+        };
+        let changing = Scope { variables: Some(&types), mutations: true, ..scope }.environment();
+        let condition = |condition: &Value| compile(condition.str_at(&["expression"]), &env).0;
+        Programs {
+            takes_params,
+            variables,
+            variable_names: Value::Object(variable_names),
+            conditions: list(spec, "matchConditions").iter().map(condition).collect(),
+            validations: list(spec, "validations").iter().map(|v| Validation::compile(v, &env)).collect(),
+            mutations: list(spec, "mutations").iter().map(|it| Mutation::compile(it, &changing)).collect(),
+            annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
+        }
+    }
+}
+
+impl Mutation {
+    fn compile(mutation: &Value, env: &Environment) -> Mutation {
+        let (patch_type, member) = match mutation.str_at(&["patchType"]) {
+            "JSONPatch" => (PatchType::JsonPatch, "jsonPatch"),
+            _ => (PatchType::ApplyConfiguration, "applyConfiguration"),
+        };
+        Mutation { patch_type, expression: compile(mutation.str_at(&[member, "expression"]), env).0 }
+    }
+}
+
+impl Validation {
+    fn compile(validation: &Value, env: &Environment) -> Validation {
+        let message = validation.str_at(&["messageExpression"]);
+        Validation {
+            expression: compile(validation.str_at(&["expression"]), env).0,
+            message: validation.str_at(&["message"]).trim().into(),
+            message_expression: (!message.is_empty()).then(|| compile(message, env).0),
+            reason: match validation.str_at(&["reason"]) {
+                "Forbidden" => Reason::Forbidden,
+                "RequestEntityTooLarge" => Reason::RequestEntityTooLarge,
+                _ => Reason::Invalid,
+            },
+        }
+    }
+}

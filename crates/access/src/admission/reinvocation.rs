@@ -1,0 +1,53 @@
+//! Which policies and webhooks are invoked a second time (`reinvocationPolicy`).
+
+use std::collections::BTreeSet;
+
+use machinery::Value;
+
+/// The round of the chain: it runs a second time if the object has been changed (`reinvocationPolicy`).
+#[derive(Default)]
+pub struct Round {
+    pub number: usize,
+    /// Whether a second round is required.
+    pub again: bool,
+}
+
+/// The policies or webhooks of one plugin that are to be invoked again after later changes.
+pub struct Reinvocation<K> {
+    /// Those invoked since the last change.
+    asked: BTreeSet<K>,
+    /// Those to be invoked again.
+    due: BTreeSet<K>,
+    /// The object after the plugin.
+    pub left: Option<Value>,
+}
+
+impl<K> Default for Reinvocation<K> {
+    fn default() -> Self {
+        Reinvocation { asked: BTreeSet::new(), due: BTreeSet::new(), left: None }
+    }
+}
+
+impl<K: Ord> Reinvocation<K> {
+    /// Begins the plugin's part of a round: later changes of others cause reinvocations.
+    pub fn begin(&mut self, round: &Round, object: Option<&Value>) {
+        if round.number > 0 && self.left.as_ref() != object {
+            self.due.append(&mut self.asked);
+        }
+    }
+
+    /// Records that the object has been changed.
+    pub fn changed(&mut self, round: &mut Round) {
+        self.due.append(&mut self.asked);
+        round.again = true;
+    }
+
+    /// In the second round, only reinvocations happen.
+    pub fn is_due(&self, round: &Round, key: &K) -> bool {
+        round.number == 0 || self.due.contains(key)
+    }
+
+    pub fn was_asked(&mut self, key: K) {
+        self.asked.insert(key);
+    }
+}

@@ -1,0 +1,36 @@
+//! What is counted of calls.
+
+use std::time::Duration;
+
+use super::{Failure, Hook};
+use base::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, WebhookResponse};
+
+use crate::admission::Operation;
+
+/// Webhooks refuse by any code; greater ones than this are counted as it.
+const CODE_MAX: u16 = 600;
+
+/// A call that took this long, and why the write is refused if it is.
+pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option<&Failure>) {
+    let name = Label::from(hook.name.as_str());
+    let (kind, operation) = (if hook.mutating { "admit" } else { "validating" }, operation.as_str());
+    let (code, refused) = match failure {
+        Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
+        Some(Failure::Failed(_)) => (0, Some(("apiserver_internal_error", 0))),
+        Some(Failure::Calling(error)) if hook.fails => (error.code, Some(("calling_webhook_error", error.code))),
+        Some(Failure::Calling(error)) => {
+            let passed = WebhookName { name: name.clone(), r#type: kind };
+            METRICS.admission.webhook_fail_open_count.get_or_create(&passed).inc();
+            (error.code, None)
+        }
+        None => (200, None),
+    };
+    if let Some((error_type, rejection_code)) = refused {
+        let rejection = WebhookRejection { name: name.clone(), r#type: kind, operation, error_type, rejection_code };
+        METRICS.admission.webhook_rejection_count.get_or_create(&rejection).inc();
+    }
+    let rejected = if refused.is_some() { "true" } else { "false" };
+    let call = WebhookCall { name, r#type: kind, operation, rejected };
+    METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
+    METRICS.admission.webhook_request.get_or_create(&WebhookResponse { code: code.min(CODE_MAX), call }).inc();
+}

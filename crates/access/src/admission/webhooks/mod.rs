@@ -1,0 +1,301 @@
+//! Mutating and validating webhooks.
+//!
+//! Mutating ones are called one after the other, by the names of their configurations; validating ones all at once.
+
+mod measure;
+mod review;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base::clock;
+use base::trace::{self, Kind};
+use base::webhook::{CallError, Client, Endpoint};
+use futures_util::future::join_all;
+use imbl::OrdMap;
+use machinery::{Status, Text, Value};
+use objects::{Event, EventKind, Key};
+use resource::Version;
+use resource::builtin::Scope;
+
+use super::attributes::in_order;
+use super::expressions::{Expression, Shown, Subject, all_hold, compile};
+use super::matching::Matching;
+use super::patched::{self, Unknown};
+use super::{Attributes, World};
+use crate::audit::Layer;
+use review::ReviewVersion;
+
+/// One webhook of a configuration.
+pub struct Hook {
+    name: Text,
+    configuration: Text,
+    mutating: bool,
+    matching: Matching,
+    conditions: Vec<Value>,
+    compiled: OnceLock<Vec<Expression>>,
+    /// Whether a call that fails refuses the write.
+    fails: bool,
+    endpoint: Arc<Endpoint>,
+    timeout: Duration,
+    version: Option<ReviewVersion>,
+    /// Whether it may be called for what is not to be done.
+    dry_run: bool,
+    /// Whether it is called again when others changed the object after it.
+    pub again: bool,
+}
+
+/// Webhooks by the name of their configuration.
+pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
+
+/// The webhooks there are: follows their configurations.
+#[derive(Default)]
+pub struct Webhooks {
+    mutating: ArcSwap<Configurations>,
+    validating: ArcSwap<Configurations>,
+    client: Arc<Client>,
+}
+
+/// Why a call let nothing pass.
+enum Failure {
+    /// The webhook could not be asked, or did not answer what it should: `failurePolicy` decides.
+    Calling(CallError),
+    Refused(Status),
+    /// It may not be asked this, or what it answers cannot be done.
+    Failed(Status),
+}
+
+impl Hook {
+    fn parse(hook: &Value, configuration: &Text, mutating: bool, client: &Client) -> Hook {
+        let versions = hook.get("admissionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
+        Hook {
+            name: hook.str_at(&["name"]).into(),
+            configuration: configuration.clone(),
+            mutating,
+            matching: Matching::of_webhook(hook),
+            conditions: hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default().to_vec(),
+            compiled: OnceLock::new(),
+            fails: hook.str_at(&["failurePolicy"]) != "Ignore",
+            endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
+            timeout: Duration::from_secs(seconds.unwrap_or(10)),
+            version: versions.iter().find_map(|version| ReviewVersion::parse(version.as_str()?)),
+            dry_run: matches!(hook.str_at(&["sideEffects"]), "None" | "NoneOnDryRun"),
+            again: hook.str_at(&["reinvocationPolicy"]) == "IfNeeded",
+        }
+    }
+
+    fn conditions(&self) -> &[Expression] {
+        self.compiled.get_or_init(|| {
+            let env = Scope::WEBHOOK.environment();
+            self.conditions.iter().map(|condition| compile(condition.str_at(&["expression"]), &env).0).collect()
+        })
+    }
+
+    /// The version in which the webhook wants to see a write, and its objects in that version; none if it isn't asked.
+    async fn wants<'a>(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'a>,
+    ) -> Result<Option<(&'a Version, Shown<'a>)>, Status> {
+        let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
+        let shown = Shown::new(attributes, version).await?;
+        if self.conditions.is_empty() {
+            return Ok(Some((version, shown)));
+        }
+        let held = {
+            let subject = Subject::new(world, attributes, version, &shown);
+            subject.settle(|| all_hold(self.conditions(), &mut subject.activation(None, true))).await
+        };
+        match held {
+            Ok(true) => Ok(Some((version, shown))),
+            Ok(false) => Ok(None),
+            Err(why) if self.fails => {
+                Err(Status::forbidden(attributes.group(), attributes.plural(), attributes.name, &why))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Asks the webhook, and counts that; answers the patched object, if it changes it.
+    async fn call(
+        &self,
+        client: &Client,
+        attributes: &Attributes<'_>,
+        (version, shown): (&Version, &Shown<'_>),
+        place: (usize, usize),
+    ) -> Result<Option<Value>, Failure> {
+        let began = clock::instant();
+        let result = self.ask(client, attributes, (version, shown), place).await;
+        let took = began.elapsed();
+        measure::called(self, attributes.operation, took, result.as_ref().err());
+        if let Some(audit_context) = attributes.audit_context {
+            audit_context.took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, took);
+        }
+        result
+    }
+
+    async fn ask(
+        &self,
+        client: &Client,
+        attributes: &Attributes<'_>,
+        (version, shown): (&Version, &Shown<'_>),
+        place: (usize, usize),
+    ) -> Result<Option<Value>, Failure> {
+        if attributes.dry_run && !self.dry_run {
+            let why = format!("admission webhook \"{}\" does not support dry run", self.name);
+            return Err(Failure::Failed(Status::bad_request(why)));
+        }
+        let Some(review_version) = self.version else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
+        };
+        let (uid, body) = review::request(review_version, attributes, version, shown);
+        let name = if self.mutating { "Call mutating webhook" } else { "Call validating webhook" };
+        let of_span = || {
+            trace::attributes([
+                ("configuration", &self.configuration),
+                ("webhook", &self.name),
+                ("resource", attributes.plural()),
+                ("subresource", attributes.subresource),
+                ("operation", attributes.operation.as_str()),
+                ("UID", &uid),
+            ])
+        };
+        let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
+        let answer = trace::span(name, Kind::Client, of_span, call).await;
+        let answer = answer.and_then(|answer| match review::check_type(&answer) {
+            Ok(()) => Ok(answer),
+            Err(why) => Err(CallError { why, code: 503 }),
+        });
+        let failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
+        let answer = answer.map_err(failed)?;
+        let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
+        let response = review::verified(&answer, review_version, &uid, self.mutating).map_err(invalid)?;
+        response.warnings().for_each(|warning| (attributes.warn)(warning));
+        response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
+        if let Some(refusal) = response.refusal(&self.name) {
+            return Err(Failure::Refused(refusal));
+        }
+        let Some(after) = response.patched(&self.name, &shown.object)? else { return Ok(None) };
+        let decoded = patched::decoded(attributes, version, &shown.object, after, Unknown::Dropped);
+        let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
+        attributes.annotate_request(&annotation("patch.webhook", place), || {
+            let patch = response.patch();
+            self.told([("patch", patch), ("patchType", Value::from("JSONPatch"))])
+        });
+        Ok(Some(decoded))
+    }
+
+    /// What an annotation tells of a call.
+    fn told<const N: usize>(&self, more: [(&str, Value); N]) -> String {
+        let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
+        in_order(who.into_iter().chain(more))
+    }
+
+    /// What a failure means for the write; `place` is where the call stands, for the record.
+    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: (usize, usize)) -> Result<(), Status> {
+        match failure {
+            Failure::Refused(status) | Failure::Failed(status) => Err(status),
+            Failure::Calling(CallError { why, .. }) if self.fails => {
+                Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)))
+            }
+            Failure::Calling(CallError { why, .. }) => {
+                tracing::warn!(webhook = %self.name, %why, "failing open");
+                let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
+                attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The key of an annotation about the call of a webhook, by round and place in it.
+fn annotation(kind: &str, (round, index): (usize, usize)) -> String {
+    format!("{kind}.admission.k8s.io/round_{round}_index_{index}")
+}
+
+impl Webhooks {
+    pub fn new(client: Arc<Client>) -> Webhooks {
+        Webhooks { mutating: ArcSwap::default(), validating: ArcSwap::default(), client }
+    }
+
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub fn observe(&self, key: &Key, event: &Event) {
+        let (all, mutating) = match key.plural.as_str() {
+            "mutatingwebhookconfigurations" => (&self.mutating, true),
+            "validatingwebhookconfigurations" => (&self.validating, false),
+            _ => return,
+        };
+        let mut next = Configurations::clone(&all.load());
+        if event.kind == EventKind::Deleted {
+            next.remove(&key.path);
+        } else {
+            let object = event.object.body.to_value(0);
+            let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+            next.insert(
+                key.path.clone(),
+                hooks.iter().map(|hook| Hook::parse(hook, &key.path, mutating, &self.client)).collect(),
+            );
+        }
+        all.store(Arc::new(next));
+    }
+
+    pub fn none_validate(&self) -> bool {
+        self.validating.load().is_empty()
+    }
+
+    pub fn none_mutate(&self) -> bool {
+        self.mutating.load().is_empty()
+    }
+
+    /// The webhooks that may change writes.
+    pub fn mutating(&self) -> Arc<Configurations> {
+        self.mutating.load_full()
+    }
+
+    /// The object as one webhook changes it, in the version of the request.
+    pub async fn mutate_by(
+        &self,
+        world: &World<'_>,
+        hook: &Hook,
+        attributes: &Attributes<'_>,
+        place: (usize, usize),
+    ) -> Result<Option<Value>, Status> {
+        let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
+        let patched = hook.call(&self.client, attributes, (version, &shown), place).await;
+        let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
+        attributes.annotate(&annotation("mutation.webhook", place), || {
+            hook.told([("mutated", matches!(changed, Ok(Some(_))).into())])
+        });
+        let Some(object) = changed.or_else(|failure| hook.judge(failure, attributes, place).map(|()| None))? else {
+            return Ok(None);
+        };
+        match attributes.is_versioned() {
+            true => attributes.resource.convert(object, version, attributes.version).await.map(Some),
+            false => Ok(Some(object)),
+        }
+    }
+
+    /// Refuses what a validating webhook refuses: the first in order.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let configurations = self.validating.load_full();
+        if configurations.is_empty() {
+            return Ok(());
+        }
+        let mut calls = vec![];
+        for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
+            if let Some((version, shown)) = hook.wants(world, attributes).await? {
+                calls.push(async move {
+                    let answered = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
+                    answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
+                });
+            }
+        }
+        join_all(calls).await.into_iter().collect()
+    }
+}

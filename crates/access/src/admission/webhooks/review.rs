@@ -1,0 +1,267 @@
+//! AdmissionReview: what a webhook is asked, and what it may answer.
+
+use base::webhook::CallError;
+use base::{clock, wording};
+use machinery::patch::{Unknown, json_patch};
+use machinery::{Status, Text, Value};
+use resource::Version;
+use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::{Failure, Shown};
+use crate::admission::Attributes;
+
+/// The version of AdmissionReview that a webhook understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVersion {
+    V1,
+    V1beta1,
+}
+
+impl ReviewVersion {
+    pub fn parse(version: &str) -> Option<ReviewVersion> {
+        match version {
+            "v1" => Some(ReviewVersion::V1),
+            "v1beta1" => Some(ReviewVersion::V1beta1),
+            _ => None,
+        }
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            ReviewVersion::V1 => "admission.k8s.io/v1",
+            ReviewVersion::V1beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// A review of a write, and its uid.
+pub fn request(
+    version: ReviewVersion,
+    attributes: &Attributes<'_>,
+    matched: &Version,
+    shown: &Shown<'_>,
+) -> (String, Value) {
+    let uid = clock::uuid();
+    let mut request = attributes.request(matched);
+    request.set_at(&["uid"], Value::from(uid.as_str()));
+    request.set_at(&["object"], shown.object.clone().into_owned());
+    request.set_at(&["oldObject"], shown.old.clone().into_owned());
+    let review = [
+        ("kind", Value::from("AdmissionReview")),
+        ("apiVersion", Value::from(version.api_version())),
+        ("request", request),
+    ];
+    (uid, review.into())
+}
+
+/// A response that is what it should be.
+pub struct Response<'a> {
+    response: &'a Value,
+    patch: Vec<u8>,
+    patch_type: String,
+}
+
+static RESPONSE: Struct = Struct {
+    name: "AdmissionResponse",
+    fields: &[
+        always("allowed", Shape::Bool),
+        non_empty("auditAnnotations", Shape::Map("map[string]string", &TEXT)),
+        given("patch", Shape::Bytes),
+        given("patchType", Shape::Text("v1.PatchType")),
+        given("status", Shape::Any),
+        always("uid", Shape::Text("types.UID")),
+        non_empty("warnings", texts()),
+    ],
+};
+
+static REVIEW: Struct = Struct {
+    name: "AdmissionReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("request", Shape::Any),
+        given("response", Shape::Struct(&RESPONSE)),
+    ],
+};
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// Refuses what cannot be read as a review of a known version, as the reference's client does.
+pub fn check_type(answer: &Value) -> Result<(), String> {
+    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
+    if !known || !matches!(kind, "" | "AdmissionReview") {
+        let place = "in scheme \"pkg/runtime/scheme.go:111\"";
+        return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
+    }
+    schema::shape::read(answer, &REVIEW).error.map_or(Ok(()), Err)
+}
+
+/// Reads the `response` of a review. The error says why it is invalid.
+pub fn verified<'a>(
+    answer: &'a Value,
+    version: ReviewVersion,
+    uid: &str,
+    mutating: bool,
+) -> Result<Response<'a>, String> {
+    let response = answer.get("response").filter(|response| !response.is_null());
+    let response = response.ok_or("webhook response was absent")?;
+    let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
+    let patch_type = response.str_at(&["patchType"]);
+    if version == ReviewVersion::V1beta1 {
+        let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
+        return Ok(Response { response, patch, patch_type });
+    }
+    let told = response.str_at(&["uid"]);
+    if told != uid {
+        return Err(format!("expected response.uid={uid:?}, got {told:?}"));
+    }
+    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    if api_version != version.api_version() || kind != "AdmissionReview" {
+        let (wanted, shown) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
+        return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {shown}, Kind={kind}"));
+    }
+    let wrong = match (mutating, patch.is_empty(), patch_type.is_empty()) {
+        (true, false, true) => "webhook returned response.patch but not response.patchType",
+        (true, true, false) => "webhook returned response.patchType but not response.patch",
+        (false, false, _) => "validating webhook may not return response.patch",
+        (false, _, false) => "validating webhook may not return response.patchType",
+        _ => return Ok(Response { response, patch, patch_type: patch_type.to_owned() }),
+    };
+    Err(wrong.to_owned())
+}
+
+impl Response<'_> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let warnings = self.response.get("warnings").and_then(Value::as_array).unwrap_or_default();
+        warnings.iter().filter_map(Value::as_str).map(str::to_owned)
+    }
+
+    /// What it wants to have recorded.
+    pub fn annotations(&self) -> impl Iterator<Item = (Text, String)> {
+        let annotations = self.response.get("auditAnnotations").and_then(Value::as_object).into_iter();
+        annotations
+            .flat_map(machinery::Map::iter)
+            .filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned())))
+    }
+
+    /// The refusal of a webhook that doesn't allow.
+    pub fn refusal(&self, webhook: &str) -> Option<Status> {
+        if self.response.get("allowed").and_then(Value::as_bool) == Some(true) {
+            return None;
+        }
+        let denied = format!("admission webhook \"{webhook}\" denied the request");
+        let mut status = Status::from_value(self.response.get("status").unwrap_or(&Value::Null));
+        status.code = status.code.max(400);
+        status.message = match (status.message.as_str(), status.own_reason.as_str()) {
+            ("", "") => format!("{denied} without explanation"),
+            ("", reason) => format!("{denied}: {reason}"),
+            (message, _) => format!("{denied}: {message}"),
+        };
+        Some(status)
+    }
+
+    /// The patch, as it was sent.
+    pub fn patch(&self) -> Value {
+        machinery::value::decode(&self.patch).unwrap_or_default()
+    }
+
+    /// The object with the patch applied; none if there is nothing to do.
+    pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Failure> {
+        if self.patch.is_empty() {
+            return Ok(None);
+        }
+        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|error| {
+            let why = wording::patch::lenient_json_patch_error(&error);
+            let error = CallError { why, code: 503 };
+            Failure::Calling(error.with("received undecodable patch in webhook response"))
+        })?;
+        if patch.operations.is_empty() {
+            return Ok(None);
+        }
+        if object.is_null() {
+            let why = "attempted to modify the object, which is not supported for this operation";
+            return Err(Failure::Failed(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
+        }
+        if self.patch_type != "JSONPatch" {
+            let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
+            return Err(Failure::Failed(Status::internal(why)));
+        }
+        let applied = json_patch::apply_or_report(object.clone(), &patch);
+        applied.map(Some).map_err(|why| Failure::Failed(Status::internal(why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn answer(response: Value) -> Value {
+        json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": (response)})
+    }
+
+    #[test]
+    fn answers_are_what_they_should_be() {
+        let patch = "W10="; // an empty list
+        let cases = [
+            (answer(json!({"uid": "u", "allowed": true})), true, ""),
+            (json!({"kind": "AdmissionReview"}), true, "webhook response was absent"),
+            (answer(json!({"uid": "v"})), true, "expected response.uid=\"u\", got \"v\""),
+            (
+                json!({"response": {"uid": "u"}}),
+                true,
+                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+            ),
+            (
+                answer(json!({"uid": "u", "patch": (patch)})),
+                true,
+                "webhook returned response.patch but not response.patchType",
+            ),
+            (
+                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                true,
+                "webhook returned response.patchType but not response.patch",
+            ),
+            (answer(json!({"uid": "u", "patch": (patch)})), false, "validating webhook may not return response.patch"),
+            (
+                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                false,
+                "validating webhook may not return response.patchType",
+            ),
+        ];
+        for (answer, mutating, want) in cases {
+            let found = verified(&answer, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+            assert_eq!(found, want, "{}", answer.to_json());
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_webhook() {
+        let cases = [
+            (json!({"allowed": false}), 400, "", "admission webhook \"w\" denied the request without explanation"),
+            (
+                json!({"allowed": false, "status": {"message": "no", "code": 409, "reason": "Odd"}}),
+                409,
+                "Odd",
+                "admission webhook \"w\" denied the request: no",
+            ),
+            (
+                json!({"allowed": false, "status": {"reason": "Odd", "code": 200}}),
+                400,
+                "Odd",
+                "admission webhook \"w\" denied the request: Odd",
+            ),
+        ];
+        for (response, code, reason, message) in cases {
+            let found =
+                Response { response: &response, patch: vec![], patch_type: String::new() }.refusal("w").unwrap();
+            assert_eq!((found.code, found.reason_text(), found.message.as_str()), (code, reason, message));
+        }
+        let allowed = json!({"allowed": true});
+        assert!(Response { response: &allowed, patch: vec![], patch_type: String::new() }.refusal("w").is_none());
+    }
+}

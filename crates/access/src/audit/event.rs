@@ -1,0 +1,327 @@
+//! Events of audit.k8s.io/v1.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base::request::{RequestInfo, User};
+use machinery::{Map, Text, Value, time};
+
+use crate::limits;
+
+/// Detail of the events of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    #[default]
+    None,
+    Metadata,
+    Request,
+    RequestResponse,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::None => "None",
+            Level::Metadata => "Metadata",
+            Level::Request => "Request",
+            Level::RequestResponse => "RequestResponse",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Level> {
+        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse].into_iter().find(|l| l.as_str() == text)
+    }
+}
+
+/// The stage of a request at which an event is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    RequestReceived,
+    ResponseStarted,
+    ResponseComplete,
+    Panic,
+}
+
+impl Stage {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::RequestReceived => "RequestReceived",
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+            Stage::Panic => "Panic",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Stage> {
+        [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic]
+            .into_iter()
+            .find(|stage| stage.as_str() == text)
+    }
+}
+
+/// The request, its user and its source addresses.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub id: &'a str,
+    /// Path and query, as received.
+    pub uri: &'a str,
+    pub info: &'a RequestInfo,
+    pub user: &'a User,
+    pub agent: &'a str,
+    pub sources: &'a [IpAddr],
+}
+
+impl<'a> Subject<'a> {
+    #[cfg(test)]
+    pub fn test(user: &'a User, info: &'a RequestInfo) -> Subject<'a> {
+        Subject { id: "id", uri: &info.path, info, user, agent: "", sources: &[] }
+    }
+}
+
+/// The fields of a request's events, as far as they are known.
+#[derive(Debug)]
+pub struct Record {
+    /// The fields that are the same in all events of the request, in order.
+    known: Map,
+    object: Map,
+    received: String,
+    /// The impersonated user, and the verb of the impersonation mode unless it is `impersonate`.
+    pub impersonated: Option<(Value, &'static str)>,
+    annotations: Map,
+    pub request: Option<Value>,
+    pub response: Option<Value>,
+    status: Option<Value>,
+    pub message: String,
+    pub code: u16,
+    /// Time of arrival, in microseconds since the Unix epoch.
+    received_micros: i64,
+    took: [Duration; Layer::ALL.len()],
+}
+
+/// A layer whose latency is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    Authentication,
+    Authorization,
+    Queue,
+    MutatingWebhooks,
+    ValidatingWebhooks,
+}
+
+impl Layer {
+    const ALL: [(Layer, &'static str); 5] = [
+        (Layer::Authentication, "authentication"),
+        (Layer::Authorization, "authorization"),
+        (Layer::Queue, "apf-queue-wait"),
+        (Layer::MutatingWebhooks, "mutating-webhook"),
+        (Layer::ValidatingWebhooks, "validating-webhook"),
+    ];
+}
+
+impl Record {
+    pub fn new(subject: &Subject<'_>, level: Level, received_micros: i64) -> Record {
+        let info = subject.info;
+        let verb = match info.is_resource {
+            true => info.verb.as_str().to_owned(),
+            false => info.method.as_str().to_ascii_lowercase(),
+        };
+        let mut end = subject.agent.len().min(limits::AUDIT_AGENT_BYTES_MAX);
+        while !subject.agent.is_char_boundary(end) {
+            end -= 1;
+        }
+        let cut = if end < subject.agent.len() { "...TRUNCATED" } else { "" };
+        let mut known = Map::new();
+        for (key, value) in [
+            ("kind", Value::from("Event")),
+            ("apiVersion", Value::from("audit.k8s.io/v1")),
+            ("level", Value::from(level.as_str())),
+            ("auditID", Value::from(subject.id)),
+            ("requestURI", Value::from(subject.uri)),
+            ("verb", Value::from(verb)),
+            ("user", subject.user.to_value("username")),
+            ("sourceIPs", subject.sources.iter().map(|source| Value::from(source.to_string())).collect()),
+            ("userAgent", Value::from(format!("{}{cut}", &subject.agent[..end]))),
+        ] {
+            let empty = value == Value::from("") || value == Value::Array(vec![]);
+            if !empty || key == "verb" {
+                known.insert(key, value);
+            }
+        }
+        let mut object = Map::new();
+        if info.is_resource {
+            for (key, text) in [
+                ("resource", &info.resource),
+                ("namespace", &info.namespace),
+                ("name", &info.authorized_name()),
+                ("apiGroup", &info.group),
+                ("apiVersion", &info.version),
+                ("subresource", &info.subresource),
+            ] {
+                if !text.is_empty() {
+                    object.insert(key, Value::from(text));
+                }
+            }
+        }
+        Record {
+            known,
+            object,
+            received: time::rfc3339_micro(received_micros),
+            impersonated: None,
+            annotations: Map::new(),
+            request: None,
+            response: None,
+            status: None,
+            message: String::new(),
+            code: 0,
+            received_micros,
+            took: Default::default(),
+        }
+    }
+
+    pub fn annotate(&mut self, key: Text, value: Text) {
+        if self.annotations.get(&key).is_none() {
+            self.annotations.insert(key, Value::String(value));
+        }
+    }
+
+    /// Adds to the latency of a layer. Validating webhooks are called in parallel: only the slowest one counts.
+    pub fn took(&mut self, layer: Layer, time: Duration) {
+        let all = &mut self.took[layer as usize];
+        *all = if layer == Layer::ValidatingWebhooks { time.max(*all) } else { *all + time };
+    }
+
+    /// Adds the latency annotations of a slow request.
+    pub fn annotate_latency(&mut self, now_micros: i64) {
+        let total = now_micros.saturating_sub(self.received_micros).saturating_mul(1000);
+        if total <= limits::AUDIT_SLOW_NANOS {
+            return;
+        }
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let layers = Layer::ALL.map(|(layer, name)| (name, nanos(self.took[layer as usize])));
+        for (name, nanoseconds) in layers.into_iter().chain([("total", total)]).filter(|(_, time)| *time > 0) {
+            let key = format!("apiserver.latency.k8s.io/{name}");
+            self.annotate(key.into(), machinery::time::duration(nanoseconds).into());
+        }
+    }
+
+    /// Completes the object reference with fields of the object that the path does not have.
+    pub fn refer(&mut self, object: &Value) {
+        for member in ["name", "namespace", "uid", "resourceVersion"] {
+            let text = object.str_at(&["metadata", member]);
+            if !self.object.is_empty() && !text.is_empty() && self.object.get(member).is_none() {
+                self.object.insert(member, Value::from(text));
+            }
+        }
+    }
+
+    /// The `responseStatus`, with its code.
+    pub fn status(&mut self, status: &Value) {
+        let mut shown = status.clone();
+        shown.remove_at(&["kind"]);
+        shown.remove_at(&["apiVersion"]);
+        shown.set_at(&["metadata"], Value::object());
+        self.status = Some(shown);
+    }
+
+    pub fn panicked(&mut self) {
+        self.code = 500;
+        let fields = [("metadata", Value::object()), ("status", Value::from("Failure")), ("code", Value::Int(500))];
+        let mut status: Value = fields.into();
+        status.set_at(&["message"], Value::from("APIServer panic'd"));
+        status.set_at(&["reason"], Value::from("InternalError"));
+        self.status = Some(status);
+    }
+
+    /// The event of a stage.
+    pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
+        let mut out = self.known.clone();
+        out.insert("stage", Value::from(stage.as_str()));
+        if let Some((user, constraint)) = &self.impersonated {
+            out.insert("impersonatedUser", user.clone());
+            if !constraint.is_empty() {
+                let metadata = [("impersonationConstraint", Value::from(*constraint))];
+                out.insert("authenticationMetadata", Value::from(metadata));
+            }
+        }
+        if !self.object.is_empty() {
+            out.insert("objectRef", Value::Object(self.object.clone()));
+        }
+        if stage != Stage::RequestReceived {
+            let mut status = self.status.clone().unwrap_or_else(|| [("metadata", Value::object())].into());
+            if !self.message.is_empty() {
+                status.set_at(&["message"], Value::from(self.message.as_str()));
+            }
+            status.set_at(&["code"], Value::Int(i64::from(self.code)));
+            out.insert("responseStatus", status);
+            for (key, object) in [("requestObject", &self.request), ("responseObject", &self.response)] {
+                if let Some(object) = object {
+                    out.insert(key, object.clone());
+                }
+            }
+        }
+        out.insert("requestReceivedTimestamp", Value::from(self.received.as_str()));
+        out.insert("stageTimestamp", Value::from(time::rfc3339_micro(now_micros)));
+        if !self.annotations.is_empty() {
+            out.insert("annotations", Value::Object(self.annotations.clone()));
+        }
+        Value::Object(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::{Status, json};
+
+    #[test]
+    fn slow_requests_are_annotated_with_latencies() {
+        let (user, info) = (User::default(), RequestInfo::parse(&http::Method::GET, "/x", ""));
+        let mut record = Record::new(&Subject::test(&user, &info), Level::Metadata, 1_000_000);
+        record.took(Layer::MutatingWebhooks, Duration::from_millis(200));
+        record.took(Layer::MutatingWebhooks, Duration::from_millis(250));
+        record.took(Layer::ValidatingWebhooks, Duration::from_micros(1500));
+        record.took(Layer::ValidatingWebhooks, Duration::from_micros(1000));
+        record.annotate_latency(1_500_000);
+        assert!(record.annotations.is_empty());
+        record.annotate_latency(1_500_001);
+        let wanted = json!({
+            "apiserver.latency.k8s.io/mutating-webhook": "450ms",
+            "apiserver.latency.k8s.io/total": "500.001ms",
+            "apiserver.latency.k8s.io/validating-webhook": "1.5ms"
+        });
+        assert_eq!(Value::Object(record.annotations), wanted);
+    }
+
+    #[test]
+    fn an_event_says_what_is_known() {
+        let user = User { name: "ann".into(), groups: vec!["g".into()], ..User::default() };
+        let info = RequestInfo::parse(&http::Method::POST, "/apis/g.io/v1/namespaces/n/boats", "dryRun=All");
+        let sources = ["10.0.0.1".parse().unwrap()];
+        let subject = Subject { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
+        let mut record = Record::new(&subject, Level::Request, 1_000_000);
+        let object = json!({"metadata": {"name": "b", "namespace": "n"}});
+        record.refer(&object);
+        record.request = Some(object);
+        record.annotate("k".into(), "first".into());
+        record.annotate("k".into(), "second".into());
+        record.code = 404;
+        record.status(&Status::not_found("g.io", "boats", "b").to_value());
+        let event = record.event(Stage::ResponseComplete, 1_000_001);
+        let wanted = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "auditID": "i", "requestURI": "/x?y",
+            "verb": "create", "user": {"username": "ann", "groups": ["g"]}, "sourceIPs": ["10.0.0.1"], "userAgent": "a/1",
+            "stage": "ResponseComplete",
+            "objectRef": {"resource": "boats", "namespace": "n", "apiGroup": "g.io", "apiVersion": "v1", "name": "b"},
+            "responseStatus": {
+                "metadata": {}, "status": "Failure", "message": "boats.g.io \"b\" not found", "reason": "NotFound",
+                "details": {"name": "b", "group": "g.io", "kind": "boats"}, "code": 404
+            },
+            "requestObject": {"metadata": {"name": "b", "namespace": "n"}},
+            "requestReceivedTimestamp": "1970-01-01T00:00:01.000000Z", "stageTimestamp": "1970-01-01T00:00:01.000001Z",
+            "annotations": {"k": "first"}
+        });
+        assert_eq!(event, wanted, "{}", event.to_json());
+        let early = record.event(Stage::RequestReceived, 1);
+        assert!(early.get("responseStatus").is_none() && early.get("requestObject").is_none());
+    }
+}

@@ -1,0 +1,312 @@
+//! The audit log: one line of JSON per event, in a file that is rotated by size.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::metrics::METRICS;
+use base::{clock, task};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::limits;
+
+/// When an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Before the request continues.
+    Blocking,
+    /// Asynchronously; events are dropped when the queue is full.
+    Batch,
+}
+
+/// The file and its limits; 0 for no limit.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// `-` for stdout.
+    pub path: PathBuf,
+    pub mode: Mode,
+    /// Maximum size of a file, in bytes.
+    pub size_max: u64,
+    /// Age at which rotated files are removed.
+    pub age_max: Duration,
+    /// Maximum number of rotated files.
+    pub backups_max: usize,
+    /// Whether rotated files are compressed.
+    pub compress: bool,
+}
+
+enum Entry {
+    Line(Vec<u8>),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Writer of the audit log.
+pub struct Log {
+    file: Arc<Mutex<Rotating>>,
+    queue: Option<Queue>,
+}
+
+/// The queue of lines, and its receiver until the writer is started.
+struct Queue {
+    sender: mpsc::Sender<Entry>,
+    receiver: Mutex<Option<mpsc::Receiver<Entry>>>,
+}
+
+impl Log {
+    pub fn open(options: LogOptions) -> Result<Log, String> {
+        let queue = (options.mode == Mode::Batch).then(|| mpsc::channel(limits::AUDIT_BUFFER_EVENTS));
+        let failed = |error: io::Error| format!("cannot write {}: {error}", options.path.display());
+        let file = Arc::new(Mutex::new(Rotating::open(options.clone()).map_err(failed)?));
+        let queue = queue.map(|(sender, receiver)| Queue { sender, receiver: Mutex::new(Some(receiver)) });
+        Ok(Log { file, queue })
+    }
+
+    /// Starts to write queued lines.
+    pub fn start(&self) {
+        let Some(queue) = &self.queue else { return };
+        let Some(mut receiver) = queue.receiver.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let file = self.file.clone();
+        task::spawn("audit log", async move {
+            while let Some(entry) = receiver.recv().await {
+                match entry {
+                    Entry::Line(line) => write(&file, &line),
+                    Entry::Flush(done) => drop(done.send(())),
+                }
+            }
+        });
+    }
+
+    pub fn write(&self, line: &[u8]) {
+        match &self.queue {
+            None => write(&self.file, line),
+            Some(queue) if queue.sender.try_send(Entry::Line(line.to_vec())).is_err() => {
+                lost("log", &"the queue is full")
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub async fn flush(&self) {
+        if let Some(queue) = &self.queue {
+            let (done, flushed) = oneshot::channel();
+            if queue.sender.send(Entry::Flush(done)).await.is_ok() {
+                let _ = flushed.await;
+            }
+        }
+    }
+}
+
+fn write(file: &Mutex<Rotating>, line: &[u8]) {
+    if let Err(error) = file.lock().unwrap_or_else(PoisonError::into_inner).write(line) {
+        lost("log", &error);
+    }
+}
+
+/// Counts a dropped event.
+pub fn lost(plugin: &'static str, why: &dyn std::fmt::Display) {
+    METRICS.audit_error(plugin);
+    tracing::error!(plugin, %why, "an audit event is lost");
+}
+
+/// A file that is rotated by size.
+struct Rotating {
+    options: LogOptions,
+    /// Held while rotated files are compressed and removed.
+    tending: Arc<Mutex<()>>,
+    file: Option<File>,
+    size: u64,
+    /// The last event was written incompletely.
+    torn: bool,
+}
+
+impl Rotating {
+    fn open(options: LogOptions) -> io::Result<Rotating> {
+        if options.path == Path::new("-") {
+            return Ok(Rotating { options, tending: Arc::default(), file: None, size: 0, torn: false });
+        }
+        if let Some(directory) = options.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let file = append_to(&options.path)?;
+        let size = file.metadata()?.len();
+        Ok(Rotating { options, tending: Arc::default(), file: Some(file), size, torn: false })
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let more = line.len() as u64;
+        let full = self.options.size_max > 0 && self.size > 0 && self.size + more > self.options.size_max;
+        if full
+            && self.file.is_some()
+            && let Err(error) = self.rotate()
+        {
+            // the open file takes the event, and the next event retries the rotation
+            tracing::warn!(%error, "the audit log cannot be rotated");
+        }
+        let Some(file) = &mut self.file else { return io::stdout().lock().write_all(line) };
+        // a failed write may have left a part of its event
+        let written = if self.torn { file.write_all(b"\n") } else { Ok(()) };
+        let written = written.and_then(|()| file.write_all(line));
+        self.torn = written.is_err();
+        self.size += more;
+        written
+    }
+
+    /// Renames the file to one with the current time in its name and opens a new one.
+    fn rotate(&mut self) -> io::Result<()> {
+        let aside = self.aside(clock::now_micros());
+        match fs::rename(&self.options.path, &aside) {
+            // an earlier attempt has renamed it
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+        self.file = Some(append_to(&self.options.path)?);
+        self.size = 0;
+        let (options, tending) = (self.options.clone(), self.tending.clone());
+        // requests do not wait for compression and removal
+        std::thread::spawn(move || {
+            let _one = tending.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = tend(&options) {
+                tracing::warn!(%error, "old audit logs cannot be tended");
+            }
+        });
+        Ok(())
+    }
+
+    /// `audit-2026-01-02T03-04-05.678.log` for `audit.log`; a later one if that is there.
+    fn aside(&self, micros: i64) -> PathBuf {
+        let (stem, extension) = parts(&self.options.path);
+        let mut micros = micros;
+        loop {
+            let time = machinery::time::rfc3339_micro(micros).replace(':', "-");
+            let path = self.options.path.with_file_name(format!("{stem}-{}{extension}", &time[..23]));
+            if !path.exists() && !compressed(&path).exists() {
+                return path;
+            }
+            micros += 1000;
+        }
+    }
+}
+
+/// Prefix and suffix around the time in the names of rotated files.
+fn parts(path: &Path) -> (String, String) {
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    (text(path.file_stem()), extension.unwrap_or_default())
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Compresses rotated files, and removes those above the limits of number and age.
+fn tend(options: &LogOptions) -> io::Result<()> {
+    let (stem, extension) = parts(&options.path);
+    let directory = options.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut old: Vec<PathBuf> = vec![];
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let time = name.strip_suffix(".gz").unwrap_or(&name).strip_suffix(extension.as_str());
+        let time = time.and_then(|it| it.strip_prefix(stem.as_str())).and_then(|it| it.strip_prefix('-'));
+        if time.is_some_and(|time| time.len() == 23) {
+            old.push(path);
+        }
+    }
+    // sorted by name, which is by time, newest first
+    old.sort_by(|a, b| b.cmp(a));
+    for (i, path) in old.into_iter().enumerate() {
+        let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
+        let many = options.backups_max > 0 && i >= options.backups_max;
+        if many || (!options.age_max.is_zero() && age > options.age_max) {
+            fs::remove_file(&path)?;
+        } else if options.compress && path.extension().is_none_or(|extension| extension != "gz") {
+            compress(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn compressed(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.gz", path.display()))
+}
+
+fn compress(path: &Path) -> io::Result<()> {
+    let target = append_to(&compressed(path))?;
+    // an incomplete file that a crash has left
+    target.set_len(0)?;
+    let mut encoder = flate2::write::GzEncoder::new(target, flate2::Compression::default());
+    io::copy(&mut File::open(path)?, &mut encoder)?;
+    encoder.finish()?.sync_all()?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_event_is_lost_while_the_log_cannot_be_rotated() {
+        let parent = std::env::temp_dir().join(format!("pintle-audit-rotation-{}", std::process::id()));
+        let (directory, away) = (parent.join("logs"), parent.join("away"));
+        let options = LogOptions {
+            path: directory.join("audit.log"),
+            mode: Mode::Blocking,
+            size_max: 25,
+            age_max: Duration::ZERO,
+            backups_max: 0,
+            compress: false,
+        };
+        let mut file = Rotating::open(options.clone()).unwrap();
+        let mut written = 0;
+        let mut write = |count: usize| {
+            for _ in 0..count {
+                file.write(format!("event {written:04}\n").as_bytes()).unwrap();
+                written += 1;
+            }
+        };
+        write(4);
+        // no file can be renamed or created there
+        fs::rename(&directory, &away).unwrap();
+        write(5);
+        fs::rename(&away, &directory).unwrap();
+        write(4);
+        let files = fs::read_dir(&directory).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        let mut events: Vec<String> =
+            files.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        events.sort();
+        assert_eq!(events, (0..13).map(|i| format!("event {i:04}")).collect::<Vec<_>>());
+        assert!(fs::metadata(&options.path).unwrap().len() <= 25, "the log is rotated again");
+        fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn files_are_put_aside_when_they_are_large() {
+        let directory = std::env::temp_dir().join(format!("pintle-audit-{}", std::process::id()));
+        let options = LogOptions {
+            path: directory.join("audit.log"),
+            mode: Mode::Blocking,
+            size_max: 25,
+            age_max: Duration::ZERO,
+            backups_max: 2,
+            compress: true,
+        };
+        let mut file = Rotating::open(options.clone()).unwrap();
+        for _ in 0..9 {
+            file.write(b"0123456789\n").unwrap();
+        }
+        // the last thread finds everything done
+        let one = file.tending.lock().unwrap();
+        tend(&options).unwrap();
+        drop(one);
+        let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = all.collect();
+        assert_eq!(names.iter().filter(|name| name.ends_with(".log.gz")).count(), 2, "{names:?}");
+        assert_eq!(fs::read(&options.path).unwrap().len(), 11);
+        let again = Rotating::open(options).unwrap();
+        assert_eq!(again.size, 11);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

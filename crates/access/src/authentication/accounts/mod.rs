@@ -1,0 +1,369 @@
+//! Tokens of ServiceAccounts: issuing, authentication, and the documents for their verification by others (KEP-1205,
+//! KEP-1393).
+//!
+//! Invariant: a token is good while its signature, its times and its audiences are, and while the account and the
+//! object that it is bound to are there with the uids that the token names.
+
+mod secrets;
+#[cfg(test)]
+pub mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use machinery::{Text, Value, json};
+use tokio::sync::watch;
+
+use super::jose::{self, Algorithm, PublicKey, SigningKey};
+use super::{Identity, Remarks};
+use crate::limits;
+use base::clock;
+use base::metrics::METRICS;
+use base::request::User;
+use objects::{Objects, Stored};
+pub use secrets::{LAST_USED, Uses};
+
+/// The issuer unless another one is given: the name that clusters have by convention.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The issuer of tokens that lie in Secrets.
+const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
+/// What begins their own claims.
+const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
+/// What tokens of ServiceAccounts are signed with.
+const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
+/// Seconds by which clocks may differ, and for which what is deleted stays good.
+const LEEWAY: i64 = 60;
+
+/// How tokens of ServiceAccounts are issued and accepted.
+#[derive(Default)]
+pub struct AccountOptions {
+    /// The first issues, all are accepted; empty for [`DEFAULT_ISSUER`].
+    pub issuers: Vec<String>,
+    /// Who this server is to a token; empty for the issuers.
+    pub audiences: Vec<String>,
+    /// Seconds that a token may be good for; 0 for any number.
+    pub max_expiration: i64,
+    /// Where the keys can be read, if not at this server's own address.
+    pub jwks_uri: Option<String>,
+    /// PEM files of keys that verify, each with its name for errors.
+    pub keys: Vec<(String, Vec<u8>)>,
+}
+
+/// The keys, as far as they are known: the signing key may still be on its way.
+#[derive(Clone, Default)]
+struct Keys {
+    signing: Option<Result<Arc<SigningKey>, String>>,
+    verifying: Arc<[PublicKey]>,
+}
+
+/// Issues and authenticates tokens; clones share their keys.
+#[derive(Clone)]
+pub struct Accounts {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    issuers: Vec<Text>,
+    audiences: Vec<Text>,
+    max_expiration: i64,
+    jwks_uri: OnceLock<String>,
+    keys: watch::Sender<Keys>,
+    /// The claims of tokens whose signature was verified, by the digest of the token: keys are added and never taken
+    /// away, so that this part of the result is cached. Everything else is checked every time.
+    verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
+    uses: Uses,
+}
+
+impl Default for Accounts {
+    fn default() -> Accounts {
+        let issuer = vec![Text::new_static(DEFAULT_ISSUER)];
+        Accounts { inner: Arc::new(Inner { issuers: issuer.clone(), audiences: issuer, ..Inner::default() }) }
+    }
+}
+
+/// The object that a token is bound to: the token ends with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    pub name: Text,
+    pub uid: Text,
+}
+
+impl Accounts {
+    /// Without a signing key, which [`Accounts::set_signing_key`] brings. The error is one line.
+    pub fn new(options: AccountOptions) -> Result<Accounts, String> {
+        let texts = |list: Vec<String>| -> Vec<Text> { list.into_iter().map(Text::from).collect() };
+        let mut issuers = texts(options.issuers);
+        if issuers.is_empty() {
+            issuers.push(Text::new_static(DEFAULT_ISSUER));
+        }
+        let audiences = if options.audiences.is_empty() { issuers.clone() } else { texts(options.audiences) };
+        let mut verifying: Vec<PublicKey> = vec![];
+        for (name, pem) in &options.keys {
+            let found = jose::public_keys(pem).map_err(|why| format!("{name} cannot be used: {why}"))?;
+            verifying.extend(found);
+        }
+        let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
+        let max_expiration = options.max_expiration;
+        let jwks_uri = options.jwks_uri.map_or_else(OnceLock::new, OnceLock::from);
+        let inner = Inner { issuers, audiences, max_expiration, jwks_uri, keys, ..Inner::default() };
+        Ok(Accounts { inner: Arc::new(inner) })
+    }
+
+    /// Tokens are signed with this private key, PEM, from now on, and its public half verifies. An error is kept, so
+    /// that requests do not wait for a key that will never be set.
+    pub fn set_signing_key(&self, pem: Result<&[u8], String>) -> Result<(), String> {
+        let key = pem.and_then(SigningKey::from_pem);
+        let failed = key.as_ref().err().cloned();
+        self.inner.keys.send_modify(|keys| match key {
+            Ok(key) => {
+                let others = keys.verifying.iter().filter(|other| other.id != key.public.id).cloned();
+                keys.verifying = std::iter::once(key.public.clone()).chain(others).collect();
+                keys.signing = Some(Ok(Arc::new(key)));
+            }
+            Err(why) => keys.signing = Some(Err(why)),
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Sets the address of the server, for the discovery documents.
+    pub fn set_address(&self, address: std::net::SocketAddr) {
+        // a given address is kept
+        let _ = self.inner.jwks_uri.set(format!("https://{address}/openid/v1/jwks"));
+    }
+
+    /// Who this server is to a token.
+    pub fn audiences(&self) -> &[Text] {
+        &self.inner.audiences
+    }
+
+    /// Seconds that a token may be good for; 0 for any number.
+    pub fn max_expiration(&self) -> i64 {
+        self.inner.max_expiration
+    }
+
+    /// The Secrets whose tokens were used.
+    pub fn uses(&self) -> &Uses {
+        &self.inner.uses
+    }
+
+    async fn ready(&self) -> Keys {
+        let mut keys = self.inner.keys.subscribe();
+        // the sender lives as long as self
+        keys.wait_for(|keys| keys.signing.is_some()).await.map(|keys| keys.clone()).unwrap_or_default()
+    }
+
+    /// A token of an account for `audiences`, good for `seconds` from `now` on, and what it is known by in records.
+    pub async fn issue(
+        &self,
+        account: &Stored,
+        bound: Option<&Bound>,
+        audiences: &[Text],
+        now: i64,
+        seconds: i64,
+    ) -> Result<(String, Text), String> {
+        let key = self.ready().await.signing.ok_or("there is no signing key")??;
+        let claims = self.claims(account, bound, audiences, now, seconds);
+        let token = jose::sign(&claims, &key).ok_or("the token cannot be signed")?;
+        Ok((token, credential(claims.str_at(&["jti"]))))
+    }
+
+    /// A token of an account that lies in a Secret, and is good for as long as it does.
+    pub async fn issue_for_secret(&self, account: &Stored, secret: &Value) -> Result<String, String> {
+        let key = self.ready().await.signing.ok_or("there is no signing key")??;
+        let (namespace, name) = (&account.meta.namespace, &account.meta.name);
+        let subject = format!("system:serviceaccount:{namespace}:{name}");
+        let mut claims = json!({"iss": SECRET_ISSUER, "sub": subject});
+        let own = [
+            ("namespace", namespace.as_str()),
+            ("secret.name", secret.str_at(&["metadata", "name"])),
+            ("service-account.name", name),
+            ("service-account.uid", &account.meta.uid),
+        ];
+        for (claim, value) in own {
+            claims.set_at(&[&format!("{SECRET_CLAIM}{claim}")], Value::from(value));
+        }
+        jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
+    }
+
+    fn claims(&self, account: &Stored, bound: Option<&Bound>, audiences: &[Text], now: i64, seconds: i64) -> Value {
+        let (namespace, name, uid) = (&account.meta.namespace, &account.meta.name, &account.meta.uid);
+        let audiences: Value = audiences.iter().map(Value::from).collect();
+        let issuer = self.inner.issuers.first().cloned().unwrap_or_default();
+        let subject = format!("system:serviceaccount:{namespace}:{name}");
+        let mut own =
+            json!({"namespace": (namespace.clone()), "serviceaccount": {"name": (name.clone()), "uid": (uid.clone())}});
+        if let Some(secret) = bound {
+            own.set_at(&["secret"], json!({"name": (secret.name.clone()), "uid": (secret.uid.clone())}));
+        }
+        json!({
+            "iss": issuer, "sub": subject, "aud": audiences, "jti": (clock::uuid()),
+            "iat": now, "nbf": now, "exp": (now.saturating_add(seconds)), "kubernetes.io": own
+        })
+    }
+
+    /// Whose token it is, for one of `audiences`; `None` if another one issued it, an error if it is not good.
+    pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
+        let identity = |claims: Arc<Value>| {
+            let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
+            let mut remarks = Remarks::default();
+            if claims.get("aud").is_none() {
+                METRICS.tokens.legacy.inc();
+                remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.str_at(&["sub"]).into()));
+            }
+            let now = clock::now_seconds();
+            if claims.str_at(&["iss"]) == SECRET_ISSUER {
+                let user = secrets::account(objects, &claims, token, (&self.inner.uses, now), &mut remarks)?;
+                return Ok(Identity { user, audiences, remarks });
+            }
+            check_times(&claims, now)?;
+            Ok(Identity { user: living_account(objects, &claims, now)?, audiences, remarks })
+        };
+        Some(self.verified_claims(token)?.and_then(identity))
+    }
+
+    /// The claims of a token that one of the keys has signed; `None` if another one issued it.
+    fn verified_claims(&self, token: &str) -> Option<Result<Arc<Value>, String>> {
+        use sha2::Digest as _;
+        let digest: [u8; 32] = sha2::Sha256::digest(token).into();
+        let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(claims) = verified().get(&digest) {
+            return Some(Ok(claims.clone()));
+        }
+        let token = jose::Unverified::parse(token)?;
+        let issuer = token.claims.str_at(&["iss"]);
+        if issuer != SECRET_ISSUER && !self.inner.issuers.iter().any(|known| known == issuer) {
+            return None;
+        }
+        let keys = self.inner.keys.borrow().verifying.clone();
+        Some(token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).map(|claims| {
+            let claims = Arc::new(claims.clone());
+            let mut verified = verified();
+            if verified.len() >= limits::VERIFIED_TOKENS_MAX {
+                verified.clear();
+            }
+            verified.insert(digest, claims.clone());
+            claims
+        }))
+    }
+
+    /// The document at `/openid/v1/jwks`.
+    pub async fn key_set(&self) -> Value {
+        let keys: Value = self.ready().await.verifying.iter().map(PublicKey::to_jwk).collect();
+        json!({"keys": keys})
+    }
+
+    /// The document at `/.well-known/openid-configuration`; `None` unless the issuer is one of OpenID Connect.
+    pub async fn configuration(&self) -> Option<Value> {
+        let issuer = self.inner.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
+        let keys = self.ready().await.verifying;
+        let mut algorithms: Vec<&str> = keys.iter().map(|key| key.family.algorithm().as_str()).collect();
+        algorithms.sort_unstable();
+        algorithms.dedup();
+        let algorithms: Value = algorithms.into_iter().map(Value::from).collect();
+        let jwks_uri = self.inner.jwks_uri.get().cloned().unwrap_or_default();
+        Some(json!({
+            "issuer": issuer, "jwks_uri": jwks_uri, "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": algorithms
+        }))
+    }
+}
+
+/// A list of texts as Go prints it with `%q`.
+pub fn quoted(list: &[Text]) -> String {
+    let all: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
+    format!("[{}]", all.join(" "))
+}
+
+/// Those of the wanted audiences that the token is for.
+fn accepted_audiences(claims: &Value, wanted: &[Text], own: &[Text]) -> Result<Vec<Text>, String> {
+    let given: Vec<Text> = match claims.get("aud") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(Text::from).collect(),
+        _ => own.to_vec(),
+    };
+    let wanted = if wanted.is_empty() { own } else { wanted };
+    let both: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+    if both.is_empty() {
+        let (given, wanted) = (quoted(&given), quoted(wanted));
+        return Err(format!("token audiences {given} is invalid for the target audiences {wanted}"));
+    }
+    Ok(both)
+}
+
+fn check_times(claims: &Value, now: i64) -> Result<(), String> {
+    let time = |name: &str| claims.get(name).and_then(Value::as_float).map(|seconds| seconds as i64);
+    if time("exp").is_none_or(|expiry| now - LEEWAY > expiry) {
+        return Err("service account token has expired".to_owned());
+    }
+    if time("nbf").is_some_and(|begin| now + LEEWAY < begin) {
+        return Err("service account token is not valid yet".to_owned());
+    }
+    if time("iat").is_some_and(|issued| now + LEEWAY < issued) {
+        return Err("service account token is issued in the future".to_owned());
+    }
+    Ok(())
+}
+
+/// The account of a token, if it and the secret that the token is bound to are still there.
+fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, String> {
+    let own = |path: &[&str]| claims.get("kubernetes.io").map_or("", |own| own.str_at(path));
+    let invalidated = || "service account token has been invalidated".to_owned();
+    let find = |plural: &'static str, namespace: &str, name: &str| {
+        objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
+    };
+    let (namespace, name) = (own(&["namespace"]), own(&["serviceaccount", "name"]));
+    let account = find("serviceaccounts", namespace, name);
+    let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
+    let (uid, claimed) = (&account.meta.uid, own(&["serviceaccount", "uid"]));
+    if uid != claimed {
+        return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
+    }
+    if long_deleted(&account, now) {
+        return Err(invalidated());
+    }
+    let bound = claims.get("kubernetes.io").and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
+    if bound.into_iter().any(|key| matches!(key.as_str(), "pod" | "node")) {
+        // neither is served here, so neither is there
+        return Err(invalidated());
+    }
+    if claims.at(&["kubernetes.io", "secret"]).is_some() {
+        let secret = find("secrets", namespace, own(&["secret", "name"])).ok_or_else(invalidated)?;
+        let (uid, claimed) = (&secret.meta.uid, own(&["secret", "uid"]));
+        if uid != claimed {
+            return Err(format!("secret UID ({uid}) does not match service account secret ref claim ({claimed})"));
+        }
+        if long_deleted(&secret, now) {
+            return Err(invalidated());
+        }
+    }
+    Ok(user(&account, claims.str_at(&["jti"])))
+}
+
+fn long_deleted(object: &Stored, now: i64) -> bool {
+    let since = || {
+        let value = object.body.to_value(0);
+        machinery::time::parse_rfc3339(value.str_at(&["metadata", "deletionTimestamp"])).map(|(seconds, _)| seconds)
+    };
+    object.meta.deleting && since().is_some_and(|since| since < now - LEEWAY)
+}
+
+/// What a token is known by that has this `jti`.
+fn credential(id: &str) -> Text {
+    Text::from(format!("JTI={id}"))
+}
+
+fn user(account: &Stored, id: &str) -> User {
+    let namespace = &account.meta.namespace;
+    let mut extra = vec![];
+    if !id.is_empty() {
+        extra.push(("authentication.kubernetes.io/credential-id".into(), vec![credential(id)]));
+    }
+    User {
+        name: Text::from(format!("system:serviceaccount:{namespace}:{}", account.meta.name)),
+        uid: account.meta.uid.clone(),
+        groups: vec!["system:serviceaccounts".into(), Text::from(format!("system:serviceaccounts:{namespace}"))],
+        extra,
+    }
+    .authenticated()
+}

@@ -1,0 +1,249 @@
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::hmac;
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use objects::{Encoded, Key, Meta, Objects, Storage};
+
+use super::*;
+
+/// Objects of an empty store in memory.
+pub async fn objects() -> Arc<Objects> {
+    Objects::open(Storage::own(Arc::new(store::Embedded::in_memory())), Box::new(|_, _, _| {})).await.unwrap()
+}
+
+async fn put(objects: &Arc<Objects>, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {
+    let object = json!({"metadata": {"name": name, "namespace": "n", "uid": uid}});
+    let key = Key::new(&Text::default(), &Text::new_static(plural), "n", name);
+    objects.put(&key, Encoded::of(&object), None).await.unwrap();
+    objects.collection(&key.group, &key.plural).get(&key.path).unwrap()
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(der))
+}
+
+fn rsa_pem() -> String {
+    let der: Pkcs8V1Der<'_> = KeyPair::generate(KeySize::Rsa2048).unwrap().as_der().unwrap();
+    pem("PRIVATE KEY", der.as_ref())
+}
+
+fn ec_pem() -> String {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+    pem("PRIVATE KEY", pair.to_pkcs8v1().unwrap().as_ref())
+}
+
+fn accounts(options: AccountOptions, pem: &str) -> Accounts {
+    let accounts = Accounts::new(options).unwrap();
+    accounts.set_signing_key(Ok(pem.as_bytes())).unwrap();
+    accounts
+}
+
+fn key_of(accounts: &Accounts) -> Arc<SigningKey> {
+    accounts.inner.keys.borrow().signing.clone().unwrap().unwrap()
+}
+
+/// The same token with one part made anew.
+fn with_part(token: &str, part: usize, change: impl Fn(&mut Value)) -> String {
+    let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
+    let mut value = machinery::value::decode(&URL_SAFE_NO_PAD.decode(&parts[part]).unwrap()).unwrap();
+    change(&mut value);
+    parts[part] = URL_SAFE_NO_PAD.encode(value.to_json());
+    parts.join(".")
+}
+
+/// Why a token is refused; empty if it is good, a dash if another one issued it.
+fn why(accounts: &Accounts, objects: &Objects, token: &str) -> String {
+    match accounts.authenticate(objects, token, &[]) {
+        None => "-".to_owned(),
+        Some(Ok(_)) => String::new(),
+        Some(Err(why)) => why,
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_its_account() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    for pem in [rsa_pem(), ec_pem()] {
+        let accounts = accounts(AccountOptions::default(), &pem);
+        let now = clock::now_seconds();
+        let (token, _) = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+        let identity = accounts.authenticate(&objects, &token, &[]).unwrap().unwrap();
+        assert_eq!(identity.audiences, [DEFAULT_ISSUER]);
+        let user = identity.user;
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("system:serviceaccount:n:a", "u1"));
+        assert_eq!(user.groups, ["system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"]);
+        assert_eq!(user.extra[0].0, "authentication.kubernetes.io/credential-id");
+        assert!(user.extra[0].1[0].starts_with("JTI="));
+    }
+}
+
+#[tokio::test]
+async fn times_and_audiences_are_checked() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions { audiences: vec!["api".into()], ..Default::default() }, &ec_pem());
+    let now = clock::now_seconds();
+    let not_for_us = r#"token audiences ["vault"] is invalid for the target audiences ["api"]"#;
+    let cases: [(&str, i64, i64, &str); 6] = [
+        ("api", now, 600, ""),
+        ("api", now - 600, 570, ""),
+        ("api", now - 3600, 600, "service account token has expired"),
+        ("api", now + 3600, 600, "service account token is not valid yet"),
+        ("vault", now, 600, not_for_us),
+        ("vault", now - 3600, 600, not_for_us),
+    ];
+    for (audience, from, seconds, want) in cases {
+        let (token, _) = accounts.issue(&account, None, &[audience.into()], from, seconds).await.unwrap();
+        assert_eq!(why(&accounts, &objects, &token), want, "{audience} {}", from - now);
+    }
+    let (token, _) = accounts.issue(&account, None, &["vault".into(), "b".into()], now, 600).await.unwrap();
+    let identity = accounts.authenticate(&objects, &token, &["x".into(), "vault".into()]).unwrap().unwrap();
+    assert_eq!(identity.audiences, ["vault"]);
+}
+
+#[tokio::test]
+async fn tokens_end_with_their_account_and_secret() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let gone = Stored::new(1, account.body.clone(), Meta { name: "b".into(), ..account.meta.clone() });
+    let replaced = Stored::new(1, account.body.clone(), Meta { uid: "u0".into(), ..account.meta.clone() });
+    put(&objects, "secrets", "s", "u2").await;
+    let bound = |name: &str, uid: &str| Some(Bound { name: name.into(), uid: uid.into() });
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let cases = [
+        (&*account, None, ""),
+        (&gone, None, r#"serviceaccounts "b" not found"#),
+        (&replaced, None, "service account UID (u1) does not match claim (u0)"),
+        (&*account, bound("s", "u2"), ""),
+        (&*account, bound("s", "u9"), "secret UID (u2) does not match service account secret ref claim (u9)"),
+        (&*account, bound("t", "u2"), "service account token has been invalidated"),
+    ];
+    for (account, bound, want) in cases {
+        let now = clock::now_seconds();
+        let (token, _) = accounts.issue(account, bound.as_ref(), accounts.audiences(), now, 600).await.unwrap();
+        assert_eq!(why(&accounts, &objects, &token), want, "{} {bound:?}", account.meta.name);
+    }
+}
+
+#[tokio::test]
+async fn uses_of_tokens_in_secrets_are_noted() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let token = accounts.issue_for_secret(&account, &json!({"metadata": {"name": "s"}})).await.unwrap();
+    let invalid = "the token in secret n/s for service account n/a has been marked invalid. Use tokens from the TokenRequest \
+                   API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' \
+                   label from the secret to temporarily allow use of this token";
+    let mut revision = None;
+    for (since, want) in [("", ""), ("2024-01-01", invalid), ("soon", invalid)] {
+        let mut secret = json!({"metadata": {"name": "s", "namespace": "n", "uid": "u2"}});
+        secret.set_at(&["metadata", "labels", "kubernetes.io/legacy-token-invalid-since"], Value::from(since));
+        secret.set_at(&["data", "token"], Value::from(STANDARD.encode(&token)));
+        let key = Key::new(&Text::default(), &"secrets".into(), "n", "s");
+        revision = Some(objects.put(&key, Encoded::of(&secret), revision).await.unwrap());
+        assert_eq!(why(&accounts, &objects, &token), want, "{since}");
+        assert_eq!(accounts.uses().take().into_iter().collect::<Vec<_>>(), ["n/s"]);
+    }
+    assert!(!why(&accounts, &objects, &token[..token.len() - 6]).is_empty() && accounts.uses().take().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_not_signed_here_is_refused() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions::default(), &rsa_pem());
+    let now = clock::now_seconds();
+    let (token, _) = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+    let other = self::accounts(AccountOptions::default(), &rsa_pem());
+    let (foreign, _) = other.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+    let key = key_of(&accounts);
+    let own_kid = with_part(&foreign, 0, |header| header.set_at(&["kid"], Value::from(&key.public.id)));
+    let unsigned = with_part(&token, 0, |header| header.set_at(&["alg"], Value::from("none")));
+    let unsigned = format!("{}.", unsigned.rsplit_once('.').unwrap().0);
+    // the public key as the secret of an HMAC
+    let symmetric = with_part(&token, 0, |header| header.set_at(&["alg"], Value::from("HS256")));
+    let signed = symmetric.rsplit_once('.').unwrap().0;
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key.public.to_der()), signed.as_bytes());
+    let symmetric = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()));
+    let other_account = with_part(&token, 1, |claims| {
+        claims.set_at(&["kubernetes.io", "serviceaccount", "name"], Value::from("admin"));
+    });
+    let broken = "go-jose/go-jose: error in cryptographic primitive";
+    let critical = with_part(&token, 0, |header| header.set_at(&["crit"], json!(["exp"])));
+    let cases = [
+        (token.clone(), ""),
+        (foreign, "invalid signature, no keys found"),
+        (own_kid, broken),
+        (unsigned, broken),
+        (symmetric, broken),
+        (other_account, broken),
+        (critical, broken),
+        (with_part(&token, 0, |header| drop(header.remove_at(&["alg"]))), broken),
+        (with_part(&token, 1, |claims| claims.set_at(&["iss"], Value::from("https://else.example.com"))), "-"),
+        (token[..token.len() - 6].to_owned(), broken),
+        (format!("{token}.x"), "-"),
+        ("a.b.c".to_owned(), "-"),
+        ("..".to_owned(), "-"),
+        (String::new(), "-"),
+    ];
+    for (token, want) in cases {
+        assert_eq!(why(&accounts, &objects, &token), want, "{token}");
+    }
+    assert_eq!(why(&Accounts::default(), &objects, &token), "invalid signature, no keys found");
+}
+
+#[tokio::test]
+async fn keys_are_shown_as_a_set() {
+    let (rsa, ec) = (rsa_pem(), ec_pem());
+    let options = AccountOptions { keys: vec![("ec".into(), ec.into_bytes())], ..Default::default() };
+    let accounts = accounts(options, &rsa);
+    let set = accounts.key_set().await;
+    let keys = set.get("keys").and_then(Value::as_array).unwrap();
+    let shown: Vec<_> = keys.iter().map(|key| (key.str_at(&["kty"]), key.str_at(&["alg"]))).collect();
+    assert_eq!(shown, [("RSA", "RS256"), ("EC", "ES256")]);
+    let length = |key: &Value, member: &str| URL_SAFE_NO_PAD.decode(key.str_at(&[member])).unwrap().len();
+    assert_eq!((length(&keys[0], "n"), keys[0].str_at(&["e"])), (256, "AQAB"));
+    assert_eq!((length(&keys[1], "x"), length(&keys[1], "y"), keys[1].str_at(&["crv"])), (32, 32, "P-256"));
+    let configuration = accounts.configuration().await.unwrap();
+    assert_eq!(configuration.at(&["id_token_signing_alg_values_supported"]), Some(&json!(["ES256", "RS256"])));
+    let plain = AccountOptions { issuers: vec!["cluster".into()], ..Default::default() };
+    assert!(self::accounts(plain, &rsa).configuration().await.is_none());
+}
+
+#[tokio::test]
+async fn tokens_wait_for_the_key() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    for (key, want) in [(Ok(ec_pem()), Ok(())), (Err("no room".to_owned()), Err("no room".to_owned()))] {
+        let accounts = Accounts::default();
+        let (waiting, account) = (accounts.clone(), account.clone());
+        let issued = base::task::spawn("waiting", async move {
+            waiting.issue(&account, None, waiting.audiences(), clock::now_seconds(), 600).await.map(drop)
+        });
+        tokio::task::yield_now().await;
+        assert!(!issued.is_finished());
+        let set = accounts.set_signing_key(key.as_ref().map(String::as_bytes).map_err(Clone::clone));
+        assert_eq!((set, issued.await.unwrap()), (want.clone(), want));
+    }
+}
+
+#[test]
+fn files_that_hold_no_keys_are_refused() {
+    let with = |pem: &str| {
+        let keys = vec![("file".to_owned(), pem.as_bytes().to_vec())];
+        Accounts::new(AccountOptions { keys, ..Default::default() }).err().unwrap_or_default()
+    };
+    let cases = [
+        (String::new(), "file cannot be used: it holds no key"),
+        (pem("PUBLIC KEY", b"no"), "file cannot be used: it is no public key"),
+        (pem("PRIVATE KEY", b"no"), "file cannot be used: its private key cannot be used"),
+        (pem("CERTIFICATE", b"no"), "file cannot be used: it holds a broken certificate"),
+        (rsa_pem(), ""),
+    ];
+    for (pem, want) in cases {
+        assert_eq!(with(&pem), want);
+    }
+}

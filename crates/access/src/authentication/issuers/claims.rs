@@ -1,0 +1,218 @@
+//! What the claims of a token say about its bearer: names of claims with prefixes, or CEL (KEP-3331).
+
+use base::request::User;
+use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
+use machinery::{Text, Value, json};
+use resource::builtin::{MINOR, user_info_type};
+
+use super::texts;
+
+/// What a value is taken from.
+#[derive(Debug)]
+pub enum Mapping {
+    /// A claim, and what goes before each of its values.
+    Claim {
+        name: Text,
+        prefix: Text,
+    },
+    Expression(Expression),
+}
+
+/// A compiled expression over `claims`, or over `user`.
+pub struct Expression {
+    pub text: Text,
+    /// The name of the variable that the expression is about.
+    variable: &'static str,
+    program: Program,
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What must hold of claims or of a user.
+#[derive(Debug)]
+pub enum Rule {
+    /// A claim has a value.
+    Required {
+        claim: Text,
+        value: Text,
+    },
+    Expression {
+        expression: Expression,
+        message: Text,
+    },
+}
+
+/// All of an issuer's mappings and rules.
+#[derive(Debug)]
+pub struct Claims {
+    pub username: Mapping,
+    pub groups: Option<Mapping>,
+    pub uid: Option<Mapping>,
+    pub extra: Vec<(Text, Expression)>,
+    pub claim_rules: Vec<Rule>,
+    pub user_rules: Vec<Rule>,
+}
+
+/// What expressions see.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Claims,
+    User,
+}
+
+impl Expression {
+    /// Compiles an expression. That of a rule is true or false; what a mapping gives is known when there are claims.
+    pub fn compile(text: &str, subject: Subject, of_rule: bool) -> Result<Expression, String> {
+        let env = Environment::kubernetes(MINOR);
+        let (variable, of) = match subject {
+            Subject::Claims => ("claims", Type::map(Type::String, Type::Dyn)),
+            Subject::User => ("user", user_info_type()),
+        };
+        let env = env.variable(variable, of);
+        let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
+        if of_rule && *checked.output_type() != Type::Bool {
+            return Err("must evaluate to bool".to_owned());
+        }
+        let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+        Ok(Expression { text: text.into(), variable, program })
+    }
+
+    fn evaluate(&self, subject: &Value) -> Result<Value, String> {
+        let value = from_json(subject, Decl::json()).map_err(|error| error.to_string())?;
+        let outcome = self.program.eval(&[(self.variable, value)], cel::rules::CALL_COST_MAX);
+        let failed = |error: &dyn std::fmt::Display| format!("expression '{}' resulted in error: {error}", self.text);
+        match outcome.result {
+            Ok(Val::Optional(None)) => Ok(Value::Null),
+            Ok(Val::Optional(Some(value))) => to_json(&value).map_err(|why| failed(&why)),
+            Ok(value) => to_json(&value).map_err(|why| failed(&why)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// A text.
+    fn text(&self, subject: &Value) -> Result<Text, String> {
+        match self.evaluate(subject)? {
+            Value::String(text) => Ok(text),
+            _ => Err(format!("error evaluating expression '{}': must evaluate to string", self.text)),
+        }
+    }
+
+    /// A text or a list of texts; null and the empty text are none.
+    fn texts(&self, subject: &Value) -> Result<Vec<Text>, String> {
+        let found = self.evaluate(subject)?;
+        let all = match &found {
+            Value::Null => true,
+            Value::String(_) => true,
+            Value::Array(list) => list.iter().all(|item| item.as_str().is_some()),
+            _ => false,
+        };
+        match all {
+            true => Ok(texts(Some(&found)).into_iter().filter(|text| !text.is_empty()).collect()),
+            false => Err(format!("error evaluating expression '{}': must evaluate to list of string", self.text)),
+        }
+    }
+}
+
+impl Mapping {
+    fn texts(&self, claims: &Value, what: &str) -> Result<Vec<Text>, String> {
+        match self {
+            Mapping::Expression(expression) => expression.texts(claims),
+            Mapping::Claim { name, prefix } => {
+                let value = claims.get(name);
+                let all = match value {
+                    None | Some(Value::String(_)) => true,
+                    Some(Value::Array(list)) => list.iter().all(|item| item.as_str().is_some()),
+                    Some(_) => false,
+                };
+                if !all {
+                    return Err(format!("parse {what} claim {}: no string", machinery::value::quote(name)));
+                }
+                Ok(texts(value).iter().map(|text| Text::from(format!("{prefix}{text}"))).collect())
+            }
+        }
+    }
+
+    fn text(&self, claims: &Value, what: &str) -> Result<Text, String> {
+        match self {
+            Mapping::Expression(expression) => expression.text(claims),
+            Mapping::Claim { name, prefix } => match claims.get(name) {
+                Some(Value::String(text)) => Ok(Text::from(format!("{prefix}{text}"))),
+                Some(_) => Err(format!("parse {what} claim {}: no string", machinery::value::quote(name))),
+                None => Err(format!("parse {what} claim {}: claim not present", machinery::value::quote(name))),
+            },
+        }
+    }
+}
+
+impl Rule {
+    fn check(&self, subject: &Value) -> Result<(), String> {
+        match self {
+            Rule::Required { claim, value } => match claims_text(subject, claim)? {
+                found if found == value => Ok(()),
+                found => Err(format!("required claim {claim} value does not match. Got = {found}, want = {value}")),
+            },
+            Rule::Expression { expression, message } => match expression.evaluate(subject)? {
+                Value::Bool(true) => Ok(()),
+                _ if message.is_empty() => Err(format!("validation expression '{}' failed", expression.text)),
+                _ => Err(format!("validation expression '{}' failed: {message}", expression.text)),
+            },
+        }
+    }
+}
+
+fn claims_text<'a>(claims: &'a Value, name: &str) -> Result<&'a Text, String> {
+    match claims.get(name) {
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(format!("parse claim {name}: no string")),
+        None => Err(format!("required claim {name} not present in ID token")),
+    }
+}
+
+impl Claims {
+    /// The bearer, by verified claims.
+    pub fn user(&self, claims: &Value) -> Result<User, String> {
+        if let Mapping::Claim { name, .. } = &self.username
+            && name == "email"
+            && let Some(verified) = claims.get("email_verified")
+            && *verified != Value::Bool(true)
+        {
+            return Err("email not verified".to_owned());
+        }
+        for rule in &self.claim_rules {
+            rule.check(claims).map_err(|why| format!("error evaluating claim validation rule: {why}"))?;
+        }
+        let name = self.username.text(claims, "username")?;
+        let groups = self.groups.as_ref().map(|mapping| mapping.texts(claims, "groups")).transpose()?;
+        let uid = self.uid.as_ref().map(|mapping| mapping.text(claims, "uid")).transpose()?;
+        let mut extra = vec![];
+        if let Some(id) = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()) {
+            extra.push(("authentication.kubernetes.io/credential-id".into(), vec![Text::from(format!("JTI={id}"))]));
+        }
+        for (key, expression) in &self.extra {
+            let values = expression.texts(claims)?;
+            if !values.is_empty() {
+                extra.push((key.clone(), values));
+            }
+        }
+        let user = User { name, uid: uid.unwrap_or_default(), groups: groups.unwrap_or_default(), extra };
+        let shown = shown(&user);
+        for rule in &self.user_rules {
+            rule.check(&shown).map_err(|why| format!("error evaluating user info validation rule: {why}"))?;
+        }
+        Ok(user.authenticated())
+    }
+}
+
+/// A user as rules see it.
+fn shown(user: &User) -> Value {
+    let list = |texts: &[Text]| -> Value { texts.iter().map(Value::from).collect() };
+    let mut extra = Value::object();
+    for (key, values) in &user.extra {
+        extra.set_at(&[key], list(values));
+    }
+    json!({"username": (user.name.clone()), "uid": (user.uid.clone()), "groups": (list(&user.groups)), "extra": extra})
+}

@@ -1,0 +1,97 @@
+//! The keys of an issuer: given with the configuration, or read from where the issuer says they are.
+
+use std::sync::Arc;
+
+use base::clock;
+use base::webhook::{Outside, Remote};
+use machinery::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::authentication::jose::PublicKey;
+use crate::limits;
+
+/// Where keys come from.
+#[derive(Debug)]
+pub enum KeySource {
+    Given(Arc<[PublicKey]>),
+    Discovered(Box<Discovered>),
+}
+
+/// Keys that the discovery document of an issuer leads to. They are read when a token needs them, again when it names one
+/// that is not known, and not more often than every [`limits::ISSUER_KEYS_PAUSE`].
+#[derive(Debug)]
+pub struct Discovered {
+    issuer: String,
+    document: Remote,
+    roots: Vec<u8>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: Arc<[PublicKey]>,
+    looked: Option<Instant>,
+    failure: String,
+}
+
+/// The keys for signatures of a JSON Web Key Set (RFC 7517, section 5).
+pub fn of_set(set: &Value) -> Arc<[PublicKey]> {
+    let keys = set.get("keys").and_then(Value::as_array).unwrap_or_default();
+    keys.iter().filter_map(PublicKey::of_jwk).collect()
+}
+
+impl KeySource {
+    /// The keys to verify a token with that names one of them; an empty name stands for any.
+    pub async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
+        match self {
+            KeySource::Given(keys) => Ok(keys.clone()),
+            KeySource::Discovered(discovered) => discovered.for_token(id).await,
+        }
+    }
+}
+
+impl Discovered {
+    /// `document` is the URL of the discovery document; `roots` are those who may have signed for it and for the keys.
+    pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, String> {
+        let remote = Remote::new(&Outside { url: document.to_owned(), roots: roots.to_vec(), ..Outside::default() })?;
+        let known = Mutex::default();
+        Ok(Discovered { issuer: issuer.to_owned(), document: remote, roots: roots.to_vec(), known })
+    }
+
+    async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
+        // who comes second waits for what the first one finds
+        let mut known = self.known.lock().await;
+        let has = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
+        let recent = known.looked.is_some_and(|looked| looked.elapsed() < limits::ISSUER_KEYS_PAUSE);
+        if !has(&known.keys) && !recent {
+            match self.read().await {
+                Ok(keys) => (known.keys, known.failure) = (keys, String::new()),
+                Err(why) => {
+                    tracing::warn!(issuer = self.issuer, why, "the keys of an issuer of tokens cannot be read");
+                    known.failure = why;
+                }
+            }
+            known.looked = Some(clock::instant());
+        }
+        match known.keys.is_empty() && !known.failure.is_empty() {
+            true => Err(format!("fetching keys {}", known.failure)),
+            false => Ok(known.keys.clone()),
+        }
+    }
+
+    async fn read(&self) -> Result<Arc<[PublicKey]>, String> {
+        let document = self.document.get().await?;
+        let issuer = document.str_at(&["issuer"]);
+        if issuer != self.issuer {
+            return Err(format!(
+                "oidc: issuer did not match the issuer returned by provider, expected {} got {}",
+                machinery::value::quote(&self.issuer),
+                machinery::value::quote(issuer)
+            ));
+        }
+        let url = document.str_at(&["jwks_uri"]).to_owned();
+        let set = Remote::new(&Outside { url, roots: self.roots.clone(), ..Outside::default() })?;
+        Ok(of_set(&set.get().await?))
+    }
+}

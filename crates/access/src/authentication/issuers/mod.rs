@@ -1,0 +1,89 @@
+//! Tokens that others issue, as OpenID Connect has it (KEP-3331): whose they are and what their claims
+//! say, by a structured AuthenticationConfiguration.
+//!
+//! Invariant: claims are looked at only after one of the issuer's keys has signed them, for an audience of ours, now.
+
+mod claims;
+mod configuration;
+mod keys;
+
+use base::clock;
+use base::request::User;
+use machinery::{Text, Value};
+
+use super::jose::{Algorithm, Unverified};
+use claims::Claims;
+pub use configuration::{Anonymous, Configuration};
+use keys::KeySource;
+
+/// Seconds by which the clock of an issuer may be ahead of ours.
+const NOT_BEFORE_LEEWAY: i64 = 300;
+
+/// One who issues tokens, and what those say about their bearer.
+#[derive(Debug)]
+pub struct Issuer {
+    url: Text,
+    audiences: Vec<Text>,
+    algorithms: Vec<Algorithm>,
+    keys: KeySource,
+    claims: Claims,
+}
+
+impl Issuer {
+    /// The bearer of a token; `None` if another one issued it. The error says why it is not good.
+    pub async fn authenticate(&self, token: &str) -> Option<Result<User, String>> {
+        let token = Unverified::parse(token)?;
+        if token.claims.str_at(&["iss"]) != self.url {
+            return None;
+        }
+        Some(self.user(&token).await.map_err(|why| format!("oidc: {why}")))
+    }
+
+    async fn user(&self, token: &Unverified<'_>) -> Result<User, String> {
+        let claims = self.verified(token).await.map_err(|why| format!("verify token: {why}"))?;
+        self.claims.user(claims)
+    }
+
+    async fn verified<'t>(&self, token: &'t Unverified<'_>) -> Result<&'t Value, String> {
+        let audiences = texts(token.claims.get("aud"));
+        if !audiences.iter().any(|audience| self.audiences.contains(audience)) {
+            let wanted = machinery::value::quote(self.audiences.first().map_or("", Text::as_str));
+            return Err(format!("oidc: expected audience {wanted} got {}", super::accounts::quoted(&audiences)));
+        }
+        check_times(&token.claims, clock::now_seconds())?;
+        let keys = self.keys.for_token(token.key_id()).await?;
+        let failed = |why: &str| format!("failed to verify signature: {why}");
+        token.verify(&keys, &self.algorithms).map_err(failed)
+    }
+}
+
+/// A text, or a list of them.
+fn texts(value: Option<&Value>) -> Vec<Text> {
+    match value {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(Text::from).collect(),
+        _ => vec![],
+    }
+}
+
+fn check_times(claims: &Value, now: i64) -> Result<(), String> {
+    let time = |name: &str| claims.get(name).and_then(Value::as_float).map(|seconds| seconds as i64);
+    match time("exp") {
+        Some(expiry) if now < expiry => {}
+        Some(expiry) => {
+            return Err(format!("oidc: token is expired (Token Expiry: {})", machinery::time::rfc3339(expiry)));
+        }
+        None => return Err("oidc: token has no expiry".to_owned()),
+    }
+    match time("nbf") {
+        Some(begin) if now + NOT_BEFORE_LEEWAY < begin => Err(format!(
+            "oidc: current time {} before the nbf (not before) time: {}",
+            machinery::time::rfc3339(now),
+            machinery::time::rfc3339(begin)
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

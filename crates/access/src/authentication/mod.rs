@@ -1,0 +1,239 @@
+//! Authentication: front proxies, client certificates, bearer tokens, anonymous requests.
+//!
+//! Invariant: credentials that are shown and wrong are 401, never anonymous.
+
+mod accounts;
+mod certificate;
+mod issuers;
+mod jose;
+mod proxy;
+mod review;
+mod tokens;
+pub mod websocket;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use base::request::User;
+use machinery::status::Reason;
+use machinery::{Status, Text};
+use objects::Objects;
+
+pub use self::certificate::{ClientCertificate, Verified};
+
+pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
+pub use issuers::{Anonymous, Configuration};
+pub use jose::Algorithm;
+pub use proxy::ProxyHeaders;
+pub use review::{TokenReviewer, Version as ReviewVersion};
+pub use tokens::StaticTokens;
+
+/// What a connection and a request show.
+pub struct Credentials<'a> {
+    pub certificate: &'a ClientCertificate,
+    pub headers: &'a http::HeaderMap,
+    /// The sub-protocols that a WebSocket was asked for with; browsers have no other place for a token.
+    pub protocols: Option<&'a str>,
+    /// The path of the request: anonymous requests may be restricted to some paths.
+    pub path: &'a str,
+}
+
+/// The configured ways to say who one is, in the order in which they are asked.
+#[derive(Default)]
+pub struct Authentication {
+    pub proxy: ProxyHeaders,
+    pub tokens: StaticTokens,
+    pub accounts: Accounts,
+    pub issuers: ArcSwap<Vec<issuers::Issuer>>,
+    pub reviewer: Option<TokenReviewer>,
+    pub anonymous: Anonymous,
+}
+
+/// A user, and the audiences of the credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub user: User,
+    /// Those of the wanted audiences that the credentials are for.
+    pub audiences: Vec<Text>,
+    pub remarks: Remarks,
+}
+
+/// Remarks about discouraged credentials: warnings for the client, and audit annotations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    pub warnings: Vec<&'static str>,
+    pub annotations: Vec<(&'static str, Text)>,
+}
+
+/// The error of an unknown token, which upstream puts before the specific errors of other tokens too.
+const INVALID_TOKEN: &str = "invalid bearer token";
+
+/// The exact 401.
+pub fn unauthorized() -> Status {
+    Status::new(Reason::Unauthorized, "Unauthorized")
+}
+
+impl Authentication {
+    /// Authenticates a token for one of `audiences`, or for this server if there are none. The error says why it is invalid.
+    pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
+        let mut refusals = vec![INVALID_TOKEN.to_owned()];
+        let own = self.own_audiences(audiences);
+        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: Remarks::default() };
+        if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
+            return Ok(of_own(user));
+        }
+        match self.accounts.authenticate(objects, token, audiences) {
+            Some(Ok(identity)) => return Ok(identity),
+            Some(Err(why)) => refusals.push(why),
+            None => {}
+        }
+        for issuer in self.issuers.load_full().iter().filter(|_| !own.is_empty()) {
+            match Box::pin(issuer.authenticate(token)).await {
+                Some(Ok(user)) => return Ok(of_own(user)),
+                Some(Err(why)) => refusals.push(why),
+                None => {}
+            }
+        }
+        if let Some(reviewer) = &self.reviewer {
+            let wanted = if audiences.is_empty() { self.accounts.audiences() } else { audiences };
+            match Box::pin(reviewer.review(token, wanted)).await {
+                Ok(Some(identity)) => return Ok(identity),
+                Ok(None) => {}
+                Err(why) => refusals.push(why),
+            }
+        }
+        Err(machinery::status::aggregate(&refusals))
+    }
+
+    /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
+    pub fn reconfigure(&self, configuration: Configuration, before: &Option<Anonymous>) -> Result<(), String> {
+        if configuration.anonymous != *before {
+            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+        }
+        self.issuers.store(Arc::new(configuration.issuers));
+        Ok(())
+    }
+
+    /// The requested audiences that this server accepts; tokens without audiences are for this server alone.
+    fn own_audiences(&self, wanted: &[Text]) -> Vec<Text> {
+        let own = self.accounts.audiences().iter();
+        own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
+    }
+
+    /// Who asks.
+    pub async fn authenticate(
+        &self,
+        objects: &Objects,
+        shown: &Credentials<'_>,
+        remarks: &mut Remarks,
+    ) -> Result<User, Status> {
+        let certificate = shown.certificate;
+        if certificate.is_proxy()
+            && let Some(user) = self.proxy.user(shown.headers)
+        {
+            return Ok(user);
+        }
+        if let Some(user) = certificate.user() {
+            return Ok(user.clone());
+        }
+        let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        remarks.warnings.extend(authorization.and_then(header_warning));
+        let token = match authorization.and_then(bearer) {
+            Some(token) => Some(token.to_owned()),
+            None => shown.protocols.map(websocket::token).transpose()?.flatten(),
+        };
+        match token {
+            Some(token) => match self.token(objects, &token, &[]).await {
+                Ok(identity) => {
+                    remarks.warnings.extend(identity.remarks.warnings);
+                    remarks.annotations.extend(identity.remarks.annotations);
+                    Ok(identity.user)
+                }
+                Err(why) => {
+                    tracing::debug!(why, "a bearer token was refused");
+                    Err(unauthorized())
+                }
+            },
+            None if certificate.is_refused() => Err(unauthorized()),
+            None if self.anonymous.lets_in(shown.path) => Ok(User::anonymous()),
+            None => Err(unauthorized()),
+        }
+    }
+}
+
+/// The token of `Bearer <token>`; what follows behind another space is ignored.
+fn bearer(header: &str) -> Option<&str> {
+    let mut parts = header.trim().splitn(3, ' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// The kinds of credentials that a request had, for the audit log.
+pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> String {
+    let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let scheme = header.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let x509 = if matches!(certificate, ClientCertificate::None) { "" } else { "x509" };
+    let tried: Vec<&str> = [scheme.as_str(), x509].into_iter().filter(|method| !method.is_empty()).collect();
+    match tried.is_empty() {
+        true => "Authentication failed, no credentials provided".to_owned(),
+        false => format!("Authentication failed, attempted: {}", tried.join(", ")),
+    }
+}
+
+/// What is said of a header whose token is not where it belongs.
+fn header_warning(header: &str) -> Option<&'static str> {
+    let mut parts = header.trim().splitn(3, ' ');
+    let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();
+    misplaced
+        .then_some("the provided Authorization header contains extra space before the bearer token, and is ignored")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    async fn ask(certificate: &ClientCertificate, header: Option<&str>) -> Result<User, Status> {
+        let objects = accounts::tests::objects().await;
+        let tokens = StaticTokens::parse("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
+        let authentication = Authentication { tokens, ..Authentication::default() };
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
+        }
+        let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
+        authentication.authenticate(&objects, &shown, &mut Remarks::default()).await
+    }
+
+    #[tokio::test]
+    async fn tokens() {
+        let none = &ClientCertificate::None;
+        let ann = ask(none, Some("bearer t1")).await.unwrap();
+        assert_eq!(ann.name, "ann");
+        assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
+        assert_eq!(ask(none, Some("Bearer t1 more")).await.unwrap().name, "ann");
+        assert_eq!(ask(none, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        for absent in [None, Some("Bearer  t1"), Some("Basic t1"), Some("Bearer")] {
+            assert_eq!(ask(none, absent).await.unwrap(), User::anonymous(), "{absent:?}");
+        }
+        assert!(StaticTokens::parse("t1,ann").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+        let refused = &ClientCertificate::Refused;
+        assert_eq!(ask(refused, None).await.unwrap_err(), unauthorized());
+        assert_eq!(ask(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        assert_eq!(ask(refused, Some("Bearer t1")).await.unwrap().name, "ann");
+    }
+
+    #[test]
+    fn anonymous_may_be_let_in_for_some_paths() {
+        let lets_in = |enabled: bool, paths: &[&str], path: &str| {
+            Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.lets_in(path)
+        };
+        assert!(lets_in(true, &[], "/x") && lets_in(true, &["/x"], "/x"));
+        assert!(!lets_in(true, &["/x"], "/y") && !lets_in(false, &[], "/x"));
+    }
+}

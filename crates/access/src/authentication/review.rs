@@ -1,0 +1,86 @@
+//! Tokens that a webhook knows: TokenReview, sent out.
+
+use std::time::Duration;
+
+use base::request::User;
+use base::webhook::{Remote, ResponseCache};
+use machinery::{Text, Value, json};
+
+use super::{Identity, Remarks};
+
+/// The version of the reviews that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    V1,
+    V1beta1,
+}
+
+impl Version {
+    pub fn parse(text: &str) -> Result<Version, String> {
+        match text {
+            "v1" => Ok(Version::V1),
+            "v1beta1" => Ok(Version::V1beta1),
+            other => Err(format!("unsupported version {other:?}; wanted v1 or v1beta1")),
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Version::V1 => "v1",
+            Version::V1beta1 => "v1beta1",
+        }
+    }
+}
+
+/// Asks a webhook whose token it is, and remembers what it said, a refusal too.
+#[derive(Debug)]
+pub struct TokenReviewer {
+    remote: Remote,
+    version: Version,
+    remembered: ResponseCache<Option<Identity>>,
+}
+
+impl TokenReviewer {
+    pub fn new(remote: Remote, version: Version, remember: Duration) -> TokenReviewer {
+        TokenReviewer { remote, version, remembered: ResponseCache::new(move |_| remember) }
+    }
+
+    /// Whose token it is, for one of `audiences`; `None` if the webhook does not know it. The error is one line.
+    pub async fn review(&self, token: &str, audiences: &[Text]) -> Result<Option<Identity>, String> {
+        let list: Value = audiences.iter().map(Value::from).collect();
+        let spec = json!({"token": token, "audiences": list});
+        // what is remembered is found by a digest, so that tokens don't lie about
+        let key = base::digest::short(spec.to_json().as_bytes());
+        if let Some(known) = self.remembered.get(&key) {
+            return Ok(known);
+        }
+        let version = format!("authentication.k8s.io/{}", self.version.as_str());
+        let review = json!({
+            "kind": "TokenReview", "apiVersion": version, "metadata": {}, "spec": spec,
+            "status": {"user": {}}
+        });
+        let response = self.remote.post(&review).await?;
+        let found = self.identity(response.get("status").unwrap_or(&Value::Null), audiences)?;
+        self.remembered.put(key, found.clone());
+        Ok(found)
+    }
+
+    fn identity(&self, status: &Value, audiences: &[Text]) -> Result<Option<Identity>, String> {
+        if status.get("authenticated") != Some(&Value::Bool(true)) {
+            return match status.str_at(&["error"]) {
+                "" => Ok(None),
+                why => Err(why.to_owned()),
+            };
+        }
+        let given = status.get("audiences").and_then(Value::as_array).unwrap_or_default();
+        let given =
+            |audience: &&Text| given.is_empty() || given.iter().any(|it| it.as_str() == Some(audience.as_str()));
+        // a webhook that knows nothing of audiences speaks of all of them
+        let both: Vec<Text> = audiences.iter().filter(given).cloned().collect();
+        if both.is_empty() {
+            return Ok(None);
+        }
+        let user = User::from_value(status.get("user").unwrap_or(&Value::Null), "username");
+        Ok(Some(Identity { user: user.authenticated(), audiences: both, remarks: Remarks::default() }))
+    }
+}

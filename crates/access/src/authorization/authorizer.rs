@@ -1,0 +1,108 @@
+//! The chain of authorizers: the first one with an opinion decides.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use base::request::User;
+use futures_util::FutureExt as _;
+use machinery::Release;
+
+use super::decision::Words;
+use super::webhook::AccessReviewer;
+use super::{Attributes, Decision, Rbac, Rule};
+
+/// One authorizer (`--authorization-mode`).
+#[derive(Debug)]
+pub enum Mode {
+    AlwaysAllow,
+    AlwaysDeny,
+    Rbac,
+    Webhook(Box<AccessReviewer>),
+}
+
+impl Mode {
+    /// The name in the configuration of authorizers: for flags, the mode in lower case.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Mode::AlwaysAllow => "alwaysallow",
+            Mode::AlwaysDeny => "alwaysdeny",
+            Mode::Rbac => "rbac",
+            Mode::Webhook(reviewer) => reviewer.name(),
+        }
+    }
+}
+
+/// The chain. Members of `system:masters` are allowed before any authorizer is asked.
+pub struct Authorizer {
+    rbac: Arc<Rbac>,
+    modes: ArcSwap<Vec<Mode>>,
+    release: Release,
+}
+
+impl Authorizer {
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>, release: Release) -> Authorizer {
+        Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }
+    }
+
+    /// Replaces the authorizers.
+    pub fn set_modes(&self, modes: Vec<Mode>) {
+        self.modes.store(Arc::new(modes));
+    }
+
+    pub fn rbac(&self) -> &Rbac {
+        &self.rbac
+    }
+
+    /// Decides about a request of a user.
+    pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+        if user.in_group(User::MASTERS) {
+            return Decision::Master;
+        }
+        let mut words = Words::default();
+        for mode in self.modes.load_full().iter() {
+            let decision = match mode {
+                Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
+                Mode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
+                Mode::Rbac => self.rbac.decide(user, asked),
+                Mode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
+            };
+            match decision {
+                Decision::NoOpinion(said) => {
+                    words.add(said, mode.name(), self.release);
+                }
+                decided => return decided,
+            }
+        }
+        Decision::NoOpinion(words)
+    }
+
+    /// Decides without waiting; `None` if an authorizer has to be awaited.
+    pub fn decide_at_once(&self, user: &User, asked: &Attributes<'_>) -> Option<Decision> {
+        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, Mode::Webhook(_)));
+        if asks_outside && !user.in_group(User::MASTERS) {
+            return None;
+        }
+        self.decide(user, asked).now_or_never()
+    }
+
+    /// The rules of a user in a namespace, the errors of their resolution, and whether they are incomplete.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
+        let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
+        for mode in self.modes.load().iter() {
+            match mode {
+                Mode::AlwaysAllow => rules.extend(Rule::all()),
+                Mode::AlwaysDeny => {}
+                Mode::Rbac => {
+                    let (found, failed) = self.rbac.rules_of(user, namespace);
+                    rules.extend(found);
+                    errors.extend(failed.iter().map(ToString::to_string));
+                }
+                Mode::Webhook(_) => {
+                    incomplete = true;
+                    errors.push("webhook authorizer does not support user rule resolution".to_owned());
+                }
+            }
+        }
+        (rules, errors, incomplete)
+    }
+}

@@ -1,0 +1,106 @@
+//! The match conditions of a webhook: CEL over the SubjectAccessReview to be sent.
+
+use cel::{Activation, Decl, Environment, Program, Type, Val, from_json};
+use machinery::status::aggregate;
+use machinery::{Text, Value};
+use resource::builtin::{MINOR, access_review_type};
+
+/// A compiled condition.
+pub struct Condition {
+    text: Text,
+    program: Program,
+}
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Condition {
+    /// Compiles a condition, which must be a boolean expression.
+    pub fn compile(text: &str) -> Result<Condition, String> {
+        let env = Environment::kubernetes(MINOR).variable("request", access_review_type());
+        let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
+        if *checked.output_type() != Type::Bool {
+            return Err(format!("must evaluate to bool but got {}", checked.output_type().format("")));
+        }
+        let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+        Ok(Condition { text: text.into(), program })
+    }
+}
+
+/// Whether all conditions are true for the spec of a review; a false one takes precedence over errors of others.
+pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> {
+    if conditions.is_empty() {
+        return Ok(true);
+    }
+    let spec = complete(spec);
+    let request = from_json(&spec, Decl::json()).map_err(|error| error.to_string())?;
+    let mut activation = Activation::new([Some(request)]);
+    let mut errors = vec![];
+    for condition in conditions {
+        match condition.program.eval_in(&mut activation, cel::rules::CALL_COST_MAX).result {
+            Ok(Val::Bool(true)) => {}
+            Ok(_) => return Ok(false),
+            Err(error) => {
+                let text = &condition.text;
+                errors.push(format!("cel evaluation error: expression '{text}' resulted in error: {error}"));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(true) } else { Err(aggregate(&errors)) }
+}
+
+/// The spec with empty strings for absent fields, so that expressions need no `has()`.
+fn complete(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let mut fill = |path: &[&str], value: Value| {
+        if spec.at(path).is_none() {
+            spec.set_at(path, value);
+        }
+    };
+    for name in ["user", "uid"] {
+        fill(&[name], Value::from(""));
+    }
+    fill(&["groups"], Value::Array(vec![]));
+    fill(&["extra"], Value::object());
+    if spec.get("resourceAttributes").is_some() {
+        for name in ["namespace", "verb", "group", "version", "resource", "subresource", "name"] {
+            if spec.at(&["resourceAttributes", name]).is_none() {
+                spec.set_at(&["resourceAttributes", name], Value::from(""));
+            }
+        }
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn all_conditions_have_to_hold() {
+        let hold = |texts: &[&str]| {
+            let conditions: Vec<Condition> = texts.iter().map(|text| Condition::compile(text).unwrap()).collect();
+            all_hold(&conditions, &json!({"user": "ann", "resourceAttributes": {"verb": "list", "namespace": "n"}}))
+        };
+        assert_eq!(hold(&[]), Ok(true));
+        assert_eq!(hold(&["request.user == 'ann'", "request.resourceAttributes.name == ''"]), Ok(true));
+        assert_eq!(hold(&["has(request.nonResourceAttributes)"]), Ok(false));
+        assert_eq!(hold(&["request.extra['k'][0] == 'v'", "request.user == 'bob'"]), Ok(false));
+        let failed = hold(&["request.extra['k'][0] == 'v'"]).unwrap_err();
+        assert!(
+            failed.starts_with("cel evaluation error: expression 'request.extra['k'][0] == 'v'' resulted in error: ")
+        );
+        assert!(failed.ends_with("no such key: k"), "{failed}");
+    }
+
+    #[test]
+    fn conditions_are_checked() {
+        assert_eq!(Condition::compile("request.user").unwrap_err(), "must evaluate to bool but got string");
+        assert!(Condition::compile("request.users == ''").unwrap_err().starts_with("compilation failed: ERROR: "));
+    }
+}

@@ -1,0 +1,364 @@
+//! AuthorizationConfiguration (`apiserver.config.k8s.io`, KEP-3221): read, defaulted and validated; errors name fields.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base::webhook::Remote;
+use base::wording;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Text, Value, names};
+
+use super::authorizer::Mode;
+use super::conditions::Condition;
+use super::webhook::{AccessReviewer, Remember};
+use crate::authentication::ReviewVersion;
+use resource::limits;
+
+const GROUP: &str = "apiserver.config.k8s.io";
+const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
+const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+
+/// Creates the client of a kubeconfig; the error is one line.
+pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
+
+/// The authorizers of a decoded AuthorizationConfiguration, in order. The error is one line.
+pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
+    let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
+    let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
+    if !known || kind != "AuthorizationConfiguration" {
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    let mut reader = Reader { errors: vec![], connect };
+    reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "authorizers"]);
+    let modes = reader.authorizers(list(value, "authorizers"));
+    let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
+    if texts.is_empty() { Ok(modes) } else { Err(machinery::status::aggregate(&texts)) }
+}
+
+/// Validation errors, collected while the parts are built.
+struct Reader<'a> {
+    errors: Vec<FieldError>,
+    connect: Connect<'a>,
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+impl Reader<'_> {
+    fn required(&mut self, path: &FieldPath, why: &str) {
+        self.errors.push(FieldError::required(path, why));
+    }
+
+    fn invalid(&mut self, path: &FieldPath, value: &str, why: impl Into<String>) {
+        self.errors.push(FieldError::invalid(path, &Value::from(value), why.into()));
+    }
+
+    /// Reports unknown fields.
+    fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
+        let keys = value.as_object().into_iter().flat_map(machinery::Map::keys);
+        for key in keys.filter(|key| !known.contains(&key.as_str())) {
+            let path = if path.as_str().is_empty() { FieldPath::new(key.as_str()) } else { path.child(key) };
+            self.errors.push(FieldError::forbidden(&path, "unknown field"));
+        }
+    }
+
+    fn authorizers(&mut self, entries: &[Value]) -> Vec<Mode> {
+        let path = FieldPath::new("authorizers");
+        if entries.is_empty() {
+            self.required(&path, "at least one authorization mode must be defined");
+        }
+        let (mut kinds, mut seen, mut modes) = (vec![], vec![], vec![]);
+        for (i, entry) in entries.iter().enumerate() {
+            let path = path.index(i);
+            self.unknown(entry, &path, &["type", "name", "webhook"]);
+            let kind = entry.str_at(&["type"]);
+            if !self.kind(kind, &kinds, &path.child("type")) {
+                continue;
+            }
+            kinds.push(kind);
+            self.name(entry.str_at(&["name"]), &seen, &path.child("name"));
+            seen.push(entry.str_at(&["name"]));
+            modes.extend(self.mode(kind, entry, &path));
+        }
+        modes
+    }
+
+    /// Whether this type of authorizer is valid here.
+    fn kind(&mut self, kind: &str, seen: &[&str], path: &FieldPath) -> bool {
+        if kind.is_empty() {
+            self.required(path, "");
+        } else if !KINDS.contains(&kind) {
+            self.errors.push(FieldError::not_supported(path, &Value::from(kind), &KINDS));
+        } else if seen.contains(&kind) && kind != "Webhook" {
+            self.errors.push(FieldError::duplicate(path, &Value::from(kind)));
+        } else {
+            return true;
+        }
+        false
+    }
+
+    fn name(&mut self, name: &str, seen: &[&str], path: &FieldPath) {
+        let wrong = names::dns1123_subdomain(name);
+        if name.is_empty() {
+            self.required(path, "");
+        } else if seen.contains(&name) {
+            self.errors.push(FieldError::duplicate(path, &Value::from(name)));
+        } else if !wrong.is_empty() {
+            self.invalid(path, name, format!("authorizer name is invalid: {}", wrong.join(", ")));
+        }
+    }
+
+    fn mode(&mut self, kind: &str, entry: &Value, path: &FieldPath) -> Option<Mode> {
+        let webhook = entry.get("webhook").filter(|webhook| !webhook.is_null());
+        if kind != "Webhook" {
+            if webhook.is_some() {
+                self.invalid(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
+            }
+            return Some(match kind {
+                "RBAC" => Mode::Rbac,
+                "AlwaysAllow" => Mode::AlwaysAllow,
+                _ => Mode::AlwaysDeny,
+            });
+        }
+        let Some(webhook) = webhook else {
+            self.required(&path.child("webhook"), "required when type=Webhook");
+            return None;
+        };
+        let named = |reviewer: AccessReviewer| reviewer.named(entry.str_at(&["name"]));
+        self.webhook(webhook, path).map(|reviewer| Mode::Webhook(Box::new(named(reviewer))))
+    }
+
+    /// Upstream's messages leave `webhook` out of the paths.
+    fn webhook(&mut self, webhook: &Value, path: &FieldPath) -> Option<AccessReviewer> {
+        let known = [
+            "authorizedTTL",
+            "cacheAuthorizedRequests",
+            "unauthorizedTTL",
+            "cacheUnauthorizedRequests",
+            "timeout",
+            "subjectAccessReviewVersion",
+            "matchConditionSubjectAccessReviewVersion",
+            "failurePolicy",
+            "connectionInfo",
+            "matchConditions",
+        ];
+        self.unknown(webhook, &path.child("webhook"), &known);
+        let timeout = self.duration(webhook, path, "timeout", None);
+        let allowed = self.duration(webhook, path, "authorizedTTL", Some(300));
+        let refused = self.duration(webhook, path, "unauthorizedTTL", Some(30));
+        let version = self.version(webhook, path);
+        let denies = self.failure_policy(webhook.str_at(&["failurePolicy"]), &path.child("failurePolicy"));
+        let remote =
+            self.connection(webhook.get("connectionInfo").unwrap_or(&Value::Null), &path.child("connectionInfo"));
+        let conditions = self.conditions(list(webhook, "matchConditions"), &path.child("matchConditions"));
+        let remembers = |name: &str| webhook.get(name).and_then(Value::as_bool).unwrap_or(true);
+        let of = |name: &str, time: Duration| if remembers(name) { time } else { Duration::ZERO };
+        let remember = Remember {
+            allowed: of("cacheAuthorizedRequests", allowed?),
+            refused: of("cacheUnauthorizedRequests", refused?),
+        };
+        let remote = remote?.with_timeout(timeout?);
+        Some(AccessReviewer::new(remote, version?, remember).with_conditions(conditions).deny_on_failure(denies?))
+    }
+
+    /// A positive duration; `default`, in seconds, if it is absent or zero.
+    fn duration(&mut self, webhook: &Value, path: &FieldPath, name: &str, default: Option<u64>) -> Option<Duration> {
+        let (text, path) = (webhook.str_at(&[name]), path.child(name));
+        let range = if name == "timeout" { "must be > 0s and <= 30s" } else { "must be > 0s" };
+        let magnitude = text.strip_prefix('-').unwrap_or(text);
+        let parsed = if text.is_empty() { Ok(Duration::ZERO) } else { machinery::time::parse_duration(magnitude) };
+        match (parsed, default) {
+            (Err(error), _) => self.invalid(&path, text, wording::duration_error(&error, magnitude)),
+            (Ok(time), Some(seconds)) if time.is_zero() => return Some(Duration::from_secs(seconds)),
+            (Ok(time), None) if time.is_zero() => self.required(&path, ""),
+            (Ok(time), _) if text.starts_with('-') || (name == "timeout" && time > TIMEOUT_MAX) => {
+                self.invalid(&path, text, range);
+            }
+            (Ok(time), _) => return Some(time),
+        }
+        None
+    }
+
+    fn version(&mut self, webhook: &Value, path: &FieldPath) -> Option<ReviewVersion> {
+        let given = webhook.str_at(&["subjectAccessReviewVersion"]);
+        let place = path.child("subjectAccessReviewVersion");
+        let version = ReviewVersion::parse(given).ok();
+        if given.is_empty() {
+            self.required(&place, "");
+        } else if version.is_none() {
+            self.errors.push(FieldError::not_supported(&place, &Value::from(given), &["v1", "v1beta1"]));
+        }
+        let place = path.child("matchConditionSubjectAccessReviewVersion");
+        match webhook.str_at(&["matchConditionSubjectAccessReviewVersion"]) {
+            "" if list(webhook, "matchConditions").is_empty() => {}
+            "" => self.required(&place, "required if match conditions are specified"),
+            "v1" => {}
+            other => self.errors.push(FieldError::not_supported(&place, &Value::from(other), &["v1"])),
+        }
+        version
+    }
+
+    /// Whether requests are denied if the webhook fails.
+    fn failure_policy(&mut self, policy: &str, path: &FieldPath) -> Option<bool> {
+        match policy {
+            "NoOpinion" => return Some(false),
+            "Deny" => return Some(true),
+            "" => self.required(path, ""),
+            other => self.errors.push(FieldError::not_supported(path, &Value::from(other), &["NoOpinion", "Deny"])),
+        }
+        None
+    }
+
+    fn connection(&mut self, info: &Value, path: &FieldPath) -> Option<Remote> {
+        let (file, place) = (info.str_at(&["kubeConfigFile"]), path.child("kubeConfigFile"));
+        match info.str_at(&["type"]) {
+            "" => self.required(&path.child("type"), ""),
+            "KubeConfigFile" if file.is_empty() => self.required(&place, ""),
+            "KubeConfigFile" if !Path::new(file).is_absolute() => {
+                self.invalid(&place, file, "must be an absolute path");
+            }
+            "KubeConfigFile" => match (self.connect)(Path::new(file)) {
+                Ok(remote) => return Some(remote),
+                Err(why) => self.invalid(&place, file, format!("error loading file: {why}")),
+            },
+            // the server does not run in a cluster
+            other => {
+                let path = path.child("type");
+                self.errors.push(FieldError::not_supported(&path, &Value::from(other), &["KubeConfigFile"]));
+            }
+        }
+        None
+    }
+
+    fn conditions(&mut self, conditions: &[Value], path: &FieldPath) -> Vec<Condition> {
+        if conditions.len() > limits::MATCH_CONDITIONS_MAX {
+            self.errors.push(FieldError::too_many(path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
+            return vec![];
+        }
+        let (mut seen, mut out): (Vec<Text>, Vec<Condition>) = (vec![], vec![]);
+        for (i, condition) in conditions.iter().enumerate() {
+            let path = path.index(i).child("expression");
+            let text = condition.str_at(&["expression"]);
+            if text.trim().is_empty() {
+                self.required(&path, "");
+            } else if seen.iter().any(|known| known == text) {
+                self.errors.push(FieldError::duplicate(&path, &Value::from(text)));
+            } else {
+                seen.push(text.into());
+                match Condition::compile(text) {
+                    Ok(condition) => out.push(condition),
+                    Err(why) => self.invalid(&path, text, why),
+                }
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn errors_of(authorizers: &[Value]) -> String {
+        let value = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration",
+            "authorizers": (authorizers.to_vec())
+        });
+        parse(&value, &|_| Err("not here".to_owned())).map(|_| ()).unwrap_err()
+    }
+
+    fn webhook(members: &[(&str, Value)]) -> Value {
+        let mut webhook = json!({
+            "timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "Deny",
+            "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": "/k"}
+        });
+        for (key, value) in members {
+            webhook.set_at(&[key], value.clone());
+        }
+        json!({"type": "Webhook", "name": "hook", "webhook": webhook})
+    }
+
+    #[test]
+    fn authorizers_have_unique_names() {
+        let rbac = json!({"type": "RBAC", "name": "r"});
+        let cases: [(&[Value], &str); 8] = [
+            (&[], "authorizers: Required value: at least one authorization mode must be defined"),
+            (&[json!({"name": "r"})], "authorizers[0].type: Required value"),
+            (
+                &[json!({"type": "Node", "name": "n"})],
+                "authorizers[0].type: Unsupported value: \"Node\": supported values: \"AlwaysAllow\", \"AlwaysDeny\", \"RBAC\", \"Webhook\"",
+            ),
+            (&[rbac.clone(), json!({"type": "RBAC", "name": "s"})], "authorizers[1].type: Duplicate value: \"RBAC\""),
+            (
+                &[rbac.clone(), json!({"type": "AlwaysDeny", "name": "r"})],
+                "authorizers[1].name: Duplicate value: \"r\"",
+            ),
+            (&[json!({"type": "RBAC"})], "authorizers[0].name: Required value"),
+            (
+                &[json!({"type": "Webhook", "name": "w"})],
+                "authorizers[0].webhook: Required value: required when type=Webhook",
+            ),
+            (
+                &[json!({"type": "RBAC", "name": "r", "webhook": {}})],
+                "authorizers[0].webhook: Invalid value: \"non-null\": may only be specified when type=Webhook",
+            ),
+        ];
+        for (authorizers, wanted) in cases {
+            assert_eq!(errors_of(authorizers), wanted);
+        }
+        assert!(
+            errors_of(&[json!({"type": "RBAC", "name": "R_"})])
+                .contains("authorizer name is invalid: a lowercase RFC 1123")
+        );
+    }
+
+    #[test]
+    fn webhooks_are_checked() {
+        let at = |members: &[(&str, Value)]| {
+            let reach = ("connectionInfo", json!({"type": "KubeConfigFile", "kubeConfigFile": "k"}));
+            let members: Vec<(&str, Value)> = [reach].into_iter().chain(members.iter().cloned()).collect();
+            let all = errors_of(&[webhook(&members)]);
+            let always = "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"k\": must be an absolute path";
+            assert!(all.contains(always), "{all}");
+            all
+        };
+        let condition = |text: &str| json!([{"expression": text}]);
+        let cases: [(&str, Value, &str); 9] = [
+            ("timeout", json!("0s"), "authorizers[0].timeout: Required value"),
+            ("timeout", json!("31s"), "authorizers[0].timeout: Invalid value: \"31s\": must be > 0s and <= 30s"),
+            ("authorizedTTL", json!("-1s"), "authorizers[0].authorizedTTL: Invalid value: \"-1s\": must be > 0s"),
+            (
+                "subjectAccessReviewVersion",
+                json!("v2"),
+                "authorizers[0].subjectAccessReviewVersion: Unsupported value: \"v2\": supported values: \"v1\", \"v1beta1\"",
+            ),
+            (
+                "failurePolicy",
+                json!("Allow"),
+                "authorizers[0].failurePolicy: Unsupported value: \"Allow\": supported values: \"NoOpinion\", \"Deny\"",
+            ),
+            (
+                "matchConditions",
+                condition("true"),
+                "authorizers[0].matchConditionSubjectAccessReviewVersion: Required value: required if match conditions are specified",
+            ),
+            ("matchConditions", condition(" "), "authorizers[0].matchConditions[0].expression: Required value"),
+            (
+                "matchConditions",
+                condition("request.user"),
+                "authorizers[0].matchConditions[0].expression: Invalid value: \"request.user\": must evaluate to bool but got string",
+            ),
+            ("colour", json!("red"), "authorizers[0].webhook.colour: Forbidden: unknown field"),
+        ];
+        for (key, value, wanted) in cases {
+            let all = at(&[(key, value)]);
+            assert!(all.contains(wanted), "{all}");
+        }
+        let unreachable =
+            "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"/k\": error loading file: not here";
+        assert_eq!(errors_of(&[webhook(&[])]), unreachable);
+    }
+}

@@ -1,0 +1,104 @@
+//! The decision of an authorizer, with its reason.
+
+use std::sync::Arc;
+
+use machinery::Text;
+use machinery::Release;
+use machinery::status::aggregate;
+
+/// A decision, with its reason.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// Allowed as member of `system:masters`.
+    Master,
+    Allowed(Arc<Grant>),
+    /// Allowed by an authorizer, with its reason.
+    AllowedFor(String),
+    /// No authorizer has an opinion.
+    NoOpinion(Words),
+    /// Denied by an authorizer; later ones are not asked.
+    Denied(Words),
+}
+
+/// The decision of the chain, and the errors of its authorizers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub reasons: Vec<String>,
+    pub errors: Vec<String>,
+}
+
+impl Words {
+    /// Adds what an authorizer without an opinion says; since 1.37 with the name of the authorizer.
+    pub fn add(&mut self, said: Words, authorizer: &str, release: Release) {
+        self.errors.extend(said.errors);
+        let named = |reason| if release >= Release::V1_37 { format!("{authorizer}: {reason}") } else { reason };
+        self.reasons.extend(said.reasons.into_iter().map(named));
+    }
+
+    pub fn reason(text: impl Into<String>) -> Words {
+        let text = text.into();
+        Words { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }
+    }
+
+    pub fn error(text: impl Into<String>) -> Words {
+        Words { reasons: vec![], errors: vec![text.into()] }
+    }
+}
+
+impl Decision {
+    pub fn allowed(&self) -> bool {
+        matches!(self, Decision::Master | Decision::Allowed(_) | Decision::AllowedFor(_))
+    }
+
+    /// Whether the request was denied explicitly.
+    pub fn is_final_refusal(&self) -> bool {
+        matches!(self, Decision::Denied(_))
+    }
+
+    /// The reason, for reviews and error messages.
+    pub fn reason(&self) -> String {
+        match self {
+            Decision::Master => String::new(),
+            Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
+            Decision::AllowedFor(reason) => reason.clone(),
+            Decision::NoOpinion(words) | Decision::Denied(words) => words.reasons.join("\n"),
+        }
+    }
+
+    /// The evaluation error, if there is one.
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Decision::NoOpinion(words) | Decision::Denied(words) if !words.errors.is_empty() => {
+                Some(aggregate(&words.errors))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// One subject of one binding.
+#[derive(Debug)]
+pub struct Grant {
+    pub binding: Text,
+    /// Empty for a ClusterRoleBinding.
+    pub namespace: Text,
+    pub role_kind: Text,
+    pub role: Text,
+    /// Key of the role: `namespace/name`, or `name` for a ClusterRole.
+    pub role_path: Text,
+    /// Its text in reasons.
+    pub subject: Text,
+    /// Index among the subjects of the binding.
+    pub place: usize,
+}
+
+impl std::fmt::Display for Grant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Grant { binding, namespace, role_kind, role, subject, .. } = self;
+        if namespace.is_empty() {
+            write!(f, "ClusterRoleBinding \"{binding}\" of {role_kind} \"{role}\" to {subject}")
+        } else {
+            write!(f, "RoleBinding \"{binding}/{namespace}\" of {role_kind} \"{role}\" to {subject}")
+        }
+    }
+}

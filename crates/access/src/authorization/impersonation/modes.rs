@@ -1,0 +1,293 @@
+//! Modes of impersonation (KEP-5284): which users may be impersonated, and for which requests, by mode.
+//!
+//! A mode asks for `impersonate-on:<mode>:<verb>` on what the request is about and for `impersonate:<mode>` on every part
+//! of the user. What no mode allows is authorized by the verb `impersonate`. Only the mode is cached that a user
+//! used last, which is tried first: kube-apiserver goes on allowing for 10 s what was allowed once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use base::clock;
+use base::metrics::{ImpersonationAttempt, METRICS};
+use base::request::{RequestInfo, User};
+use machinery::field::{FieldError, FieldPath};
+use machinery::status::aggregate;
+use machinery::value::quote;
+use machinery::{Status, Text, Value, names};
+
+use super::super::{Attributes, Authorizer, judged_by, refusal};
+use super::{AUTHENTICATION, Acting, Wanted, account};
+use crate::limits;
+
+const NODE: &str = "system:node:";
+const NODES: &str = "system:nodes";
+/// What tokens of ServiceAccounts say of the node of their pod.
+const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
+const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
+/// From this number of groups or values on, they are authorized together by `*`.
+const MANY: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A ServiceAccount acts as the node that its pod runs on.
+    AssociatedNode,
+    ArbitraryNode,
+    ServiceAccount,
+    /// Everybody who is neither a node nor a ServiceAccount.
+    UserInfo,
+    Legacy,
+}
+
+/// All of them as they are tried.
+const MODES: [Mode; 5] =
+    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+
+impl Mode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Mode::AssociatedNode => "associated-node",
+            Mode::ArbitraryNode => "arbitrary-node",
+            Mode::ServiceAccount => "serviceaccount",
+            Mode::UserInfo => "user-info",
+            Mode::Legacy => "legacy",
+        }
+    }
+
+    /// What is asked for on the parts of a user.
+    fn verb(self) -> &'static str {
+        match self {
+            Mode::AssociatedNode => "impersonate:associated-node",
+            Mode::ArbitraryNode => "impersonate:arbitrary-node",
+            Mode::ServiceAccount => "impersonate:serviceaccount",
+            Mode::UserInfo => "impersonate:user-info",
+            Mode::Legacy => "impersonate",
+        }
+    }
+
+    fn is_constrained(self) -> bool {
+        self != Mode::Legacy
+    }
+
+    /// Whether it is meant for such a user. What nodes and ServiceAccounts are is known, so that they are named alone.
+    fn suits(self, wanted: &Wanted, user: &User) -> bool {
+        let (node, is_account) = (node(&wanted.user), account(&wanted.user).is_some());
+        match self {
+            Mode::AssociatedNode => wanted.is_name_alone() && node.is_some() && node == node_of(user),
+            Mode::ArbitraryNode => wanted.is_name_alone() && node.is_some(),
+            Mode::ServiceAccount => wanted.is_name_alone() && is_account,
+            Mode::UserInfo => node.is_none() && !is_account,
+            Mode::Legacy => true,
+        }
+    }
+
+    /// The impersonating user. An agent that runs on every node is the same user on each: only the names of its node claims are
+    /// kept.
+    fn asker(self, user: &User) -> Cow<'_, User> {
+        if self != Mode::AssociatedNode {
+            return Cow::Borrowed(user);
+        }
+        let mut keys: Vec<Text> = user.extra.iter().map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        Cow::Owned(User { extra: vec![(ACCOUNT_KEYS.into(), keys)], ..user.clone() })
+    }
+
+    fn user_part<'a>(self, wanted: &'a Wanted, base: Attributes<'a>) -> Attributes<'a> {
+        match self {
+            Mode::AssociatedNode => Attributes { resource: "nodes", name: "*", ..base },
+            Mode::ArbitraryNode => {
+                Attributes { resource: "nodes", name: node(&wanted.user).unwrap_or_default(), ..base }
+            }
+            _ => wanted.user_part(base),
+        }
+    }
+
+    fn into_user(self, mut wanted: Wanted) -> User {
+        if matches!(self, Mode::AssociatedNode | Mode::ArbitraryNode) {
+            wanted.groups.push(NODES.into());
+        }
+        wanted.into_user()
+    }
+}
+
+/// The name of a node in the name of its user.
+fn node(user: &str) -> Option<&str> {
+    user.strip_prefix(NODE).filter(|name| names::dns1123_subdomain(name).is_empty())
+}
+
+/// The node that a ServiceAccount is known to run on.
+fn node_of(user: &User) -> Option<&str> {
+    account(&user.name)?;
+    match user.extra.iter().find(|(key, _)| key == ACCOUNT_NODE)?.1.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// The mode that each user used last.
+#[derive(Default)]
+pub struct Modes {
+    last: Mutex<HashMap<Text, Mode>>,
+}
+
+impl Modes {
+    /// Who a request acts as; the error is that of the mode which was tried first.
+    pub async fn act(
+        &self,
+        authorizer: &Authorizer,
+        user: &User,
+        info: &RequestInfo,
+        wanted: &Wanted,
+    ) -> Result<Acting, Status> {
+        let begun = clock::instant();
+        let found = self.find(authorizer, user, info, wanted).await;
+        let mode = found.as_ref().map_or("", |mode| mode.as_str());
+        let attempt = ImpersonationAttempt { mode, decision: decision(found.is_ok()) };
+        METRICS.impersonation.attempted(&attempt, begun.elapsed());
+        found.map(|mode| Acting {
+            user: mode.into_user(wanted.clone()),
+            constraint: if mode.is_constrained() { mode.verb() } else { "" },
+        })
+    }
+
+    async fn find(
+        &self,
+        authorizer: &Authorizer,
+        user: &User,
+        info: &RequestInfo,
+        wanted: &Wanted,
+    ) -> Result<Mode, Status> {
+        let (verb, name) = judged_by(info);
+        let target = Attributes::of_request(info, (&verb, &name));
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
+        let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
+        let mut refused = None;
+        for mode in last.into_iter().chain(others).filter(|mode| mode.suits(wanted, user)) {
+            let attempt = Attempt { authorizer, user: mode.asker(user), mode };
+            match attempt.check(wanted, &target).await {
+                Ok(()) if Some(mode) == last => return Ok(mode),
+                Ok(()) => {
+                    self.remember(user, mode);
+                    return Ok(mode);
+                }
+                Err(status) => {
+                    refused.get_or_insert(status);
+                }
+            }
+        }
+        Err(refused.unwrap_or_else(|| Status::internal("all impersonation modes failed")))
+    }
+
+    fn remember(&self, user: &User, mode: Mode) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= limits::IMPERSONATORS_MAX {
+            last.clear();
+        }
+        last.insert(user.name.clone(), mode);
+    }
+}
+
+/// Tries a mode.
+struct Attempt<'a> {
+    authorizer: &'a Authorizer,
+    user: Cow<'a, User>,
+    mode: Mode,
+}
+
+impl Attempt<'_> {
+    async fn check(&self, wanted: &Wanted, target: &Attributes<'_>) -> Result<(), Status> {
+        if self.mode.is_constrained() {
+            let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), target.verb);
+            self.ask(Attributes { verb: &verb, ..*target }).await?;
+        }
+        let group = if self.mode.is_constrained() { AUTHENTICATION } else { "" };
+        let verb = self.mode.verb();
+        let base = Attributes { verb, is_resource: true, group, version: "v1", ..Attributes::default() };
+        self.ask(self.mode.user_part(wanted, base)).await?;
+        if let Some(uid) = wanted.uid_part(base) {
+            self.ask(uid).await?;
+        }
+        self.check_groups(wanted, base).await?;
+        self.check_extra(wanted, base).await
+    }
+
+    async fn check_groups(&self, wanted: &Wanted, base: Attributes<'_>) -> Result<(), Status> {
+        let all = Attributes { resource: "groups", ..base };
+        if self.mode.is_constrained() {
+            if wanted.groups.iter().any(|group| group.is_empty()) {
+                return Err(self.refuse(&all, "impersonating the empty string group is not allowed"));
+            }
+            if wanted.groups.iter().any(|group| group == User::MASTERS) {
+                let masters = Attributes { name: User::MASTERS, ..all };
+                return Err(self.refuse(&masters, "impersonating the system:masters group is not allowed"));
+            }
+            if wanted.groups.len() >= MANY && self.ask(Attributes { name: "*", ..all }).await.is_ok() {
+                return Ok(());
+            }
+        }
+        for asked in wanted.group_parts(base) {
+            self.ask(asked).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_extra(&self, wanted: &Wanted, base: Attributes<'_>) -> Result<(), Status> {
+        if self.mode.is_constrained() && !wanted.extra.is_empty() {
+            let all = Attributes { resource: "userextras", ..base };
+            if let Some(why) = wanted.extra.iter().find_map(|(key, values)| wrong_extra(key, values)) {
+                return Err(self.refuse(&all, &why));
+            }
+            let values = wanted.extra_parts(base).count();
+            if values >= MANY && self.ask(Attributes { subresource: "*", name: "*", ..all }).await.is_ok() {
+                return Ok(());
+            }
+        }
+        for asked in wanted.extra_parts(base) {
+            self.ask(asked).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, asked: Attributes<'_>) -> Result<(), Status> {
+        let begun = clock::instant();
+        let found = self.authorizer.decide(&self.user, &asked).await;
+        let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision(found.allowed()) };
+        METRICS.impersonation.asked(&attempt, begun.elapsed());
+        if found.allowed() {
+            return Ok(());
+        }
+        let reason = Some(found.reason()).filter(|reason| !reason.is_empty());
+        let why: Vec<String> = found.error().into_iter().chain(reason).collect();
+        Err(self.refuse(&asked, &why.join(": ")))
+    }
+
+    fn refuse(&self, asked: &Attributes<'_>, why: &str) -> Status {
+        refusal(&self.user, asked, why)
+    }
+}
+
+/// The error of a key and its values.
+fn wrong_extra(key: &str, values: &[Text]) -> Option<String> {
+    if key.is_empty() {
+        return Some("impersonating the empty string key in extra is not allowed".into());
+    }
+    let path = FieldPath::new("extra").child("key");
+    let wrong = names::domain_prefixed_path(key).into_iter();
+    let wrong: Vec<String> =
+        wrong.map(|(part, why)| FieldError::invalid(&path, &Value::from(part), why).to_string()).collect();
+    if !wrong.is_empty() {
+        return Some(format!("impersonating an invalid key in extra is not allowed: {}", aggregate(&wrong)));
+    }
+    if key != key.to_lowercase() {
+        return Some(format!("impersonating a non-lowercase key in extra is not allowed: {}", quote(key)));
+    }
+    let is_wrong = values.iter().any(|value| value.is_empty());
+    is_wrong.then(|| "impersonating the empty string value in extra is not allowed".into())
+}
+
+fn decision(allowed: bool) -> &'static str {
+    if allowed { "allowed" } else { "denied" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! The RBAC index: grants by subject, an immutable snapshot derived from the objects of RBAC.
+//!
+//! A decision looks up the user's name and groups in the cluster and in one namespace, so that its cost depends on the
+//! user's grants and not on the number of bindings.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use base::request::User;
+use machinery::selector::LabelSelector;
+use machinery::status::aggregate;
+use machinery::{Text, Value};
+use objects::{Event, EventKind, Key};
+
+use super::decision::{Grant, Words};
+use super::{Attributes, Decision, Rule};
+
+/// The group of Role, ClusterRole and their bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Grants by the name of their binding.
+type Grants = imbl::OrdMap<Text, Arc<Grant>>;
+type Subjects = imbl::HashMap<Text, Grants>;
+
+/// The grants of the cluster or of one namespace.
+#[derive(Clone, Default)]
+struct Scope {
+    users: Subjects,
+    groups: Subjects,
+}
+
+#[derive(Default)]
+struct Role {
+    rules: Arc<[Rule]>,
+    labels: Vec<(Text, Text)>,
+    /// Selectors of the ClusterRoles that this one aggregates.
+    selectors: Vec<LabelSelector>,
+    gathered: OnceLock<Arc<[Rule]>>,
+}
+
+impl Role {
+    fn parse(object: &Value) -> Role {
+        let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+        let labels = labels.into_iter().flat_map(machinery::Map::iter);
+        let selectors = object.at(&["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
+        Role {
+            rules: Rule::of_role(object).into(),
+            labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.into()))).collect(),
+            selectors: selectors.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect(),
+            gathered: OnceLock::new(),
+        }
+    }
+
+    /// A copy of the role without aggregated rules.
+    fn renewed(&self) -> Role {
+        let (rules, labels, selectors) = (self.rules.clone(), self.labels.clone(), self.selectors.clone());
+        Role { rules, labels, selectors, gathered: OnceLock::new() }
+    }
+
+    fn selects(&self, other: &Role) -> bool {
+        let label = |key: &str| other.labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
+        self.selectors.iter().any(|selector| selector.matches(label))
+    }
+}
+
+/// Error of a binding that refers to a missing role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missing {
+    kind: Text,
+    pub name: Text,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{GROUP} \"{}\" not found", self.kind.to_lowercase(), self.name)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Snapshot {
+    scopes: imbl::HashMap<Text, Scope>,
+    roles: imbl::HashMap<Text, Arc<Role>>,
+    cluster_roles: imbl::OrdMap<Text, Arc<Role>>,
+    /// The aggregating ClusterRoles.
+    gathering: imbl::OrdSet<Text>,
+}
+
+impl Snapshot {
+    fn set_cluster_role(&mut self, name: &Text, role: Option<Role>) {
+        match role {
+            Some(role) => {
+                if role.selectors.is_empty() {
+                    self.gathering.remove(name);
+                } else {
+                    self.gathering.insert(name.clone());
+                }
+                self.cluster_roles.insert(name.clone(), Arc::new(role));
+            }
+            None => {
+                self.gathering.remove(name);
+                self.cluster_roles.remove(name);
+            }
+        }
+        for name in self.gathering.clone() {
+            if let Some(role) = self.cluster_roles.get_mut(&name) {
+                *role = Arc::new(role.renewed());
+            }
+        }
+    }
+
+    /// The rules of the role of a grant.
+    fn rules(&self, grant: &Grant) -> Result<Arc<[Rule]>, Missing> {
+        let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
+        if grant.role_kind == "Role" {
+            return self.roles.get(&grant.role_path).map(|role| role.rules.clone()).ok_or_else(missing);
+        }
+        self.cluster_role_rules(&grant.role).ok_or_else(missing)
+    }
+
+    fn cluster_role_rules(&self, name: &Text) -> Option<Arc<[Rule]>> {
+        let role = self.cluster_roles.get(name)?;
+        if role.selectors.is_empty() {
+            return Some(role.rules.clone());
+        }
+        Some(role.gathered.get_or_init(|| self.gather(name, role)).clone())
+    }
+
+    /// The rules of all ClusterRoles that a role aggregates, directly or transitively.
+    fn gather(&self, name: &Text, role: &Arc<Role>) -> Arc<[Rule]> {
+        let mut seen: HashSet<&Text> = HashSet::from([name]);
+        let mut pending = vec![role];
+        let mut out: Vec<Rule> = vec![];
+        while let Some(gathering) = pending.pop() {
+            for (name, other) in &self.cluster_roles {
+                if !gathering.selects(other) || !seen.insert(name) {
+                    continue;
+                }
+                if other.selectors.is_empty() {
+                    out.extend(other.rules.iter().cloned());
+                } else {
+                    pending.push(other);
+                }
+            }
+        }
+        let mut unique: Vec<Rule> = vec![];
+        for rule in out {
+            if !unique.contains(&rule) {
+                unique.push(rule);
+            }
+        }
+        unique.into()
+    }
+
+    /// The grants of a user in a scope, those of the name first.
+    fn grants<'a>(&'a self, user: &'a User, namespace: &str) -> impl Iterator<Item = &'a Arc<Grant>> {
+        let scope = self.scopes.get(namespace);
+        let named = scope.and_then(|scope| scope.users.get(&user.name));
+        let grouped = scope.into_iter().flat_map(|scope| user.groups.iter().filter_map(|g| scope.groups.get(g)));
+        named.into_iter().chain(grouped).flat_map(|grants| grants.values())
+    }
+
+    /// The grant of the same binding to its first subject that matches the user.
+    fn first<'a>(&'a self, user: &'a User, grant: &'a Arc<Grant>) -> &'a Arc<Grant> {
+        if grant.place == 0 {
+            return grant;
+        }
+        let same = self.grants(user, &grant.namespace).filter(|other| other.binding == grant.binding);
+        same.min_by_key(|other| other.place).unwrap_or(grant)
+    }
+
+    /// Inserts or removes the subjects of a binding.
+    fn set_binding(&mut self, namespace: &Text, binding: &Value, present: bool) {
+        let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
+        for (is_group, subject, grant) in grants_of(namespace, binding) {
+            let subjects = if is_group { &mut scope.groups } else { &mut scope.users };
+            let mut grants = subjects.get(&subject).cloned().unwrap_or_default();
+            if present {
+                grants.entry(grant.binding.clone()).or_insert_with(|| Arc::new(grant));
+            } else {
+                grants.remove(&grant.binding);
+            }
+            if grants.is_empty() {
+                subjects.remove(&subject);
+            } else {
+                subjects.insert(subject, grants);
+            }
+        }
+        if scope.users.is_empty() && scope.groups.is_empty() {
+            self.scopes.remove(namespace);
+        } else {
+            self.scopes.insert(namespace.clone(), scope);
+        }
+    }
+}
+
+/// The subjects of a binding: whether it is a group, the name that is looked up, and the grant.
+fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
+    let role = binding.str_at(&["roleRef", "name"]);
+    let role_kind = binding.str_at(&["roleRef", "kind"]);
+    let role_path = if role_kind == "Role" { format!("{namespace}/{role}") } else { role.to_owned() };
+    let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
+    let grant = |(place, subject): (usize, &Value)| {
+        let (kind, name) = (subject.str_at(&["kind"]), subject.str_at(&["name"]));
+        let given = subject.str_at(&["namespace"]);
+        let home = if given.is_empty() { namespace.as_str() } else { given };
+        let (known_as, shown) = match kind {
+            "ServiceAccount" if home.is_empty() => return None,
+            "ServiceAccount" => (format!("system:serviceaccount:{home}:{name}"), format!("{name}/{home}")),
+            _ => (name.to_owned(), name.to_owned()),
+        };
+        let grant = Grant {
+            binding: binding.str_at(&["metadata", "name"]).into(),
+            namespace: namespace.clone(),
+            role_kind: role_kind.into(),
+            role: role.into(),
+            role_path: Text::from(role_path.as_str()),
+            subject: Text::from(format!("{kind} {}", machinery::value::quote(&shown))),
+            place,
+        };
+        Some((kind == "Group", Text::from(known_as), grant))
+    };
+    subjects.iter().enumerate().filter_map(grant).collect()
+}
+
+/// The RBAC authorizer, updated by events.
+#[derive(Default)]
+pub struct Rbac {
+    snapshot: ArcSwap<Snapshot>,
+    /// The index, with aggregating roles as stored.
+    as_stored: bool,
+}
+
+impl Rbac {
+    /// `aggregates`: whether aggregated rules take effect at once, before the controller has written them into the role.
+    pub fn new(aggregates: bool) -> Rbac {
+        Rbac { as_stored: !aggregates, ..Rbac::default() }
+    }
+
+    fn cluster_role(&self, object: &Value) -> Role {
+        let role = Role::parse(object);
+        if self.as_stored { Role { selectors: vec![], ..role } } else { role }
+    }
+
+    /// Observes the events of RBAC objects, which are passed in order.
+    pub fn observe(&self, key: &Key, event: &Event) {
+        if key.group != GROUP {
+            return;
+        }
+        let namespace = key.path.rsplit_once('/').map_or(Text::default(), |(namespace, _)| Text::from(namespace));
+        let live = event.kind != EventKind::Deleted;
+        let object = event.object.body.to_value(0);
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        match key.plural.as_str() {
+            "roles" if live => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
+            "roles" => drop(next.roles.remove(&key.path)),
+            "clusterroles" => next.set_cluster_role(&key.path, live.then(|| self.cluster_role(&object))),
+            "rolebindings" | "clusterrolebindings" => {
+                if let Some(previous) = &event.previous {
+                    next.set_binding(&namespace, &previous.body.to_value(0), false);
+                }
+                next.set_binding(&namespace, &object, live);
+            }
+            _ => return,
+        }
+        self.snapshot.store(Arc::new(next));
+    }
+
+    /// Decides about a request of a user.
+    pub fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+        let snapshot = self.snapshot.load();
+        let mut errors = vec![];
+        let cluster = snapshot.grants(user, "");
+        let namespace = Some(asked.namespace).filter(|namespace| !namespace.is_empty());
+        let local = namespace.into_iter().flat_map(|namespace| snapshot.grants(user, namespace));
+        for grant in cluster.chain(local) {
+            match snapshot.rules(grant) {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                    return Decision::Allowed(snapshot.first(user, grant).clone());
+                }
+                Ok(_) => {}
+                Err(missing) => errors.push(missing.to_string()),
+            }
+        }
+        match errors.is_empty() {
+            true => Decision::NoOpinion(Words::default()),
+            false => Decision::NoOpinion(Words::reason(format!("RBAC: {}", aggregate(&errors)))),
+        }
+    }
+
+    /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Missing>) {
+        let snapshot = self.snapshot.load();
+        let (mut rules, mut errors) = (vec![], vec![]);
+        let scopes = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
+        for scope in scopes {
+            let grants: BTreeMap<&Text, &Arc<Grant>> =
+                snapshot.grants(user, scope).map(|grant| (&grant.binding, grant)).collect();
+            for grant in grants.values() {
+                match snapshot.rules(grant) {
+                    Ok(found) => rules.extend(found.iter().cloned()),
+                    Err(missing) => errors.push(missing),
+                }
+            }
+        }
+        (rules, errors)
+    }
+
+    /// The rules of the role of a binding in a namespace.
+    pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        let snapshot = self.snapshot.load();
+        match kind {
+            "Role" => snapshot.roles.get(format!("{namespace}/{name}").as_str()).map(|role| role.rules.clone()),
+            _ => snapshot.cluster_role_rules(&Text::from(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Authorization: RBAC and webhooks. Invariant: only this room creates an [`Authorized`], which the verbs require;
+//! bodies are read after authorization.
+
+mod authorizer;
+mod conditions;
+mod configuration;
+mod decision;
+pub mod defaults;
+mod impersonation;
+mod index;
+mod rules;
+mod webhook;
+
+use std::borrow::Cow;
+
+use base::request::{RequestInfo, User, Verb};
+use machinery::value::quote;
+use machinery::{Status, Text, Value};
+
+pub use authorizer::{Authorizer, Mode};
+pub use configuration::parse as parse_configuration;
+pub use decision::Decision;
+pub use impersonation::Impersonation;
+pub use index::{GROUP, Rbac};
+pub use rules::{Rule, missing, quoted};
+pub use webhook::{AccessReviewer, Remember};
+
+/// An authorized request.
+#[derive(Debug)]
+pub struct Authorized {
+    pub info: RequestInfo,
+    pub user: User,
+    /// The reason of the decision.
+    pub decision: Decision,
+    _witness: (),
+}
+
+/// The attributes of a request: a verb on a resource or on a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attributes<'a> {
+    pub verb: &'a str,
+    pub is_resource: bool,
+    pub group: &'a str,
+    pub version: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub path: &'a str,
+    /// The selectors of a list, a watch or a deletecollection.
+    pub fields: Selection<'a>,
+    pub labels: Selection<'a>,
+}
+
+/// The raw selector.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Selection<'a> {
+    #[default]
+    All,
+    Text(&'a str),
+    /// The `requirements` of a review.
+    Requirements(&'a Value),
+}
+
+impl<'a> Attributes<'a> {
+    /// The same resource, with another verb.
+    pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> Attributes<'a> {
+        Attributes {
+            verb,
+            is_resource: true,
+            group: &info.group,
+            version: &info.version,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            namespace: &info.namespace,
+            name,
+            ..Attributes::default()
+        }
+    }
+
+    /// The attributes of a request, with the verb and the name for authorization.
+    fn of_request(info: &'a RequestInfo, (verb, name): (&'a str, &'a str)) -> Attributes<'a> {
+        match info.is_resource {
+            true => Attributes::of_resource(info, verb, name).selecting(info),
+            false => Attributes { verb, path: &info.path, ..Attributes::default() },
+        }
+    }
+
+    /// The attributes with the selectors of the request, if its verb supports selectors; the deprecated `/watch/` form does
+    /// not.
+    fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
+        if info.watch_path || !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
+            return self;
+        }
+        let selection =
+            |name| info.query.get(name).filter(|text| !text.is_empty()).map_or(Selection::All, Selection::Text);
+        Attributes { fields: selection("fieldSelector"), labels: selection("labelSelector"), ..self }
+    }
+}
+
+/// Why a request is not authorized.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Not allowed; `is_final` if an authorizer denied it.
+    Forbidden { status: Status, reason: String, is_final: bool },
+    /// Not allowed, and an authorizer failed.
+    Failed(String),
+}
+
+/// Authorizes a request.
+pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
+    let (verb, name) = judged_by(&info);
+    let decision = judge(authorizer, &user, &Attributes::of_request(&info, (&verb, &name))).await?;
+    Ok(Authorized { info, user, decision, _witness: () })
+}
+
+/// The verb and the name for authorization.
+fn judged_by(info: &RequestInfo) -> (Cow<'static, str>, Text) {
+    match info.is_resource {
+        true => (info.verb.as_str().into(), info.authorized_name()),
+        false => (info.method.as_str().to_ascii_lowercase().into(), Text::default()),
+    }
+}
+
+async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Refusal> {
+    let decision = authorizer.decide(user, asked).await;
+    match decision.error() {
+        _ if decision.allowed() => Ok(decision),
+        Some(error) => Err(Refusal::Failed(error)),
+        None => {
+            let reason = decision.reason();
+            let is_final = decision.is_final_refusal();
+            Err(Refusal::Forbidden { status: refusal(user, asked, &reason), reason, is_final })
+        }
+    }
+}
+
+/// Returns an error unless the user is allowed.
+pub async fn require(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Status> {
+    let decision = authorizer.decide(user, asked).await;
+    if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
+}
+
+/// Escapes a text of a request for messages.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The 403 Status.
+fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
+    let (name, verb) = (quote(&user.name), asked.verb);
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    if !asked.is_resource {
+        let why = escape(&format!("User {name} cannot {verb} path {}", quote(asked.path)));
+        return Status::forbidden("", "", "", &format!("{why}{reason}"));
+    }
+    let resource = match asked.subresource {
+        "" => asked.resource.to_owned(),
+        sub => format!("{}/{sub}", asked.resource),
+    };
+    let place = match asked.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {}", quote(namespace)),
+    };
+    let (resource, group) = (quote(&resource), quote(asked.group));
+    let why = escape(&format!("User {name} cannot {verb} resource {resource} in API group {group} {place}"));
+    Status::forbidden(asked.group, asked.resource, asked.name, &format!("{why}{reason}"))
+}
+
+impl Authorized {
+    /// A request of the server itself: controllers use the same verbs as clients, each with its own user.
+    pub fn internal(user: &str, method: &http::Method, path: &str) -> Authorized {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        Authorized {
+            info: RequestInfo::parse(method, path, query),
+            user: User::system(user),
+            decision: Decision::Master,
+            _witness: (),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn judge(info: RequestInfo) -> Result<Authorized, Status> {
+        let authorizer = Authorizer::new(Default::default(), vec![Mode::Rbac], machinery::Release::NEWEST);
+        authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
+            Refusal::Forbidden { status, .. } => status,
+            Refusal::Failed(why) => panic!("{why}"),
+        })
+    }
+
+    #[test]
+    fn refusals_read_as_upstream() {
+        let refuse = |path: &str| {
+            let info = RequestInfo::parse(&http::Method::GET, path, "");
+            judge(info).unwrap_err().message.clone()
+        };
+        assert_eq!(
+            refuse("/apis/g.io/v1/namespaces/n/foos/x"),
+            "foos.g.io \"x\" is forbidden: User \"system:anonymous\" cannot get resource \"foos\" in API group \"g.io\" in the namespace \"n\""
+        );
+        assert_eq!(
+            refuse("/api/v1/namespaces"),
+            "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
+        );
+        assert_eq!(
+            refuse("/apis/g.io/v1//x"),
+            ".g.io \"x\" is forbidden: User \"system:anonymous\" cannot get resource \"\" in API group \"g.io\" at the cluster scope"
+        );
+        assert_eq!(refuse("/a%22b%3Cc%27"), r#"forbidden: User "system:anonymous" cannot get path "/a\"b&lt;c'""#);
+        assert_eq!(refuse("/version"), "forbidden: User \"system:anonymous\" cannot get path \"/version\"");
+    }
+}

@@ -1,0 +1,220 @@
+//! Classification of requests into flows.
+
+use base::request::{RequestInfo, User};
+use http::HeaderValue;
+use machinery::{Text, Value};
+
+use super::header;
+
+/// The flow distinguisher of a FlowSchema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Distinguisher {
+    Nothing,
+    User,
+    Namespace,
+}
+
+/// A FlowSchema.
+pub struct Schema {
+    pub name: Text,
+    pub uid: HeaderValue,
+    pub precedence: i64,
+    pub level: Text,
+    distinguisher: Distinguisher,
+    rules: Vec<Rules>,
+}
+
+/// The limits of a priority level, and its queues if excess requests are queued.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    pub shares: u32,
+    /// Lendable share of its seats, from 0 to 1.
+    pub lendable: f64,
+    /// Limit of borrowed seats, relative to its own; `None` for no limit.
+    pub borrowing: Option<f64>,
+    pub queuing: Option<Queuing>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queuing {
+    pub queues: usize,
+    pub hand: usize,
+    pub length: usize,
+}
+
+/// A PriorityLevelConfiguration; without limits if it is exempt.
+pub struct Level {
+    pub name: Text,
+    pub uid: HeaderValue,
+    pub limit: Option<Limit>,
+}
+
+enum Subject {
+    User(Text),
+    Group(Text),
+    /// Namespace and name; `*` for all.
+    Account(Text, Text),
+}
+
+struct ResourceRule {
+    verbs: Vec<Text>,
+    groups: Vec<Text>,
+    resources: Vec<Text>,
+    namespaces: Vec<Text>,
+    cluster: bool,
+}
+
+struct PathRule {
+    verbs: Vec<Text>,
+    urls: Vec<Text>,
+}
+
+struct Rules {
+    subjects: Vec<Subject>,
+    resources: Vec<ResourceRule>,
+    paths: Vec<PathRule>,
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn texts(value: &Value, key: &str) -> Vec<Text> {
+    list(value, key).iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+fn holds(wanted: &[Text], found: &str) -> bool {
+    wanted.iter().any(|text| text == "*" || text == found)
+}
+
+impl Schema {
+    pub fn parse(object: &Value) -> Schema {
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        Schema {
+            name: object.str_at(&["metadata", "name"]).into(),
+            uid: header(object),
+            precedence: spec.get("matchingPrecedence").and_then(Value::as_int).unwrap_or(1000),
+            level: spec.str_at(&["priorityLevelConfiguration", "name"]).into(),
+            distinguisher: match spec.str_at(&["distinguisherMethod", "type"]) {
+                "ByUser" => Distinguisher::User,
+                "ByNamespace" => Distinguisher::Namespace,
+                _ => Distinguisher::Nothing,
+            },
+            rules: list(&spec, "rules").iter().map(Rules::parse).collect(),
+        }
+    }
+
+    pub fn matches(&self, user: &User, info: &RequestInfo) -> bool {
+        self.rules.iter().any(|rules| {
+            let asked = match info.is_resource {
+                true => rules.resources.iter().any(|rule| rule.matches(info)),
+                false => rules.paths.iter().any(|rule| rule.matches(info)),
+            };
+            asked && rules.subjects.iter().any(|subject| subject.is(user))
+        })
+    }
+
+    /// The identity of a flow.
+    pub fn flow(&self, user: &User, info: &RequestInfo) -> String {
+        let apart = match self.distinguisher {
+            Distinguisher::Nothing => "",
+            Distinguisher::User => user.name.as_str(),
+            Distinguisher::Namespace => info.namespace.as_str(),
+        };
+        format!("{}\0{apart}", self.name)
+    }
+}
+
+impl Rules {
+    fn parse(value: &Value) -> Rules {
+        let subject = |subject: &Value| match subject.str_at(&["kind"]) {
+            "User" => Subject::User(subject.str_at(&["user", "name"]).into()),
+            "Group" => Subject::Group(subject.str_at(&["group", "name"]).into()),
+            _ => Subject::Account(
+                subject.str_at(&["serviceAccount", "namespace"]).into(),
+                subject.str_at(&["serviceAccount", "name"]).into(),
+            ),
+        };
+        let resource = |rule: &Value| ResourceRule {
+            verbs: texts(rule, "verbs"),
+            groups: texts(rule, "apiGroups"),
+            resources: texts(rule, "resources"),
+            namespaces: texts(rule, "namespaces"),
+            cluster: rule.get("clusterScope") == Some(&Value::Bool(true)),
+        };
+        let path = |rule: &Value| PathRule { verbs: texts(rule, "verbs"), urls: texts(rule, "nonResourceURLs") };
+        Rules {
+            subjects: list(value, "subjects").iter().map(subject).collect(),
+            resources: list(value, "resourceRules").iter().map(resource).collect(),
+            paths: list(value, "nonResourceRules").iter().map(path).collect(),
+        }
+    }
+}
+
+impl Subject {
+    fn is(&self, user: &User) -> bool {
+        match self {
+            Subject::User(name) => name == "*" || *name == user.name,
+            Subject::Group(name) => name == "*" || user.in_group(name),
+            Subject::Account(namespace, name) => {
+                let account = user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+                account.is_some_and(|(place, own)| *namespace == place && (name == "*" || *name == own))
+            }
+        }
+    }
+}
+
+impl ResourceRule {
+    fn matches(&self, info: &RequestInfo) -> bool {
+        let whole = || format!("{}/{}", info.resource, info.subresource);
+        let resource = match info.subresource.is_empty() {
+            true => holds(&self.resources, &info.resource),
+            false => holds(&self.resources, &whole()),
+        };
+        let place = match info.namespace.is_empty() {
+            true => self.cluster,
+            false => holds(&self.namespaces, &info.namespace),
+        };
+        resource && place && holds(&self.verbs, info.verb.as_str()) && holds(&self.groups, &info.group)
+    }
+}
+
+impl PathRule {
+    fn matches(&self, info: &RequestInfo) -> bool {
+        let method = info.method.as_str().to_ascii_lowercase();
+        let covers = |url: &Text| {
+            let path = info.path.as_str();
+            url == "*"
+                || url == path
+                || url.strip_suffix("/*").is_some_and(|prefix| path.starts_with(&format!("{prefix}/")))
+        };
+        holds(&self.verbs, &method) && self.urls.iter().any(covers)
+    }
+}
+
+impl Level {
+    pub fn parse(object: &Value) -> Level {
+        let number = |path: &[&str]| object.at(path).and_then(Value::as_int);
+        let limited = |name: &str| number(&["spec", "limited", name]);
+        let percent = |value: i64| value as f64 / 100.0;
+        let queuing = |name: &str| {
+            let found = number(&["spec", "limited", "limitResponse", "queuing", name]).unwrap_or(1);
+            usize::try_from(found).unwrap_or(1).max(1)
+        };
+        let limit = || Limit {
+            shares: limited("nominalConcurrencyShares").and_then(|shares| u32::try_from(shares).ok()).unwrap_or(30),
+            lendable: percent(limited("lendablePercent").unwrap_or(0)).clamp(0.0, 1.0),
+            borrowing: limited("borrowingLimitPercent").map(percent),
+            queuing: (object.str_at(&["spec", "limited", "limitResponse", "type"]) == "Queue").then(|| Queuing {
+                queues: queuing("queues"),
+                hand: queuing("handSize"),
+                length: queuing("queueLengthLimit"),
+            }),
+        };
+        Level {
+            name: object.str_at(&["metadata", "name"]).into(),
+            uid: header(object),
+            limit: (object.str_at(&["spec", "type"]) == "Limited").then(limit),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Seats and queues.
+//!
+//! A level has seats in proportion to its share. The seats that it does not lend are reserved for it; beyond them it may
+//! borrow as long as the reserved seats of other levels stay free. A request that has to wait joins the shortest of a few
+//! queues that its flow is dealt, so that a noisy flow fills those and no others. The queue with the least service is next.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::clock;
+use base::metrics::{FlowLevel, METRICS};
+use machinery::Text;
+use tokio::sync::oneshot;
+
+use super::Refused;
+use super::classify::{Limit, Queuing};
+
+/// A seat, returned when it is dropped.
+#[derive(Debug)]
+pub struct Seat(Option<(Arc<Mutex<State>>, FlowLevel)>);
+
+impl Seat {
+    /// A seat of an unlimited level.
+    pub fn free() -> Seat {
+        Seat(None)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some((state, of)) = &self.0 {
+            let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+            locked.release(of);
+            locked.dispatch(state);
+        }
+    }
+}
+
+/// A queued request.
+#[derive(Debug)]
+struct Waiting {
+    of: FlowLevel,
+    seat: oneshot::Sender<Seat>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Service that the queue has received, in requests.
+    served: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    limit: Option<Limit>,
+    /// Seats by its share, and the ones that it does not lend.
+    nominal: usize,
+    sure: usize,
+    /// Maximum number of seats, including borrowed ones.
+    most: usize,
+    running: usize,
+    waiting: usize,
+    /// Service of the queue that was served last; a queue that was empty starts there.
+    served: u64,
+    queues: Vec<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    total: usize,
+    running: usize,
+    levels: HashMap<Text, Level>,
+}
+
+/// The seats of a server.
+#[derive(Debug)]
+pub struct Seats(Arc<Mutex<State>>);
+
+impl Seats {
+    pub fn new(total: usize) -> Seats {
+        Seats(Arc::new(Mutex::new(State { total, ..State::default() })))
+    }
+
+    /// Sets the levels; those without a limit need no seats. Requests that are queued in a changed level stay queued.
+    pub fn set_levels(&self, limits: impl Iterator<Item = (Text, Option<Limit>)>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits: HashMap<Text, Limit> = limits.filter_map(|(name, limit)| Some((name, limit?))).collect();
+        state.set(limits);
+        state.dispatch(&self.0);
+    }
+
+    /// Returns a seat of a level for a flow, or waits in a queue for one.
+    pub async fn take(&self, of: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
+        let began = clock::instant();
+        let waiting = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let level = &of.priority_level.0;
+            let Some(known) = state.levels.get(level).filter(|_| state.total > 0) else { return Ok(Seat::free()) };
+            if known.waiting == 0 && state.may_run(level) {
+                state.start(&of);
+                None
+            } else {
+                let place = state.enqueue(&of, flow);
+                // requests before it may have been cancelled
+                state.dispatch(&self.0);
+                Some(place)
+            }
+        };
+        let seat = match waiting {
+            None => Ok(Seat(Some((self.0.clone(), of.clone())))),
+            Some(None) => Err(Refused),
+            Some(Some(seat)) => match tokio::time::timeout(wait_max, seat).await {
+                Ok(Ok(seat)) => Ok(seat),
+                _ => Err(Refused),
+            },
+        };
+        METRICS.flow.asked(&of, seat.is_ok(), began.elapsed());
+        seat
+    }
+
+    /// Executing and queued requests, by level.
+    #[cfg(test)]
+    pub fn counts(&self, level: &str) -> (usize, usize) {
+        let state = self.0.lock().unwrap();
+        state.levels.get(level).map_or((0, 0), |level| (level.running, level.waiting))
+    }
+}
+
+impl State {
+    fn set(&mut self, limits: HashMap<Text, Limit>) {
+        let shares: u64 = limits.values().map(|limit| u64::from(limit.shares)).sum::<u64>().max(1);
+        // a removed level stays until it has no executing and queued requests
+        self.levels.retain(|name, level| limits.contains_key(name) || level.running + level.waiting > 0);
+        for (name, limit) in limits {
+            let level = self.levels.entry(name).or_default();
+            let nominal = (self.total as u64 * u64::from(limit.shares)).div_ceil(shares) as usize;
+            level.nominal = nominal;
+            level.sure = nominal - (nominal as f64 * limit.lendable).round() as usize;
+            let borrowing = limit.borrowing.map(|part| nominal + (nominal as f64 * part).round() as usize);
+            level.most = borrowing.unwrap_or(usize::MAX);
+            let queues = limit.queuing.map_or(0, |queuing| queuing.queues);
+            if queues > level.queues.len() || level.waiting == 0 {
+                level.queues.resize_with(queues, Queue::default);
+            }
+            level.limit = Some(limit);
+        }
+    }
+
+    fn may_run(&self, name: &Text) -> bool {
+        let Some(level) = self.levels.get(name) else { return true };
+        if level.running < level.sure.max(1) {
+            return true;
+        }
+        let others = self.levels.iter().filter(|(other, _)| *other != name);
+        let reserved: usize = others.map(|(_, other)| other.sure.saturating_sub(other.running)).sum();
+        level.running < level.most && self.running + reserved < self.total
+    }
+
+    fn start(&mut self, of: &FlowLevel) {
+        self.running += 1;
+        if let Some(level) = self.levels.get_mut(&of.priority_level.0) {
+            level.running += 1;
+        }
+        METRICS.flow.executing(of, 1);
+    }
+
+    fn release(&mut self, of: &FlowLevel) {
+        self.running = self.running.saturating_sub(1);
+        if let Some(level) = self.levels.get_mut(&of.priority_level.0) {
+            level.running = level.running.saturating_sub(1);
+        }
+        METRICS.flow.executing(of, -1);
+    }
+
+    /// Joins the shortest queue that the flow is dealt; `None` if it is full, or if the level has no queues.
+    fn enqueue(&mut self, of: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
+        let level = self.levels.get_mut(&of.priority_level.0)?;
+        let queuing = level.limit.as_ref()?.queuing?;
+        let dealt = deal(flow, &Queuing { queues: level.queues.len(), ..queuing });
+        let at = dealt.into_iter().min_by_key(|i| level.queues.get(*i).map_or(usize::MAX, |it| it.waiting.len()))?;
+        let served = level.served;
+        let queue = level.queues.get_mut(at)?;
+        // cancelled requests do not count
+        let before = queue.waiting.len();
+        queue.waiting.retain(|waiting| {
+            let gone = waiting.seat.is_closed();
+            METRICS.flow.waiting(&waiting.of, if gone { -1 } else { 0 });
+            !gone
+        });
+        level.waiting -= before - queue.waiting.len();
+        if queue.waiting.len() >= queuing.length {
+            return None;
+        }
+        if queue.waiting.is_empty() {
+            queue.served = queue.served.max(served);
+        }
+        let (seat, receiver) = oneshot::channel();
+        queue.waiting.push_back(Waiting { of: of.clone(), seat });
+        level.waiting += 1;
+        METRICS.flow.waiting(of, 1);
+        Some(receiver)
+    }
+
+    /// Assigns free seats to queued requests.
+    fn dispatch(&mut self, state: &Arc<Mutex<State>>) {
+        while let Some(name) = self.next_level() {
+            let Some(next) = self.next_waiting(&name) else { continue };
+            self.start(&next.of);
+            if let Err(mut seat) = next.seat.send(Seat(Some((state.clone(), next.of.clone())))) {
+                // the request was cancelled; the seat goes to the next one, and not through its own drop
+                seat.0 = None;
+                self.release(&next.of);
+            }
+        }
+    }
+
+    /// Of the levels with queued requests and seats left, the one that uses the least of its share.
+    fn next_level(&self) -> Option<Text> {
+        let waiting = self.levels.iter().filter(|(name, level)| level.waiting > 0 && self.may_run(name));
+        let used = |level: &Level| level.running * 1000 / level.nominal.max(1);
+        waiting.min_by_key(|(name, level)| (used(level), (*name).clone())).map(|(name, _)| name.clone())
+    }
+
+    /// The next request of a level: the first of the queue with the least service.
+    fn next_waiting(&mut self, name: &Text) -> Option<Waiting> {
+        let level = self.levels.get_mut(name)?;
+        let queues = level.queues.iter_mut().filter(|queue| !queue.waiting.is_empty());
+        let Some(queue) = queues.min_by_key(|queue| queue.served) else {
+            level.waiting = 0;
+            return None;
+        };
+        level.served = queue.served;
+        queue.served += 1;
+        level.waiting = level.waiting.saturating_sub(1);
+        let next = queue.waiting.pop_front()?;
+        METRICS.flow.waiting(&next.of, -1);
+        Some(next)
+    }
+}
+
+/// The hand of queues of a flow, distinct and always the same.
+fn deal(flow: &str, queuing: &Queuing) -> Vec<usize> {
+    let mut hasher = DefaultHasher::new();
+    flow.hash(&mut hasher);
+    let mut entropy = hasher.finish();
+    let mut deck: Vec<usize> = (0..queuing.queues).collect();
+    (0..queuing.hand.min(queuing.queues))
+        .map(|_| {
+            let left = deck.len() as u64;
+            let card = (entropy % left) as usize;
+            entropy = (entropy / left) ^ entropy.rotate_left(17);
+            deck.swap_remove(card)
+        })
+        .collect()
+}

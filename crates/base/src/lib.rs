@@ -1,0 +1,15 @@
+//! What every room of the API server builds on.
+//!
+//! `clock`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `request`, `trace` and
+//! `webhook` import those.
+
+pub mod clock;
+pub mod deadline;
+pub mod digest;
+pub mod limits;
+pub mod metrics;
+pub mod request;
+pub mod task;
+pub mod trace;
+pub mod webhook;
+pub mod wording;

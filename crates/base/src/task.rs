@@ -1,0 +1,136 @@
+//! Spawning of tasks, watching of files and yielding. No other module spawns tasks.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Starts a task of the server; `name` is for debugging.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tracing::trace!(name, "task starts");
+    tokio::spawn(future)
+}
+
+/// Wakes every task that watches files.
+static RELOAD: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
+/// Checks all watched files now instead of at the next interval.
+pub fn look_at_files() {
+    RELOAD.notify_waiters();
+}
+
+/// Waits for the next interval, or for [`look_at_files`].
+async fn next_look(every: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(every) => {}
+        () = RELOAD.notified() => {}
+    }
+}
+
+/// Polls files and calls `changed` when the content of any of them differs from that of the last poll, until `changed`
+/// returns false.
+pub fn follow_files(paths: Vec<PathBuf>, every: Duration, mut changed: impl FnMut() -> bool + Send + 'static) {
+    let contents = move || -> Vec<Option<Vec<u8>>> { paths.iter().map(|path| std::fs::read(path).ok()).collect() };
+    let mut known = contents();
+    spawn("followed files", async move {
+        loop {
+            next_look(every).await;
+            let now = contents();
+            if now != known {
+                known = now;
+                if !changed() {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+/// Polls a file and passes its content to `changed` when it differs from that of the last poll, until `changed` returns
+/// false. A read error is passed on as well, and the file is polled again.
+pub fn follow_file(
+    path: PathBuf,
+    every: Duration,
+    mut known: Vec<u8>,
+    mut changed: impl FnMut(Result<&[u8], String>) -> bool + Send + 'static,
+) {
+    spawn("configuration file", async move {
+        loop {
+            next_look(every).await;
+            let go_on = match tokio::fs::read(&path).await {
+                Ok(content) if content == known => true,
+                Ok(content) => {
+                    known = content;
+                    changed(Ok(&known))
+                }
+                Err(error) => changed(Err(format!("cannot read {}: {error}", path.display()))),
+            };
+            if !go_on {
+                return;
+            }
+        }
+    });
+}
+
+/// The span of a trace that a task works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub id: [u8; 16],
+    pub span: [u8; 8],
+    /// Whether the trace is sampled.
+    pub sampled: bool,
+}
+
+/// Name of the header with the trace and the parent span of a request (W3C Trace Context).
+pub const TRACE_HEADER: &str = "traceparent";
+
+impl Trace {
+    /// Value of that header for a call to another server on behalf of the current request.
+    pub fn header(&self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        format!("00-{}-{}-{:02x}", hex(&self.id), hex(&self.span), u8::from(self.sampled))
+    }
+}
+
+tokio::task_local! {
+    static TRACE: Trace;
+}
+
+/// The span of the running task, if it is traced.
+pub fn trace() -> Option<Trace> {
+    TRACE.try_with(|trace| *trace).ok()
+}
+
+/// Runs a future within a span.
+pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> {
+    TRACE.scope(at, work)
+}
+
+/// How long [`give_way`] waits for another thread to take over.
+const HAND_OVER: Duration = Duration::from_micros(50);
+
+/// Hands the other tasks of this worker to another thread, if there is one, in the middle of a computation that takes
+/// long. The computation goes on here. Call it again from time to time: another thread may not have been free.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn give_way() {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER));
+    }
+}
+
+/// Runs a computation that may take more than a few milliseconds and does not block on other tasks. The other tasks of
+/// this worker continue on another thread.
+#[allow(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}

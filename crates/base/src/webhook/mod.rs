@@ -1,0 +1,423 @@
+//! Outgoing calls: admission and conversion webhooks, by URL or Service, and servers configured by flags.
+//!
+//! Invariants: a call returns a response, or an error of one line in kube-apiserver's wording, within its timeout. Idle
+//! connections are kept until the configuration that refers to them is removed.
+
+mod backend;
+mod connect;
+mod remote;
+mod response_cache;
+mod service;
+mod trust;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::Response;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use machinery::{Text, Value};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+
+use crate::{limits, task, wording};
+pub use backend::Backend;
+use connect::{Connection, SendError};
+pub use remote::{Identity, Outside, Remote};
+pub use response_cache::ResponseCache;
+pub use service::{Address, Services, Unresolved};
+
+type WebhookConnection = Connection<Full<Bytes>>;
+
+/// The `clientConfig` of a webhook.
+pub struct Endpoint {
+    /// Without the query.
+    url: String,
+    /// Server name of the certificate.
+    host: Text,
+    port: u16,
+    /// Host, port and path, as in the request line and its headers.
+    authority: String,
+    path: String,
+    service: Option<(Text, Text)>,
+    /// The header Authorization; empty for none.
+    authorization: String,
+    tls: Result<tokio_rustls::TlsConnector, String>,
+    idle: Mutex<Vec<WebhookConnection>>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "webhook at {}", self.url)
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
+/// Path and query of the URL.
+fn split_url(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("https://")?;
+    Some(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
+}
+
+impl Endpoint {
+    /// Reads a `clientConfig`: `url`, or `service` with namespace, name, path and port, and `caBundle`.
+    pub fn parse(config: &Value) -> Endpoint {
+        let service = config.get("service").filter(|service| !service.is_null());
+        let mut invalid_port = None;
+        let (host, port, path, url, service) = match service {
+            Some(service) => {
+                let (namespace, name) = (service.str_at(&["namespace"]), service.str_at(&["name"]));
+                let port = service.get("port").and_then(Value::as_int).and_then(|port| u16::try_from(port).ok());
+                let port = port.unwrap_or(443);
+                let path = service.str_at(&["path"]);
+                let path = clean(path);
+                let host = format!("{name}.{namespace}.svc");
+                let url = format!("https://{host}:{port}{path}");
+                (host, port, path, url, Some((Text::from(namespace), Text::from(name))))
+            }
+            None => {
+                let url = config.str_at(&["url"]);
+                let (authority, path) = split_url(url).unwrap_or(("", ""));
+                let bracket = authority.rfind(']').unwrap_or(0);
+                let split = authority[bracket..]
+                    .rfind(':')
+                    .map(|at| (&authority[..bracket + at], &authority[bracket + at + 1..]));
+                let (host, port) = split.unwrap_or((authority, "443"));
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                let shown = match path {
+                    "" => url.to_owned(),
+                    path => format!("{}{}", url.strip_suffix(path).unwrap_or(url), clean(path)),
+                };
+                let number = if port.is_empty() { Ok(443) } else { port.parse::<u16>() };
+                invalid_port = number.is_err().then(|| port.to_owned());
+                (host, number.unwrap_or(443), clean(path), shown, None)
+            }
+        };
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
+        let tls = match invalid_port {
+            Some(port) => Err(format!("dial tcp: address {port}: invalid port")),
+            None => bundle(config).and_then(|bundle| connect::tls(bundle, None)),
+        };
+        let (idle, authorization) = (Mutex::default(), String::new());
+        Endpoint { url, host: host.into(), port, authority, path, service, authorization, tls, idle }
+    }
+}
+
+/// Normalizes a path like Go's `path.Join`: without empty, `.` and `..` segments and without a trailing slash.
+fn clean(path: &str) -> String {
+    let mut segments: Vec<&str> = vec![];
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+/// The certificates of `caBundle`; `None` for the system's.
+fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = config.str_at(&["caBundle"]);
+    let pem = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
+    if found.is_empty() && !pem.trim_ascii().is_empty() {
+        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+    }
+    Ok(found)
+}
+
+/// The client of webhooks. It has one endpoint per configuration, so that equal ones share connections.
+#[derive(Default)]
+pub struct Client {
+    services: Services,
+    endpoints: Mutex<HashMap<String, Weak<Endpoint>>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("webhook client")
+    }
+}
+
+impl Client {
+    pub fn new(services: Services) -> Client {
+        Client { services, endpoints: Mutex::default() }
+    }
+
+    /// The endpoint of a `clientConfig`.
+    pub fn endpoint(&self, config: &Value) -> Arc<Endpoint> {
+        let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, endpoint| endpoint.strong_count() > 0);
+        let key = config.to_json();
+        if let Some(endpoint) = known.get(&key).and_then(Weak::upgrade) {
+            return endpoint;
+        }
+        let endpoint = Arc::new(Endpoint::parse(config));
+        known.insert(key, Arc::downgrade(&endpoint));
+        endpoint
+    }
+
+    /// Posts JSON and returns the body of a successful response. The error is one line, in the wording of Go's client.
+    pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, CallError> {
+        let query = endpoint.query(timeout);
+        let unavailable = |why: String| CallError { why, code: 503 };
+        let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
+        let address = self.services.address(endpoint);
+        let call = async { endpoint.exchange(&address?, &format!("{}{query}", endpoint.path), Some(body)).await };
+        let response = within(timeout, call).await.map_err(transport)?;
+        json_of(&response).map_err(|why| match succeeded(&response) {
+            Ok(()) => unavailable(why),
+            Err(_) => CallError { why, code: response.status },
+        })
+    }
+}
+
+/// Why a call failed, and the code for metrics: that of the response, if there was one.
+pub struct CallError {
+    pub why: String,
+    pub code: u16,
+}
+
+impl CallError {
+    /// Prefixes the error with its context.
+    pub fn with(self, what: &str) -> CallError {
+        CallError { why: format!("{what}: {}", self.why), ..self }
+    }
+}
+
+/// Runs a call with a time limit.
+async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::time::timeout(timeout, call).await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+}
+
+impl Endpoint {
+    /// Sends a request over an idle or a new connection; with a body it is a POST of JSON. Returns the response.
+    async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<CallResponse, String> {
+        let mut request = self.request(target, body)?;
+        while let Some(mut connection) = self.take_idle() {
+            if !connection.is_alive().await {
+                continue;
+            }
+            match connection.send(request).await {
+                Ok(response) => return self.receive(connection, response).await,
+                // a webhook must not be called twice for one request: only what was never sent goes to another connection
+                Err(SendError { unsent: Some(unsent), .. }) => request = unsent,
+                Err(error) => return Err(error.why),
+            }
+        }
+        let mut connection = connect::open(&self.tls, &self.host, address).await?;
+        let response = connection.send(request).await.map_err(|error| error.why)?;
+        self.receive(connection, response).await
+    }
+
+    /// The request for a target, with this endpoint's credentials and the trace of the running task.
+    fn request(&self, target: &str, body: Option<Bytes>) -> Result<http::Request<Full<Bytes>>, String> {
+        let mut request = http::Request::builder()
+            .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
+            .uri(target)
+            .header(HOST, &self.authority)
+            .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")));
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, */*");
+        }
+        if let Some(trace) = task::trace() {
+            request = request.header(task::TRACE_HEADER, trace.header());
+        }
+        if !self.authorization.is_empty() {
+            request = request.header(AUTHORIZATION, &self.authorization);
+        }
+        request.body(Full::new(body.unwrap_or_default())).map_err(|error| error.to_string())
+    }
+
+    /// Reads the body of a response and keeps the connection for the next request.
+    async fn receive(
+        &self,
+        connection: WebhookConnection,
+        response: Response<Incoming>,
+    ) -> Result<CallResponse, String> {
+        let status = response.status().as_u16();
+        let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
+        let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        self.keep(connection);
+        Ok(CallResponse { status, media, body })
+    }
+
+    /// The `timeout` parameter of a call, in seconds.
+    fn query(&self, timeout: Duration) -> String {
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        let separator = if self.path.contains('?') { '&' } else { '?' };
+        format!("{separator}timeout={seconds}s")
+    }
+
+    fn take_idle(&self) -> Option<WebhookConnection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn keep(&self, connection: WebhookConnection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
+            idle.push(connection);
+        }
+    }
+}
+
+/// A response.
+struct CallResponse {
+    status: u16,
+    /// Media type of the body.
+    media: String,
+    body: Bytes,
+}
+
+/// The JSON of a successful response, or the error that Go's client reports.
+fn json_of(response: &CallResponse) -> Result<Value, String> {
+    succeeded(response)?;
+    let CallResponse { status, media, body } = response;
+    if body.is_empty() {
+        return Err(format!("0-length response with status code: {status} and content type: {media}"));
+    }
+    decoded(body)
+}
+
+fn decoded(body: &[u8]) -> Result<Value, String> {
+    let failure = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let kind = match machinery::value::decode(body) {
+        Ok(value @ (Value::Object(_) | Value::Null)) => return Ok(value),
+        Ok(Value::Array(_)) => "array",
+        Ok(Value::Bool(_)) => "bool",
+        Ok(Value::String(_)) => "string",
+        Ok(_) => "number",
+        // a body that is not JSON is decoded as YAML, of which most texts are a document
+        Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
+            Ok(Value::String(_)) => "string",
+            _ => return Err(failure(wording::json_error(&error))),
+        },
+    };
+    Err(failure(format!(
+        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )))
+}
+
+/// An error unless the response is a success.
+fn succeeded(CallResponse { status, body, .. }: &CallResponse) -> Result<(), String> {
+    let status = *status;
+    if (200..=206).contains(&status) {
+        return Ok(());
+    }
+    let failure = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
+    let message = failure.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
+    Err(message.unwrap_or_else(|| generic_message(status, body)))
+}
+
+fn generic_message(status: u16, body: &[u8]) -> String {
+    let known = match status {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 => "the server does not allow access to the requested resource",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 => "the server was unable to respond with a content type that the client supports",
+        409 => "the server reported a conflict",
+        413 => "the server could not handle the request because it was too large",
+        415 => "the body of the request was in an unknown format - accepted media types include: application/json",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500..=599 => {
+            let text = String::from_utf8_lossy(body);
+            let shown = match text.trim() {
+                "" => "unknown".to_owned(),
+                text => text.chars().take(limits::WEBHOOK_ERROR_RUNES_MAX).collect(),
+            };
+            let shown = machinery::value::quote(&shown);
+            return format!("an error on the server ({shown}) has prevented the request from succeeding");
+        }
+        _ => return format!("the server responded with the status code {status} but did not return more information"),
+    };
+    known.to_owned()
+}
+
+/// Drives a connection in a task of its own.
+fn drive(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) {
+    drop(task::spawn("webhook connection", async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a webhook ended");
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn endpoints_are_where_their_configuration_says() {
+        let cases = [
+            (json!({"url": "https://a.io"}), "https://a.io", "a.io", 443, "/", "a.io"),
+            (json!({"url": "https://a.io:8443/x/y"}), "https://a.io:8443/x/y", "a.io", 8443, "/x/y", "a.io:8443"),
+            (json!({"url": "https://a.io//x/./y/../z/"}), "https://a.io/x/z", "a.io", 443, "/x/z", "a.io"),
+            (json!({"url": "https://[::1]:1/x"}), "https://[::1]:1/x", "::1", 1, "/x", "[::1]:1"),
+            (
+                json!({"service": {"namespace": "n", "name": "s"}}),
+                "https://s.n.svc:443/",
+                "s.n.svc",
+                443,
+                "/",
+                "s.n.svc",
+            ),
+            (
+                json!({"service": {"namespace": "n", "name": "s", "path": "/p", "port": 9443}}),
+                "https://s.n.svc:9443/p",
+                "s.n.svc",
+                9443,
+                "/p",
+                "s.n.svc:9443",
+            ),
+        ];
+        for (config, url, host, port, path, authority) in cases {
+            let found = Endpoint::parse(&config);
+            assert_eq!((found.url.as_str(), found.host.as_str(), found.port), (url, host, port));
+            assert_eq!((found.path.as_str(), found.authority.as_str()), (path, authority));
+        }
+        let beyond = Endpoint::parse(&json!({"url": "https://a.io:65536/x"}));
+        assert_eq!(beyond.url, "https://a.io:65536/x");
+        assert_eq!(beyond.tls.err().as_deref(), Some("dial tcp: address 65536: invalid port"));
+    }
+
+    #[test]
+    fn failures_have_the_wording_of_upstream() {
+        let cases: [(u16, &str, &str); 5] = [
+            (404, "x", "the server could not find the requested resource"),
+            (500, " boom\n", "an error on the server (\"boom\") has prevented the request from succeeding"),
+            (302, "", "the server responded with the status code 302 but did not return more information"),
+            (403, r#"{"kind":"Status","message":"no"}"#, "no"),
+            (503, "", "the server is currently unable to handle the request"),
+        ];
+        let of = |status: u16, body: &str| {
+            json_of(&CallResponse { status, media: "a/b".to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
+        };
+        for (status, body, want) in cases {
+            assert_eq!(of(status, body).unwrap_err(), want);
+        }
+        assert!(of(200, "{}").is_ok());
+        assert_eq!(of(200, "").unwrap_err(), "0-length response with status code: 200 and content type: a/b");
+        assert!(of(200, "hello").unwrap_err().starts_with("couldn't get version/kind; json parse error: "));
+    }
+}

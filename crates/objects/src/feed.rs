@@ -1,0 +1,566 @@
+//! The task that follows the store, and the path of writes to the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use base::metrics::{GroupResource, METRICS, StoreOperation};
+use base::{clock, task};
+use bytes::Bytes;
+use machinery::Text;
+use store::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use tokio::sync::watch;
+
+use super::collection::Collection;
+use super::event::Event;
+use super::faults::Faults;
+use super::key::Key;
+use super::layout::{Layout, Place, Storage};
+use super::ring::Ring;
+use super::stored::{Encoded, Meta, Stored};
+use crate::limits;
+
+pub(super) type Id = (Text, Text);
+/// A change that was read: its key, and the object unless it was deleted.
+type Read = (Key, Option<Arc<Stored>>);
+/// Changes of a collection by path.
+type Changed = Vec<(Text, Option<Arc<Stored>>)>;
+/// The objects of a collection by path.
+type Found = Vec<(Text, Arc<Stored>)>;
+
+/// Minimum number of items for which a thread is started.
+const ITEMS_PER_CORE_MIN: usize = 64;
+
+/// Treatment of values that cannot be decoded: they prevent a start, and are logged and skipped later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    Refused,
+    Logged,
+}
+
+/// Called with every event before its revision becomes visible, to keep state derived from objects up to date.
+type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
+
+/// An object between its writer and the feed.
+struct InFlight {
+    /// The bytes that the store holds.
+    sealed: Bytes,
+    object: Encoded,
+}
+
+/// All collections, and the store.
+pub struct Objects {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) layout: Layout,
+    collections: Mutex<HashMap<Id, Arc<Collection>>>,
+    /// The collection of namespaces, which almost every write reads.
+    namespaces: OnceLock<Arc<Collection>>,
+    /// Objects between their writers and the feed, so that bytes that were just encoded are not decoded again.
+    in_flight: Mutex<HashMap<Bytes, InFlight>>,
+    applied: watch::Sender<Revision>,
+    /// The history after this revision is known.
+    base: Mutex<Revision>,
+    /// The history before this revision has yet to be read.
+    pub(super) unread: watch::Sender<Revision>,
+    observer: OnceLock<Observer>,
+    /// Faults of the feed.
+    pub faults: Arc<Faults>,
+    /// Set when a foreign key has been found.
+    others: OnceLock<()>,
+}
+
+impl Objects {
+    /// Loads the store. `observer` is called for each existing object, then for each event.
+    pub async fn open(storage: Storage, observer: Observer) -> Result<Arc<Objects>, StoreError> {
+        let Storage { store, layout } = storage;
+        let objects = Objects {
+            store,
+            layout,
+            collections: Mutex::default(),
+            namespaces: OnceLock::new(),
+            in_flight: Mutex::default(),
+            applied: watch::Sender::new(0),
+            base: Mutex::new(0),
+            unread: watch::Sender::new(0),
+            observer: OnceLock::new(),
+            faults: Arc::default(),
+            others: OnceLock::new(),
+        };
+        let start = objects.load().await?;
+        let _ = objects.observer.set(observer);
+        objects.notify_all();
+        let objects = Arc::new(objects);
+        let changes = objects.store.follow(start).await?;
+        let following = base::task::spawn("feed", objects.clone().follow(changes));
+        let faults = objects.faults.clone();
+        base::task::spawn("feed supervisor", async move {
+            if following.await.is_err_and(|error| error.is_panic()) {
+                faults.lasting("the task that follows the store has panicked".to_owned());
+            }
+        });
+        base::task::spawn("history", objects.clone().load_history(start));
+        Ok(objects)
+    }
+
+    /// Reads the current state of the store and returns its revision.
+    async fn load(&self) -> Result<Revision, StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let start = snapshot.revision;
+        self.begin_at(start);
+        for ((group, plural), found) in self.read_snapshot(snapshot, Unreadable::Refused)? {
+            self.collection(&group, &plural).load(found);
+        }
+        self.unread.send_replace(start);
+        self.applied.send_replace(start);
+        Ok(start)
+    }
+
+    /// Records that the history is known from `since` on instead of `start`.
+    pub(super) fn put_before(&self, since: Revision, start: Revision, mut rings: HashMap<Id, Ring>) {
+        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        if *base == start {
+            *base = since;
+            for (id, collection) in collections.iter() {
+                collection.put_before(start, rings.remove(id).unwrap_or_else(|| Ring::new(since)));
+            }
+        }
+    }
+
+    /// Records that the history is known from a revision on.
+    fn begin_at(&self, revision: Revision) {
+        *self.base.lock().unwrap_or_else(PoisonError::into_inner) = revision;
+    }
+
+    async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
+        let mut pause = limits::FEED_RETRY;
+        loop {
+            match changes.next().await {
+                Ok(batch) => {
+                    self.follow_one(batch);
+                    self.faults.passed();
+                    pause = limits::FEED_RETRY;
+                }
+                Err(error) => changes = self.follow_again(error, &mut pause).await,
+            }
+        }
+    }
+
+    /// Resumes after an error, as soon as possible: after the last change, or with all objects read again if changes
+    /// were lost.
+    async fn follow_again(&self, mut error: StoreError, pause: &mut Duration) -> Box<dyn Changes> {
+        loop {
+            let followed = match error {
+                StoreError::Compacted(revision) => {
+                    tracing::warn!(revision, "changes were lost: everything is read again");
+                    self.reload().await
+                }
+                error => {
+                    tracing::error!(%error, "the server does not follow its store at the moment");
+                    self.faults.passing(format!("changes of the store cannot be read: {error}"));
+                    tokio::time::sleep(*pause).await;
+                    *pause = (*pause * 2).min(limits::FEED_RETRY_MAX);
+                    self.store.follow(self.revision()).await
+                }
+            };
+            match followed {
+                Ok(changes) => return changes,
+                Err(next) => error = next,
+            }
+        }
+    }
+
+    fn follow_one(&self, batch: Batch) {
+        let mut changes = batch.changes.as_slice();
+        while let Some(first) = changes.first() {
+            let together = changes.iter().take_while(|change| change.revision == first.revision).count();
+            let mut read = vec![];
+            for change in &changes[..together] {
+                match self.read(change) {
+                    Ok(found) => read.extend(found),
+                    Err(error) => tracing::error!(%error, "a change of the store cannot be read"),
+                }
+            }
+            self.take(first.revision, read);
+            changes = &changes[together..];
+        }
+        self.applied.send_replace(batch.revision);
+    }
+
+    /// Reads all objects again, since changes were lost; watches have to start again too.
+    async fn reload(&self) -> Result<Box<dyn Changes>, StoreError> {
+        let snapshot = self.store.snapshot().await?;
+        let revision = snapshot.revision;
+        let mut found = self.read_snapshot(snapshot, Unreadable::Logged)?;
+        self.begin_at(revision);
+        found.keys().for_each(|(group, plural)| drop(self.collection(group, plural)));
+        for (id, collection) in self.all() {
+            for event in collection.replace(revision, found.remove(&id).unwrap_or_default()) {
+                let (group, plural) = id.clone();
+                self.notify(&Key { group, plural, path: event.path.clone() }, &event);
+            }
+        }
+        self.applied.send_replace(revision);
+        self.store.follow(revision).await
+    }
+
+    /// The objects of a snapshot. Foreign keys of a shared store are ignored.
+    fn read_snapshot(&self, snapshot: Snapshot, unreadable: Unreadable) -> Result<HashMap<Id, Found>, StoreError> {
+        let mut found: HashMap<Id, Found> = HashMap::new();
+        for read in on_all_cores(&snapshot.entries, |entry| self.read_entry(entry)) {
+            match read {
+                Ok(Some((Key { group, plural, path }, stored))) => {
+                    found.entry((group, plural)).or_default().push((path, stored));
+                }
+                Ok(None) => {}
+                Err(error) if unreadable == Unreadable::Logged => {
+                    tracing::error!(%error, "an object of the store cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_entry(&self, entry: &Entry) -> Result<Option<(Key, Arc<Stored>)>, StoreError> {
+        let Some(place) = self.layout.find(&entry.key) else {
+            return self.pass_over(&entry.key).map(|()| None);
+        };
+        let stored = self.stored(&place, entry.revision, &entry.value)?;
+        Ok(Some((place.key, Arc::new(stored))))
+    }
+
+    /// Ignores a foreign key of a shared store.
+    fn pass_over(&self, key: &Bytes) -> Result<(), StoreError> {
+        let shown = key.escape_ascii();
+        if !self.store.is_shared() {
+            return Err(StoreError::Corrupt(format!("{shown} is the key of no object")));
+        }
+        if self.others.set(()).is_ok() {
+            tracing::warn!("there are keys that are not ours, such as {shown}: they are left as they are");
+        }
+        Ok(())
+    }
+
+    /// The object of a change; `None` for a foreign key.
+    fn read(&self, change: &Change) -> Result<Option<Read>, StoreError> {
+        let Some(place) = self.layout.find(&change.key) else {
+            return self.pass_over(&change.key).map(|()| None);
+        };
+        let object = match &change.value {
+            None => None,
+            Some(value) => Some(Arc::new(self.stored(&place, change.revision, value)?)),
+        };
+        Ok(Some((place.key, object)))
+    }
+
+    /// Applies the changes of one transaction.
+    fn take(&self, revision: Revision, changes: Vec<Read>) {
+        let mut by_collection: Vec<(Id, Changed)> = vec![];
+        for (Key { group, plural, path }, object) in changes {
+            let id = (group, plural);
+            match by_collection.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, changes)) => changes.push((path, object)),
+                None => by_collection.push((id, vec![(path, object)])),
+            }
+        }
+        for ((group, plural), changes) in by_collection {
+            let of = GroupResource { group: (&group).into(), resource: (&plural).into() };
+            for event in self.collection(&group, &plural).apply(revision, changes) {
+                METRICS.reads.events_received.get_or_create(&of).inc();
+                let path = event.path.clone();
+                self.notify(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
+            }
+        }
+    }
+
+    fn stored(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(written) = in_flight.get(&place.bytes)
+            && written.sealed == value
+            && let Some(InFlight { object, .. }) = in_flight.remove(&place.bytes)
+        {
+            let stored = Stored::new(revision, object.body, object.meta);
+            if let Some(version) = object.shown_in {
+                stored.remember(version, None);
+            }
+            return Ok(stored);
+        }
+        drop(in_flight);
+        self.opened(place, revision, value)
+    }
+
+    /// An object from the bytes of the store.
+    pub(super) fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
+        let unreadable = |why: &str| {
+            let key = place.bytes.escape_ascii();
+            StoreError::Corrupt(format!("the value of {key} cannot be read, and is left as it is: {why}"))
+        };
+        let opened = self.layout.open(place, value.clone()).map_err(|why| unreadable(&why))?;
+        let mut stored = Stored::parse(revision, &opened.value).ok_or_else(|| unreadable("it has no metadata"))?;
+        stored.stale = opened.stale;
+        let Meta { namespace, name, .. } = &stored.meta;
+        let named = Key::new(&place.key.group, &place.key.plural, namespace, name);
+        if named != place.key {
+            return Err(unreadable(&format!("it is that of {}", named.path)));
+        }
+        Ok(stored)
+    }
+
+    fn notify(&self, key: &Key, event: &Event) {
+        let Some(observer) = self.observer.get() else { return };
+        // a panic over one event must not keep later events from readers
+        let notified = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
+        if notified.is_err() {
+            self.faults.lasting(format!("an observer has panicked at {}/{} {}", key.group, key.plural, key.path));
+        }
+    }
+
+    fn all(&self) -> Vec<(Id, Arc<Collection>)> {
+        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
+    }
+
+    /// Notifies the observer of all objects after loading.
+    fn notify_all(&self) {
+        for ((group, plural), collection) in self.all() {
+            for (path, object) in collection.latest().0 {
+                let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
+                let kind = super::EventKind::Added;
+                let event = Event { revision: object.revision, kind, path, object, previous: None };
+                self.notify(&key, &event);
+            }
+        }
+    }
+
+    /// The collection of a resource; created on first use.
+    pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
+        let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
+    }
+
+    /// The collection of namespaces.
+    pub fn namespaces(&self) -> &Arc<Collection> {
+        self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))
+    }
+
+    /// The revision up to which all changes are visible.
+    pub fn revision(&self) -> Revision {
+        *self.applied.borrow()
+    }
+
+    /// Waits until `revision` is visible.
+    pub async fn wait_for(&self, revision: Revision) {
+        let mut applied = self.applied.subscribe();
+        // the sender lives as long as self, so this ends only when the revision is reached
+        let _ = applied.wait_for(|applied| *applied >= revision).await;
+    }
+
+    /// Waits until all earlier writes of all servers are visible.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        if self.store.is_shared() { self.reach_head().await } else { Ok(()) }
+    }
+
+    async fn reach_head(&self) -> Result<(), StoreError> {
+        let head = self.store.head().await?;
+        let behind = |_| StoreError::Unavailable(format!("its changes up to revision {head} have not arrived"));
+        tokio::time::timeout(limits::CATCH_UP, self.wait_for(head)).await.map_err(behind)
+    }
+
+    /// Writes an object and returns when the write is durable and visible. `expected` is the revision that it replaces.
+    /// A caller that stops waiting does not stop the write.
+    pub async fn put(
+        self: &Arc<Self>,
+        key: &Key,
+        object: Encoded,
+        expected: Option<Revision>,
+    ) -> Result<Revision, Refused> {
+        let place = self.layout.place(key);
+        let sealed = self.layout.seal(&place, object.body.bytes.clone());
+        let sealed = sealed.map_err(|why| Refused::Failed(StoreError::Unavailable(why)))?;
+        let written = self.in_flight(&place, sealed.clone(), object).map_err(Refused::Failed)?;
+        let place = place.bytes;
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), written);
+        let expected = expected.map_or(Expected::Absent, Expected::At);
+        let operation = if expected == Expected::Absent { "create" } else { "update" };
+        let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
+        let objects = self.clone();
+        let landed = move || {
+            let mut in_flight = objects.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            if in_flight.get(&place).is_some_and(|written| written.sealed.as_ptr() == sealed.as_ptr()) {
+                in_flight.remove(&place);
+            }
+        };
+        self.commit(key, operation, write, landed).await
+    }
+
+    /// The object as other readers of the store decode it.
+    fn in_flight(&self, place: &Place, sealed: Bytes, object: Encoded) -> Result<InFlight, StoreError> {
+        if sealed == object.body.bytes {
+            return Ok(InFlight { sealed, object });
+        }
+        let stored = self.opened(place, 0, &sealed)?;
+        if stored.body.bytes == object.body.bytes {
+            return Ok(InFlight { sealed, object });
+        }
+        Ok(InFlight { sealed, object: Encoded { body: stored.body, meta: stored.meta, shown_in: None } })
+    }
+
+    /// Deletes an object that was last written at `expected`. A caller that stops waiting does not stop the deletion.
+    pub async fn delete(self: &Arc<Self>, key: &Key, expected: Revision) -> Result<Revision, Refused> {
+        let write = Write { key: self.layout.place(key).bytes, expected: Expected::At(expected), value: None };
+        self.commit(key, "delete", write, || {}).await
+    }
+
+    /// Commits a write in a task of its own, so that it completes, and is measured, even if the request that waits for it
+    /// is dropped. `landed` runs when the write is visible or refused.
+    async fn commit(
+        self: &Arc<Self>,
+        key: &Key,
+        operation: &'static str,
+        write: Write,
+        landed: impl FnOnce() + Send + 'static,
+    ) -> Result<Revision, Refused> {
+        let objects = self.clone();
+        let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
+        let committed = task::spawn("commit", async move {
+            let began = clock::instant();
+            let result = objects.store.commit(write).await;
+            METRICS.wrote(&operation, began.elapsed(), result.is_err());
+            let result = objects.visible(result).await;
+            landed();
+            result
+        });
+        committed.await.unwrap_or_else(|error| Err(Refused::Failed(StoreError::Unavailable(error.to_string()))))
+    }
+
+    /// Waits until the result of a commit is visible: the new object, or the one that it conflicts with.
+    async fn visible(&self, result: Result<Revision, Refused>) -> Result<Revision, Refused> {
+        match result {
+            Ok(revision) | Err(Refused::Conflict(Some(revision))) => self.wait_for(revision).await,
+            Err(Refused::Conflict(None)) => self.reach_head().await.map_err(Refused::Failed)?,
+            Err(Refused::Failed(_)) => {}
+        }
+        result
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}
+
+/// Maps items on all cores and returns the results in order; most of a start is spent here.
+fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (work, mut parts) = (&work, items.chunks(items.len().div_ceil(cores).max(ITEMS_PER_CORE_MIN)));
+    let here = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let start = |part| {
+            let builder = std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
+            (part, builder.spawn_scoped(scope, move || <[T]>::iter(part).map(work).collect::<Vec<_>>()))
+        };
+        let running: Vec<_> = parts.map(start).collect();
+        let mut all: Vec<R> = here.iter().map(work).collect();
+        for (part, thread) in running {
+            // without a thread, or after its panic, this thread takes over
+            let done = thread.ok().and_then(|thread| thread.join().ok());
+            all.extend(done.unwrap_or_else(|| part.iter().map(work).collect()));
+        }
+        all
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use machinery::json;
+    use store::{BoxFuture, Embedded};
+
+    use super::*;
+
+    /// A store whose followers fail a few times before they deliver changes.
+    struct Flaky {
+        store: Embedded,
+        failures: Arc<AtomicUsize>,
+    }
+
+    struct FlakyChanges {
+        changes: Box<dyn Changes>,
+        failures: Arc<AtomicUsize>,
+    }
+
+    impl Changes for FlakyChanges {
+        fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>> {
+            let left = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            match left {
+                Ok(_) => Box::pin(async { Err(StoreError::Unavailable("too many open files".to_owned())) }),
+                Err(_) => self.changes.next(),
+            }
+        }
+    }
+
+    impl Store for Flaky {
+        fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+            self.store.commit(write)
+        }
+
+        fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.store.snapshot()
+        }
+
+        fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.store.history(revisions)
+        }
+
+        fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+            Box::pin(async move {
+                let changes = self.store.follow(after).await?;
+                Ok(Box::new(FlakyChanges { changes, failures: self.failures.clone() }) as Box<dyn Changes>)
+            })
+        }
+
+        fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+            self.store.head()
+        }
+
+        fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+            self.store.compact(before)
+        }
+    }
+
+    async fn put(objects: &Arc<Objects>, name: &str) -> Revision {
+        let object = json!({"metadata": {"name": (name.to_owned())}});
+        let key = Key::new(&"g".into(), &"things".into(), "", name);
+        objects.put(&key, Encoded::of(&object), None).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_feed_goes_on_after_errors() {
+        let failures = Arc::new(AtomicUsize::new(2));
+        let store = Flaky { store: Embedded::in_memory(), failures: failures.clone() };
+        let objects = Objects::open(Storage::own(Arc::new(store)), Box::new(|_, _, _| {})).await.unwrap();
+        while objects.faults.now().is_ok() {
+            tokio::task::yield_now().await;
+        }
+        // ends when the change has come back
+        put(&objects, "a").await;
+        assert_eq!((failures.load(Ordering::Relaxed), objects.faults.now()), (0, Ok(())));
+        assert_eq!(objects.collection(&"g".into(), &"things".into()).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_panicking_observer_does_not_end_the_feed() {
+        let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
+        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let objects = Objects::open(storage, observer).await.unwrap();
+        put(&objects, "good").await;
+        assert_eq!(objects.faults.now(), Ok(()));
+        put(&objects, "bad").await;
+        put(&objects, "later").await;
+        assert_eq!(objects.collection(&"g".into(), &"things".into()).len(), 3);
+        let why = objects.faults.lasted(std::time::Duration::ZERO, false).unwrap();
+        assert!(why.contains("g/things bad"), "{why}");
+    }
+}

@@ -1,0 +1,26 @@
+//! The watch cache: all objects of the store, in memory, as bytes and decoded metadata.
+//!
+//! Invariants: this room handles bytes and metadata, no schemas and no requests. One task follows the store and applies
+//! each change to its [`Collection`]; a change is visible to readers and watchers before the revision advances, and a
+//! writer gets its result after that. Readers take snapshots and watchers pull events, so none waits for a slow one.
+
+mod collection;
+mod encryption;
+mod event;
+mod faults;
+mod feed;
+mod history;
+mod key;
+mod layout;
+pub mod limits;
+mod ring;
+mod stored;
+
+pub use collection::{Collection, Cursor, Expired, Root, Scope};
+pub use encryption::Encryption;
+pub use event::{Event, EventKind};
+pub use faults::Faults;
+pub use feed::Objects;
+pub use key::Key;
+pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
+pub use stored::{Body, Encoded, Meta, Owner, Rendition, Sink, Stored};

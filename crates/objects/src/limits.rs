@@ -1,0 +1,25 @@
+//! Bounds of the watch cache. Where kube-apiserver has the same bound, its value stands here.
+
+use std::time::Duration;
+
+/// Positions of paginated lists of which it is remembered how many objects are left.
+pub const LIST_POSITIONS: usize = 256;
+/// Past states of a resource that are kept for the next pages of lists.
+pub const LIST_ROOTS: usize = 4;
+/// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
+pub const RING_EVENTS_MAX: usize = 102_400;
+/// Events kept even when they are large.
+pub const RING_EVENTS_MIN: usize = 1_000;
+/// Bytes of objects in one ring.
+pub const RING_BYTES_MAX: usize = 64 << 20;
+/// Events handed to a watcher at a time.
+pub const EVENTS_PER_BATCH: usize = 256;
+/// Wakers without a watcher are swept when there are more than this.
+pub const WAKERS_SWEEP: usize = 1_024;
+/// Changes of the store that stay readable: watches resume and lists page within them.
+pub const HISTORY_REVISIONS: u64 = 50_000;
+/// What passes before changes of the store are read again after an error; doubled up to the second.
+pub const FEED_RETRY: Duration = Duration::from_millis(100);
+pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
+/// How long a read waits for changes that others have made.
+pub const CATCH_UP: Duration = Duration::from_secs(10);

@@ -1,0 +1,121 @@
+//! Bodies of requests: their bytes, their encoding, and their `apiVersion` and `kind`.
+
+mod strict;
+
+use base::wording;
+use machinery::value::{Decoded, decode_strict};
+use machinery::yaml::{self, YamlProblem};
+use machinery::{DecodeError, Value};
+
+pub use strict::Strict;
+
+/// The encoding of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+    Protobuf,
+    Cbor,
+}
+
+/// A body that has been read.
+#[derive(Debug)]
+pub struct Document {
+    pub bytes: bytes::Bytes,
+    pub format: Format,
+}
+
+const TYPE_STRUCT: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The first bytes of a body, as quoted in errors.
+pub fn excerpt(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let head = &bytes[..bytes.len().min(30)];
+    let more = if bytes.len() > 30 { " ..." } else { "" };
+    let text = if bytes.first() == Some(&b'{') {
+        String::from_utf8_lossy(head).into_owned()
+    } else {
+        head.iter().map(|b| format!("{b:02x}")).collect()
+    };
+    format!("{text}{more}")
+}
+
+impl Document {
+    /// A JSON document that the server itself encodes.
+    pub fn json(value: &Value) -> Document {
+        Document { bytes: value.to_json().into(), format: Format::Json }
+    }
+
+    pub fn decode(&self) -> Result<Decoded, DecodeError> {
+        let without_duplicates = |value| Decoded { value, duplicates: vec![] };
+        Ok(match self.format {
+            Format::Json => decode_strict(&self.bytes)?,
+            Format::Yaml => yaml::decode(&self.bytes)?,
+            Format::Protobuf => without_duplicates(machinery::protobuf::decode(&self.bytes)?),
+            Format::Cbor => without_duplicates(machinery::cbor::decode(&self.bytes)?),
+        })
+    }
+
+    /// The error in `apiVersion` or `kind` of the document, if any.
+    pub fn type_error(&self, decoded: &Result<Decoded, DecodeError>) -> Option<String> {
+        let error = match decoded {
+            Ok(decoded) => return type_error(&decoded.value),
+            Err(error) => error,
+        };
+        let text = wording::decode_error(error);
+        Some(match error {
+            DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
+            DecodeError::Yaml(error) if matches!(error.problem, YamlProblem::TooDeep(_)) => {
+                format!("couldn't get version/kind; json parse error: {text}")
+            }
+            _ => text,
+        })
+    }
+}
+
+/// The error in `apiVersion` or `kind` of a body, if any.
+pub fn type_error(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(fields) => type_meta_error(fields),
+        Value::Null => None,
+        other => {
+            let found = other.json_type();
+            Some(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
+            ))
+        }
+    }
+}
+
+/// `apiVersion` or `kind`, found by a case-insensitive name, as in Go.
+pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
+    let exact = object.str_at(&[name]);
+    let members = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
+    let mut other = members.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
+    other.next().unwrap_or(exact)
+}
+
+/// The `apiVersion` of a typed body: `/` alone is empty, and a leading slash means the core group.
+pub fn typed_version(object: &Value) -> String {
+    type_text(object, "apiVersion").trim_start_matches('/').to_owned()
+}
+
+/// Go's error if `apiVersion` or `kind` is not a string.
+pub fn not_a_string(members: &machinery::Map) -> Option<String> {
+    let found = |key: &&str| members.get(key).filter(|value| !matches!(value, Value::Null | Value::String(_)));
+    let key = ["apiVersion", "kind"].into_iter().find(|key| found(key).is_some())?;
+    let found = found(&key)?.json_type();
+    Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))
+}
+
+/// The error in `apiVersion` or `kind`, if any.
+fn type_meta_error(members: &machinery::Map) -> Option<String> {
+    if let Some(why) = not_a_string(members) {
+        return Some(format!("couldn't get version/kind; json parse error: {why}"));
+    }
+    let api_version = members.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
+}

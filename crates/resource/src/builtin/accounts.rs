@@ -1,0 +1,49 @@
+//! ServiceAccount.
+
+use machinery::Value;
+use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
+
+use super::{declarative, BASE, BuiltIn, Form, OwnSubresource, TOKEN_REQUEST, columns};
+use crate::rules::{Deletion, MetadataRules, Subresource};
+
+static SHAPE: Struct = Struct {
+    name: "ServiceAccount",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        given("automountServiceAccountToken", Shape::Bool),
+        non_empty("imagePullSecrets", Shape::List("[]v1.LocalObjectReference", &Shape::Struct(&LOCAL_REFERENCE))),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("secrets", Shape::List("[]v1.ObjectReference", &Shape::Struct(&OBJECT_REFERENCE)))
+            .merged(Merge::Patched("name")),
+    ],
+};
+
+pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
+    kind: "ServiceAccount",
+    metadata: MetadataRules::RECHECKED,
+    plural: "serviceaccounts",
+    singular: "serviceaccount",
+    short_names: &["sa"],
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
+    subresources: &[OwnSubresource {
+        name: "token",
+        subresource: Subresource::Token,
+        verb: "create",
+        kind: Some(&TOKEN_REQUEST),
+    }],
+    form: Form::Typed(&SHAPE),
+    prepare,
+    declarative: Some(declarative::none),
+    columns: &[columns::AGE],
+    ..BASE
+};
+
+/// Reduces references to secrets to their name.
+fn prepare(object: &mut Value, _old: Option<&Value>) {
+    let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) else { return };
+    for secret in secrets {
+        let name = secret.str_at(&["name"]);
+        *secret = if name.is_empty() { Value::object() } else { [("name", Value::from(name))].into() };
+    }
+}

@@ -1,0 +1,223 @@
+//! What webhook configurations and admission policies share: rules, match conditions, defaults.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{invalid_each, items, list, one_of, text};
+use super::expressions::{Scope, expression_error};
+use super::{BASE, BuiltIn};
+use crate::rules::{MetadataRules, OnUpdate};
+
+pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
+static OPERATION: Shape = Shape::Text("v1.OperationType");
+
+const MATCH_CONDITIONS_MAX: usize = 64;
+
+static MATCH_CONDITION: Struct =
+    Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
+
+/// The fields that the rows of all admission kinds share.
+pub const KIND: BuiltIn = BuiltIn {
+    group: "admissionregistration.k8s.io",
+    categories: &["api-extensions"],
+    namespaced: false,
+    unconditional_update: false,
+    metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
+    prepare: super::track_generation,
+    ..BASE
+};
+
+const CONDITIONS: Shape = Shape::List("[]v1.MatchCondition", &Shape::Struct(&MATCH_CONDITION));
+pub const MATCH_CONDITIONS: Field = non_empty("matchConditions", CONDITIONS).merged(Merge::Patched("name"));
+
+pub const fn selector(name: &'static str) -> Field {
+    given(name, Shape::Struct(&LABEL_SELECTOR))
+}
+
+pub const FAILURE_POLICY: Field = given("failurePolicy", Shape::Text("v1.FailurePolicyType"));
+pub const MATCH_POLICY: Field = given("matchPolicy", Shape::Text("v1.MatchPolicyType"));
+pub const API_GROUPS: Field = non_empty("apiGroups", texts());
+pub const API_VERSIONS: Field = non_empty("apiVersions", texts());
+pub const RESOURCES: Field = non_empty("resources", texts());
+pub const SCOPE: Field = given("scope", Shape::Text("v1.ScopeType"));
+
+/// The suffix of names that 1.36 reserves for manifests (KEP-5793).
+const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+fn static_name_problem(object: &Value) -> Option<String> {
+    let name = object.str_at(&["metadata", "name"]);
+    name.ends_with(STATIC_SUFFIX).then(|| {
+        format!(
+            "names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+        )
+    })
+}
+
+/// The error of a new object with a reserved name.
+pub fn static_name_error(new: &Value, old: Option<&Value>, release: Release) -> Option<FieldError> {
+    let name = Value::from(new.str_at(&["metadata", "name"]));
+    let problem = static_name_problem(new).filter(|_| old.is_none() && release >= Release::V1_37)?;
+    Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
+}
+
+/// The warning about an object with a reserved name, which is not refused.
+pub fn static_name_warning(new: &Value, old: Option<&Value>, release: Release) -> Option<String> {
+    let warns = match release {
+        Release::V1_35 => false,
+        Release::V1_36 => true,
+        Release::V1_37 => old.is_some(),
+    };
+    static_name_problem(new).filter(|_| warns).map(|problem| format!("metadata.name: {problem}"))
+}
+
+/// Sets the field `name` to `value` if it is absent.
+pub fn default_to(object: &mut Value, name: &str, value: Value) {
+    if object.get(name).is_none_or(Value::is_null) {
+        object.set_at(&[name], value);
+    }
+}
+
+/// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for
+/// `rules`.
+pub fn default_match(object: &mut Value, rules: &[&str]) {
+    default_to(object, "matchPolicy", Value::from("Equivalent"));
+    default_to(object, "namespaceSelector", Value::object());
+    default_to(object, "objectSelector", Value::object());
+    for name in rules {
+        for rule in object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
+            default_to(rule, "scope", Value::from("*"));
+        }
+    }
+}
+
+/// Validates a rule of resources and operations.
+pub fn rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+    alone(rule, "operations", "operations", path, errors);
+    for (path, operation) in items(rule, "operations", path) {
+        if !operation.as_str().is_some_and(|name| KNOWN.contains(&name)) {
+            errors.push(FieldError::not_supported(&path, operation, &KNOWN));
+        }
+    }
+    alone(rule, "apiGroups", "API groups", path, errors);
+    alone(rule, "apiVersions", "API versions", path, errors);
+    for (path, version) in items(rule, "apiVersions", path) {
+        if version.as_str() == Some("") {
+            errors.push(FieldError::required(&path, ""));
+        }
+    }
+    resource_errors(rule, path, errors);
+    one_of(rule, "scope", path, &["*", "Cluster", "Namespaced"], errors);
+}
+
+/// Validates a list that must not be empty, and in which `*` must be the only item.
+fn alone(rule: &Value, name: &str, what: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let values = list(rule, name);
+    if values.is_empty() {
+        errors.push(FieldError::required(&path.child(name), ""));
+    }
+    if values.len() > 1 && values.iter().any(|v| v.as_str() == Some("*")) {
+        let why = format!("if '*' is present, must not specify other {what}");
+        errors.push(FieldError::invalid(&path.child(name), &Value::Array(values.to_vec()), why));
+    }
+}
+
+fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let values = list(rule, "resources");
+    let all = path.child("resources");
+    if values.is_empty() {
+        errors.push(FieldError::required(&all, ""));
+    }
+    let (mut parents, mut subresources): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
+    let mut plain = false;
+    for (path, value) in items(rule, "resources", path) {
+        let resource = value.as_str().unwrap_or_default();
+        if resource.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        let Some((parent, subresource)) = resource.split_once('/') else {
+            plain = resource != "*";
+            continue;
+        };
+        let mut covered = |by: String| {
+            let why = format!("if '{by}' is present, must not specify {resource}");
+            errors.push(FieldError::invalid(&path, value, why));
+        };
+        if parents.contains(&parent) {
+            covered(format!("{parent}/*"));
+        }
+        if subresources.contains(&subresource) {
+            covered(format!("*/{subresource}"));
+        }
+        if subresource == "*" {
+            parents.push(parent);
+        }
+        if parent == "*" {
+            subresources.push(subresource);
+        }
+    }
+    let has = |what: &str| values.iter().any(|v| v.as_str() == Some(what));
+    let mut refuse = |why: &str| errors.push(FieldError::invalid(&all, &Value::Array(values.to_vec()), why));
+    if values.len() > 1 && has("*/*") {
+        refuse("if '*/*' is present, must not specify other resources");
+    }
+    if has("*") && plain {
+        refuse("if '*' is present, must not specify other resources without subresources");
+    }
+}
+
+/// Validates `matchConditions`.
+pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>, errors: &mut Vec<FieldError>) {
+    let conditions = list(object, "matchConditions");
+    if conditions.len() > MATCH_CONDITIONS_MAX {
+        let path = path.child("matchConditions");
+        errors.push(FieldError::too_many(&path, conditions.len(), MATCH_CONDITIONS_MAX));
+    }
+    let mut seen: Vec<&str> = vec![];
+    for (path, condition) in items(object, "matchConditions", path) {
+        let expression = text(condition, "expression").trim();
+        if expression.is_empty() {
+            errors.push(FieldError::required(&path.child("expression"), ""));
+        } else {
+            errors.extend(expression_error(expression, &path.child("expression"), scope, &[cel::Type::Bool]));
+        }
+        let (name, path) = (text(condition, "name"), path.child("name"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        invalid_each(&path, name, names::qualified_name(name), errors);
+        if seen.contains(&name) {
+            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+        }
+        seen.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn resources_of_rules() {
+        let cases: [(Value, &[&str]); 8] = [
+            (json!([]), &["resources"]),
+            (json!(["*"]), &[]),
+            (json!(["*", "a/b"]), &[]),
+            (json!(["*", "a"]), &["resources"]),
+            (json!(["a/*", "a/b"]), &["resources[1]"]),
+            (json!(["*/b", "a/b"]), &["resources[1]"]),
+            (json!(["*/*", "a/b"]), &["resources"]),
+            (json!([""]), &["resources[0]"]),
+        ];
+        for (resources, want) in cases {
+            let mut errors = vec![];
+            resource_errors(&json!({"resources": (resources.clone())}), &FieldPath::root(), &mut errors);
+            let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(fields, want, "{resources:?}");
+        }
+    }
+}

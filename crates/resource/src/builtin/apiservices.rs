@@ -1,0 +1,269 @@
+//! APIService: which groups and versions there are, as objects.
+
+use base::clock;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
+
+use super::checks::{invalid_each, text};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
+use crate::rules::MetadataRules;
+
+/// The label that says when the server maintains an APIService: `onstart` or always (`true`).
+pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+pub const MANAGED_AT_START: &str = "onstart";
+pub const MANAGED_ALWAYS: &str = "true";
+
+/// API group of APIService.
+pub const REGISTRATION_GROUP: &str = "apiregistration.k8s.io";
+/// Plural name of APIService.
+pub const API_SERVICES: &str = "apiservices";
+
+static SERVICE: Struct = Struct {
+    name: "ServiceReference",
+    fields: &[non_empty("name", TEXT), non_empty("namespace", TEXT), given("port", Shape::Int32)],
+};
+
+static SPEC: Struct = Struct {
+    name: "APIServiceSpec",
+    fields: &[
+        non_empty("caBundle", Shape::Bytes),
+        non_empty("group", TEXT),
+        always("groupPriorityMinimum", Shape::Int32),
+        non_empty("insecureSkipTLSVerify", Shape::Bool),
+        given("service", Shape::Struct(&SERVICE)),
+        non_empty("version", TEXT),
+        always("versionPriority", Shape::Int32),
+    ],
+};
+
+static CONDITION: Struct = Struct {
+    name: "APIServiceCondition",
+    fields: &[
+        always("lastTransitionTime", Shape::Time),
+        non_empty("message", TEXT),
+        non_empty("reason", TEXT),
+        always("status", Shape::Text("v1.ConditionStatus")),
+        always("type", Shape::Text("v1.APIServiceConditionType")),
+    ],
+};
+
+static STATUS: Struct = Struct {
+    name: "APIServiceStatus",
+    fields: &[non_empty("conditions", Shape::List("[]v1.APIServiceCondition", &Shape::Struct(&CONDITION)))
+        .merged(Merge::Patched("type"))],
+};
+
+static SHAPE: Struct = Struct {
+    name: "APIService",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+pub const API_SERVICE: BuiltIn = BuiltIn {
+    group: REGISTRATION_GROUP,
+    kind: "APIService",
+    plural: API_SERVICES,
+    singular: "apiservice",
+    categories: &["api-extensions"],
+    namespaced: false,
+    status: true,
+    status_metadata: StatusMetadata::Kept,
+    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::BUILT_IN },
+    unconditional_update: false,
+    form: Form::Typed(&SHAPE),
+    default,
+    prepare,
+    validate,
+    columns: &[columns::API_SERVICE, columns::AVAILABLE, columns::AGE],
+    ..BASE
+};
+
+fn default(object: &mut Value) {
+    if let Some(service) = object.get_mut("spec").and_then(|spec| spec.get_mut("service"))
+        && service.get("port").is_none()
+    {
+        service.set_at(&["port"], Value::Int(443));
+    }
+}
+
+/// A local APIService is available from its creation.
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    object.set_at(&["status"], Value::object());
+    if object.at(&["spec", "service"]).is_none() {
+        object.set_at(&["status", "conditions"], json!([(local(&clock::now_rfc3339()))]));
+    }
+}
+
+/// Reason and message of the `Available` condition of local APIServices.
+pub const SERVED_HERE: (&str, &str) = ("Local", "Local APIServices are always available");
+
+/// The `Available` condition of a local APIService.
+fn local(now: &str) -> Value {
+    let (reason, message) = SERVED_HERE;
+    json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
+}
+
+fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let spec = new.get("spec").unwrap_or(&empty);
+    let mut errors = vec![];
+    let (group, version) = (text(spec, "group"), text(spec, "version"));
+    let (name, wanted) = (new.str_at(&["metadata", "name"]), format!("{version}.{group}"));
+    if !name.is_empty() && name != wanted {
+        let why = format!("must be `spec.version+\".\"+spec.group`: {}", machinery::value::quote(&wanted));
+        errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+    }
+    if !group.is_empty() {
+        invalid_each(&path.child("group"), group, names::dns1123_subdomain(group), &mut errors);
+    } else if version != "v1" {
+        let why = "only v1 may have an empty group and it better be legacy kube";
+        errors.push(FieldError::required(&path.child("group"), why));
+    }
+    invalid_each(&path.child("version"), version, names::dns1035_label(version), &mut errors);
+    for (member, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let value = spec.get(member).cloned().unwrap_or(Value::Int(0));
+        if !value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
+            let why = format!("must be positive and less than {max}");
+            errors.push(FieldError::invalid(&path.child(member), &value, why));
+        }
+    }
+    match spec.get("service") {
+        Some(service) => service_errors(service, &path.child("service"), &mut errors),
+        None => local_errors(spec, &path, &mut errors),
+    }
+    let both = spec.get("caBundle").is_some() && is_unverified(spec);
+    if both {
+        let why = "may not be true if caBundle is present";
+        errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
+    }
+    errors
+}
+
+fn is_unverified(spec: &Value) -> bool {
+    spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true))
+}
+
+fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for member in ["namespace", "name"] {
+        if text(service, member).is_empty() {
+            errors.push(FieldError::required(&path.child(member), ""));
+        }
+    }
+    let port = service.get("port").cloned().unwrap_or(Value::Int(443));
+    if !port.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
+        let why = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(&path.child("port"), &port, why));
+    }
+}
+
+/// Validates a local APIService: it has no service to call, so nothing about calling one may be set.
+fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if let Some(bundle) = spec.get("caBundle").and_then(Value::as_str) {
+        let bytes = bundle.len() / 4 * 3 - bundle.bytes().rev().take_while(|byte| *byte == b'=').count();
+        let why = "local APIServices may not have a caBundle";
+        errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(format!("{bytes} bytes")), why));
+    }
+    if is_unverified(spec) {
+        let why = "local APIServices may not have insecureSkipTLSVerify";
+        errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
+    }
+}
+
+/// `versionPriority` of a version in its group: the highest is preferred.
+pub fn version_priority(group: &str, version: &str) -> i64 {
+    match (group, version) {
+        ("" | "extensions", _) => 1,
+        (super::FLOW_GROUP, _) => 21,
+        (super::MIGRATION_GROUP, "v1beta1") => 9,
+        (super::MIGRATION_GROUP, _) => 15,
+        (group, _) if !super::is_built_in_group(group) => 100,
+        (_, "v1") => 15,
+        (super::DEFINITION_GROUP, _) => 9,
+        _ => 12,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validates_specs() {
+        let object = |name: &str, spec: Value| json!({"metadata": {"name": name}, "spec": spec});
+        let of = |more: Value| {
+            let mut spec =
+                json!({"group": "a.b", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100});
+            more.as_object().into_iter().flat_map(machinery::Map::iter).for_each(|(key, value)| {
+                spec.set_at(&[key], value.clone());
+            });
+            object("v1.a.b", spec)
+        };
+        let service = || json!({"name": "s", "namespace": "n"});
+        let cases = [
+            (of(json!({})), ""),
+            (of(json!({"service": (service())})), ""),
+            (
+                of(json!({"groupPriorityMinimum": 20001, "versionPriority": 0})),
+                "spec.groupPriorityMinimum: Invalid value: 20001: must be positive and less than 20000, \
+                 spec.versionPriority: Invalid value: 0: must be positive and less than 1000",
+            ),
+            (
+                of(json!({"service": {"name": "s", "port": 0}})),
+                "spec.service.namespace: Required value, \
+                 spec.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
+            ),
+            (
+                of(json!({"caBundle": "YQ=="})),
+                "spec.caBundle: Invalid value: \"1 bytes\": local APIServices may not have a caBundle",
+            ),
+            (
+                of(json!({"insecureSkipTLSVerify": true})),
+                "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify",
+            ),
+            (
+                of(json!({"service": (service()), "caBundle": "YQ==", "insecureSkipTLSVerify": true})),
+                "spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present",
+            ),
+            (
+                object("v2.", json!({"version": "v2", "groupPriorityMinimum": 1, "versionPriority": 1})),
+                "spec.group: Required value: only v1 may have an empty group and it better be legacy kube",
+            ),
+            (
+                object("x", json!({"group": "b", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1})),
+                "metadata.name: Invalid value: \"x\": must be `spec.version+\".\"+spec.group`: \"v1.b\"",
+            ),
+        ];
+        for (object, want) in cases {
+            let found: Vec<String> =
+                validate(&object, None).iter().map(|e| format!("{}: {}", e.field, e.message())).collect();
+            assert_eq!(found.join(", "), want);
+        }
+    }
+
+    #[test]
+    fn priorities_match_upstream() {
+        let cases = [
+            ("", "v1", 18_000, 1),
+            ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
+            ("admissionregistration.k8s.io", "v1beta1", 16_700, 12),
+            ("apiextensions.k8s.io", "v1beta1", 16_700, 9),
+            ("storagemigration.k8s.io", "v1beta1", 15_800, 9),
+            ("example.com", "v1", 1_000, 100),
+        ];
+        for (group, version, of_group, of_version) in cases {
+            let spec = api_service(group, version, "true");
+            assert_eq!(spec.at(&["spec", "groupPriorityMinimum"]), Some(&Value::Int(of_group)), "{group}");
+            assert_eq!(spec.at(&["spec", "versionPriority"]), Some(&Value::Int(of_version)), "{group} {version}");
+            assert_eq!(validate(&spec, None), [], "{group}");
+        }
+    }
+}

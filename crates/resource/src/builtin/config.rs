@@ -1,0 +1,106 @@
+//! ConfigMap, and the rules for data that Secrets share.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Release, Value};
+use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
+
+use super::{declarative, BASE, BuiltIn, Form, columns};
+use crate::rules::MetadataRules;
+
+static BYTES: Shape = Shape::Bytes;
+pub const BYTE_MAP: Shape = Shape::Map("map[string][]uint8", &BYTES);
+pub const TEXT_MAP: Shape = Shape::Map("map[string]string", &TEXT);
+
+static CONFIG_MAP_SHAPE: Struct = Struct {
+    name: "ConfigMap",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("binaryData", BYTE_MAP),
+        non_empty("data", TEXT_MAP),
+        given("immutable", Shape::Bool),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+    ],
+};
+
+pub const CONFIG_MAP: BuiltIn = BuiltIn {
+    kind: "ConfigMap",
+    metadata: MetadataRules::RECHECKED,
+    plural: "configmaps",
+    singular: "configmap",
+    short_names: &["cm"],
+    form: Form::Typed(&CONFIG_MAP_SHAPE),
+    validate,
+    declarative: Some(declarative::none),
+    columns: &[columns::DATA, columns::AGE],
+    ..BASE
+};
+
+/// Limit of the total size of all values of a ConfigMap or Secret, in bytes.
+pub const DATA_BYTES_MAX: usize = 1024 * 1024;
+
+pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
+    object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+}
+
+/// Validates a key of `data`; returns error messages.
+pub fn data_key(key: &str) -> Vec<String> {
+    let mut messages = vec![];
+    if key.len() > 253 {
+        messages.push("must be no more than 253 characters".to_owned());
+    }
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    if key.is_empty() || !key.bytes().all(legal) {
+        messages.push("a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned());
+    }
+    if key == "." {
+        messages.push("must not be '.'".to_owned());
+    } else if key == ".." {
+        messages.push("must not be '..'".to_owned());
+    } else if key.starts_with("..") {
+        messages.push("must not start with '..'".to_owned());
+    }
+    messages
+}
+
+/// The decoded length of a base64 value, in bytes.
+pub fn decoded_len(value: &Value) -> usize {
+    let text = value.as_str().unwrap_or_default();
+    text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count()
+}
+
+/// The errors of changes to `fields` of an object that is `immutable`.
+pub fn immutable_errors(new: &Value, old: Option<&Value>, fields: &[&str]) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let Some(old) = old.filter(|old| old.get("immutable") == Some(&Value::Bool(true))) else { return errors };
+    let why = "field is immutable when `immutable` is set";
+    if new.get("immutable") != Some(&Value::Bool(true)) {
+        errors.push(FieldError::forbidden(&FieldPath::new("immutable"), why));
+    }
+    for field in fields {
+        if new.get(field) != old.get(field) {
+            errors.push(FieldError::forbidden(&FieldPath::new(*field), why));
+        }
+    }
+    errors
+}
+
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = immutable_errors(new, old, &["data", "binaryData"]);
+    let mut size = 0;
+    for field in ["data", "binaryData"] {
+        for (key, value) in entries(new, field) {
+            let path = FieldPath::new(field).key(key);
+            let shown = Value::from(key);
+            errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &shown, m)));
+            if field == "data" && new.get("binaryData").is_some_and(|b| b.get(key).is_some()) {
+                errors.push(FieldError::invalid(&path, &shown, "duplicate of key present in binaryData"));
+            }
+            size += if field == "data" { value.as_str().unwrap_or_default().len() } else { decoded_len(value) };
+        }
+    }
+    if size > DATA_BYTES_MAX {
+        errors.push(FieldError::too_long(&FieldPath::new("[]"), DATA_BYTES_MAX));
+    }
+    errors
+}

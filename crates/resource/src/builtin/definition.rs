@@ -1,0 +1,137 @@
+//! CustomResourceDefinition.
+
+use machinery::field::FieldError;
+use machinery::{Release, Value};
+use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
+
+use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
+use crate::rules::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
+
+pub const DEFINITION: BuiltIn = BuiltIn {
+    group: DEFINITION_GROUP,
+    kind: "CustomResourceDefinition",
+    plural: DEFINITIONS,
+    singular: "customresourcedefinition",
+    short_names: &["crd", "crds"],
+    categories: &["api-extensions"],
+    namespaced: false,
+    status: true,
+    status_metadata: StatusMetadata::Unowned,
+    unconditional_update: false,
+    metadata: MetadataRules::INCLUDED,
+    deletion: Deletion {
+        dependents: Dependents::CollectedOnceDeleting,
+        preconditions: Preconditions::Storage { small_since: Some(Release::V1_37) },
+        begin: begin_deletion,
+        ..Deletion::DEFAULT
+    },
+    hooks: Hooks::Definition,
+    status_tables: false,
+    keyed_by_group: true,
+    form: Form::Definition(ApiVersion::V1),
+    prepare,
+    validate,
+    validate_status: definition::validate_status_update,
+    warnings,
+    columns: columns::OF_DEFINITIONS,
+    former_columns: Some((Release::V1_37, columns::PLAIN)),
+    ..BASE
+};
+
+/// CRDs in `v1beta1`, which Kubernetes 1.7 to 1.21 served.
+pub const BETA: BuiltIn = BuiltIn {
+    version: "v1beta1",
+    deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
+                  use apiextensions.k8s.io/v1 CustomResourceDefinition",
+    removed_release: "1.22",
+    form: Form::Definition(ApiVersion::V1Beta1),
+    stored_as: Some(&StoredAs {
+        group: DEFINITION_GROUP,
+        to_stored: |beta| definition::beta_to_stored(&beta),
+        to_shown: |stored| definition::to_beta(&stored),
+    }),
+    prepare: |beta, old| match old {
+        None => definition::prepare_beta_for_create(beta),
+        Some(old) => definition::prepare_beta_for_update(beta, old),
+    },
+    validate: |beta, old, release| match old {
+        None => definition::validate_beta_create(beta, release),
+        Some(old) => definition::validate_beta_update(beta, old, release),
+    },
+    warnings: |beta, old, release| {
+        warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
+    },
+    ..DEFINITION
+};
+
+/// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
+fn begin_deletion(definition: &mut Value, now: &str) {
+    if is_deleting(definition) {
+        if definition.at(&["metadata", "deletionGracePeriodSeconds"]).is_none() {
+            definition.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        }
+        return;
+    }
+    definition.set_at(&["metadata", "deletionTimestamp"], Value::from(now));
+    add_cleanup_finalizer(definition);
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_terminating(definition, "True", "InstanceDeletionPending", message, now);
+}
+
+/// Adds the finalizer that keeps a CRD until its instances are deleted.
+pub fn add_cleanup_finalizer(object: &mut Value) {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array);
+    let mut finalizers = list.unwrap_or_default().to_vec();
+    if !finalizers.iter().any(|finalizer| finalizer.as_str() == Some(CLEANUP_FINALIZER)) {
+        finalizers.push(Value::from(CLEANUP_FINALIZER));
+        object.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
+    }
+}
+
+/// Sets the condition `Terminating`, which reports the progress of the deletion of a CRD.
+pub fn set_terminating(definition: &mut Value, status: &'static str, reason: &str, message: &str, now: &str) {
+    let condition = Condition { kind: "Terminating", status, reason: reason.to_owned(), message: message.to_owned() };
+    definition::set_condition(definition, &condition, now);
+}
+
+/// The zero value of a CRD.
+pub fn zero(version: ApiVersion) -> Value {
+    let zero = definition::to_stored(&Value::object());
+    match version {
+        ApiVersion::V1 => zero,
+        ApiVersion::V1Beta1 => definition::to_beta(&zero),
+    }
+}
+
+/// Decodes a body as a CRD.
+pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
+    match decode(value, version) {
+        Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
+        Err(errors) => {
+            Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, None), errors }
+        }
+    }
+}
+
+/// Prepares a CRD: keeps the status from the server, and tracks the generation of the spec.
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    match old {
+        None => definition::prepare_for_create(object),
+        Some(old) => definition::prepare_for_update(object, old),
+    }
+}
+
+fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+    match old {
+        None => definition::validate_create(new, release),
+        Some(old) => definition::validate_update(new, old, release),
+    }
+}
+
+/// Warns of formats that are not enforced, in the write that introduces them.
+fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+    match old {
+        None => definition::warnings_on_create(new, release),
+        Some(old) => definition::warnings_on_update(new, old, release),
+    }
+}

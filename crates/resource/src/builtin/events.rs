@@ -1,0 +1,320 @@
+//! Event in its two groups: the same objects, stored in the form of the core group.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
+
+use super::checks::{invalid_each, invalid_struct, text};
+use super::{declarative, BASE, BuiltIn, Form, Selectable, StoredAs, columns};
+use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
+
+const GROUP: &str = "events.k8s.io";
+const TEXT_MAX: usize = 128;
+const NOTE_MAX: usize = 1024;
+
+/// Fields that have different names in the two groups, the core name first.
+const RENAMED: [(&str, &str); 7] = [
+    ("count", "deprecatedCount"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("involvedObject", "regarding"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+];
+
+static SOURCE: Struct =
+    Struct { name: "EventSource", fields: &[non_empty("component", TEXT), non_empty("host", TEXT)] };
+
+static CORE_SERIES: Struct = Struct {
+    name: "EventSeries",
+    fields: &[non_empty("count", Shape::Int32), always("lastObservedTime", Shape::MicroTime)],
+};
+
+static SERIES: Struct = Struct {
+    name: "EventSeries",
+    fields: &[always("count", Shape::Int32), always("lastObservedTime", Shape::MicroTime)],
+};
+
+static CORE_SHAPE: Struct = Struct {
+    name: "Event",
+    fields: &[
+        non_empty("action", TEXT),
+        non_empty("apiVersion", TEXT),
+        non_empty("count", Shape::Int32),
+        always("eventTime", Shape::MicroTime),
+        always("firstTimestamp", Shape::Time),
+        always("involvedObject", Shape::Struct(&OBJECT_REFERENCE)),
+        non_empty("kind", TEXT),
+        always("lastTimestamp", Shape::Time),
+        non_empty("message", TEXT),
+        always("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("reason", TEXT),
+        given("related", Shape::Struct(&OBJECT_REFERENCE)),
+        always("reportingComponent", TEXT),
+        always("reportingInstance", TEXT),
+        given("series", Shape::Struct(&CORE_SERIES)),
+        always("source", Shape::Struct(&SOURCE)),
+        non_empty("type", TEXT),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "Event",
+    fields: &[
+        non_empty("action", TEXT),
+        non_empty("apiVersion", TEXT),
+        non_empty("deprecatedCount", Shape::Int32),
+        always("deprecatedFirstTimestamp", Shape::Time),
+        always("deprecatedLastTimestamp", Shape::Time),
+        always("deprecatedSource", Shape::Struct(&SOURCE)),
+        always("eventTime", Shape::MicroTime),
+        non_empty("kind", TEXT),
+        always("metadata", Shape::Struct(&OBJECT_META)),
+        non_empty("note", TEXT),
+        non_empty("reason", TEXT),
+        always("regarding", Shape::Struct(&OBJECT_REFERENCE)),
+        given("related", Shape::Struct(&OBJECT_REFERENCE)),
+        non_empty("reportingController", TEXT),
+        non_empty("reportingInstance", TEXT),
+        given("series", Shape::Struct(&SERIES)),
+        non_empty("type", TEXT),
+    ],
+};
+
+const KIND: BuiltIn = BuiltIn {
+    kind: "Event",
+    plural: "events",
+    singular: "event",
+    short_names: &["ev"],
+    create_on_update: true,
+    deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::DEFAULT },
+    name_column: false,
+    ..BASE
+};
+
+pub const CORE_EVENT: BuiltIn = BuiltIn {
+    metadata: MetadataRules {
+        name: names::path_segment,
+        on_create: OnCreate::Last,
+        on_update: &[],
+        ..MetadataRules::CUSTOM
+    },
+    selectable: CORE_FIELDS,
+    form: Form::Typed(&CORE_SHAPE),
+    validate: |new, _, _| common_errors(new, "reportingComponent"),
+    declarative: Some(declarative::none),
+    columns: columns::EVENT,
+    ..KIND
+};
+
+pub const EVENT: BuiltIn = BuiltIn {
+    group: GROUP,
+    selectable: FIELDS,
+    form: Form::Typed(&SHAPE),
+    stored_as: Some(&StoredAs { group: "", to_stored: to_core, to_shown: from_core }),
+    validate,
+    declarative: Some(declarative::none),
+    columns: columns::EVENT,
+    ..KIND
+};
+
+const CORE_FIELDS: &[Selectable] = &[
+    ("involvedObject.kind", &["involvedObject.kind"]),
+    ("involvedObject.namespace", &["involvedObject.namespace"]),
+    ("involvedObject.name", &["involvedObject.name"]),
+    ("involvedObject.uid", &["involvedObject.uid"]),
+    ("involvedObject.apiVersion", &["involvedObject.apiVersion"]),
+    ("involvedObject.resourceVersion", &["involvedObject.resourceVersion"]),
+    ("involvedObject.fieldPath", &["involvedObject.fieldPath"]),
+    ("reason", &["reason"]),
+    ("reportingComponent", &["reportingComponent"]),
+    ("source", &["source.component", "reportingComponent"]),
+    ("type", &["type"]),
+];
+
+const FIELDS: &[Selectable] = &[
+    ("reason", &["reason"]),
+    ("regarding.kind", &["regarding.kind"]),
+    ("regarding.namespace", &["regarding.namespace"]),
+    ("regarding.name", &["regarding.name"]),
+    ("regarding.uid", &["regarding.uid"]),
+    ("regarding.apiVersion", &["regarding.apiVersion"]),
+    ("regarding.resourceVersion", &["regarding.resourceVersion"]),
+    ("regarding.fieldPath", &["regarding.fieldPath"]),
+    ("reportingController", &["reportingController"]),
+    ("type", &["type"]),
+];
+
+fn renamed(mut object: Value, api_version: &str, names: impl Iterator<Item = (&'static str, &'static str)>) -> Value {
+    for (from, to) in names {
+        if let Some(value) = object.remove_at(&[from]) {
+            object.set_at(&[to], value);
+        }
+    }
+    object.set_at(&["apiVersion"], Value::from(api_version));
+    object
+}
+
+fn to_core(object: Value) -> Value {
+    let object = renamed(object, "v1", RENAMED.into_iter().map(|(core, new)| (new, core)));
+    shape::read_stored(&object, &CORE_SHAPE)
+}
+
+fn from_core(object: Value) -> Value {
+    let object = renamed(object, "events.k8s.io/v1", RENAMED.into_iter());
+    shape::read(&object, &SHAPE).value
+}
+
+fn is_set(object: &Value, path: &[&str]) -> bool {
+    object.at(path).is_some_and(|value| !value.is_null())
+}
+
+/// Validates an Event in its core form, regardless of the group through which it is written.
+fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let namespace = event.str_at(&["metadata", "namespace"]);
+    let involved = event.str_at(&["involvedObject", "namespace"]);
+    let new_style = is_set(event, &["eventTime"]);
+    let fits = match (new_style, involved.is_empty()) {
+        (false, true) => matches!(namespace, "" | "default"),
+        (false, false) => namespace == involved,
+        (true, true) => matches!(namespace, "default" | "kube-system"),
+        (true, false) => true,
+    };
+    if !fits {
+        let path = FieldPath::new("involvedObject.namespace");
+        errors.push(FieldError::invalid(&path, &Value::from(involved), "does not match event.namespace"));
+    }
+    if !new_style {
+        return errors;
+    }
+    let controller = text(event, "reportingComponent");
+    let path = FieldPath::new(controller_name);
+    if controller.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    }
+    invalid_each(&path, controller, names::qualified_name(controller), &mut errors);
+    let limits = [
+        ("reportingInstance", TEXT_MAX, true),
+        ("action", TEXT_MAX, true),
+        ("reason", TEXT_MAX, true),
+        ("message", NOTE_MAX, false),
+    ];
+    for (name, most, required) in limits {
+        let (value, path) = (text(event, name), FieldPath::new(name));
+        if required && value.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+        }
+        if value.len() > most {
+            errors.push(FieldError::invalid(&path, &Value::from(""), format!("can have at most {most} characters")));
+        }
+    }
+    errors
+}
+
+/// Validates an Event written through events.k8s.io.
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let new = to_core(new.clone());
+    let old = old.cloned().map(to_core);
+    let mut errors = common_errors(&new, "reportingController");
+    let series = |event: &Value| event.get("series").cloned();
+    if old.as_ref().is_none_or(|old| series(old) != series(&new)) {
+        errors.extend(series_errors(&new));
+    }
+    match old {
+        None => errors.extend(create_errors(&new)),
+        Some(old) => errors.extend(update_errors(&new, &old)),
+    }
+    errors
+}
+
+fn series_errors(event: &Value) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let Some(series) = event.get("series") else { return errors };
+    if series.get("count").and_then(Value::as_int).unwrap_or_default() < 2 {
+        errors.push(FieldError::invalid(&FieldPath::new("series.count"), &Value::from(""), "should be at least 2"));
+    }
+    if !is_set(series, &["lastObservedTime"]) {
+        errors.push(FieldError::required(&FieldPath::new("series.lastObservedTime"), ""));
+    }
+    errors
+}
+
+fn create_errors(event: &Value) -> Vec<FieldError> {
+    let mut errors = vec![];
+    if !is_set(event, &["eventTime"]) {
+        errors.push(FieldError::required(&FieldPath::new("eventTime"), ""));
+    }
+    let mut invalid =
+        |name: &str, why: &str| errors.push(FieldError::invalid(&FieldPath::new(name), &Value::from(""), why));
+    let kind = text(event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        invalid("type", &format!("has invalid value: {kind}"));
+    }
+    for name in ["firstTimestamp", "lastTimestamp", "count"] {
+        if is_set(event, &[name]) {
+            invalid(name, "needs to be unset");
+        }
+    }
+    if event.get("source").is_some_and(|source| *source != Value::object()) {
+        invalid("source", "needs to be unset");
+    }
+    errors
+}
+
+/// Only metadata and series may change.
+fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+    const KEPT: [&str; 14] = [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        // upstream checks the reason twice
+        "reason",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ];
+    let changed = KEPT.into_iter().filter(|name| new.get(name) != old.get(name));
+    let error = |name: &str| {
+        let path = if name == "reportingComponent" { "reportingController" } else { name };
+        immutable(&FieldPath::new(path), name, new)
+    };
+    changed.map(error).collect()
+}
+
+/// The error of an immutable field; structs are shown by the names of their Go fields.
+fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
+    const WHY: &str = "field is immutable";
+    const REFERENCE: &[(&str, &str)] = &[
+        ("Kind", "kind"),
+        ("Namespace", "namespace"),
+        ("Name", "name"),
+        ("UID", "uid"),
+        ("APIVersion", "apiVersion"),
+        ("ResourceVersion", "resourceVersion"),
+        ("FieldPath", "fieldPath"),
+    ];
+    const SOURCE: &[(&str, &str)] = &[("Component", "component"), ("Host", "host")];
+    let value = event.get(name);
+    let members = match (name, value) {
+        ("involvedObject" | "related", Some(_)) => REFERENCE,
+        ("source", Some(_)) => SOURCE,
+        ("count", None) => return FieldError::invalid(path, &Value::Int(0), WHY),
+        ("related" | "eventTime" | "firstTimestamp" | "lastTimestamp", None) => {
+            return FieldError::invalid(path, &Value::Null, WHY);
+        }
+        _ => return FieldError::invalid(path, value.unwrap_or(&Value::from("")), WHY),
+    };
+    let object = value.unwrap_or(&Value::Null);
+    let shown: Vec<(&str, Value)> =
+        members.iter().map(|(go, member)| (*go, Value::from(text(object, member)))).collect();
+    invalid_struct(path, &shown, WHY)
+}

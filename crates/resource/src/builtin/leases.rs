@@ -1,0 +1,66 @@
+//! Lease.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
+use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
+
+use super::{declarative, BASE, BuiltIn, Form, columns};
+use crate::rules::MetadataRules;
+
+static SPEC: Struct = Struct {
+    name: "LeaseSpec",
+    fields: &[
+        given("acquireTime", Shape::MicroTime),
+        given("holderIdentity", TEXT),
+        given("leaseDurationSeconds", Shape::Int32),
+        given("leaseTransitions", Shape::Int32),
+        given("preferredHolder", TEXT),
+        given("renewTime", Shape::MicroTime),
+        given("strategy", Shape::Text("v1.CoordinatedLeaseStrategy")),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "Lease",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SPEC)),
+    ],
+};
+
+pub const LEASE: BuiltIn = BuiltIn {
+    group: "coordination.k8s.io",
+    kind: "Lease",
+    plural: "leases",
+    singular: "lease",
+    unconditional_update: false,
+    create_on_update: true,
+    metadata: MetadataRules::CUSTOM,
+    form: Form::Typed(&SHAPE),
+    prepare,
+    validate,
+    declarative: Some(declarative::none),
+    columns: &[columns::HOLDER, columns::AGE],
+    ..BASE
+};
+
+/// Coordinated leader election is disabled: its fields are dropped.
+fn prepare(object: &mut Value, _old: Option<&Value>) {
+    for member in ["strategy", "preferredHolder"] {
+        object.remove_at(&["spec", member]);
+    }
+}
+
+fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let least = [
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ];
+    let wrong = |(member, least, why): (&str, i64, &str)| {
+        let value = new.at(&["spec", member]).filter(|v| v.as_int().is_some_and(|i| i < least))?;
+        Some(FieldError::invalid(&FieldPath::new("spec").child(member), value, why))
+    };
+    least.into_iter().filter_map(wrong).collect()
+}

@@ -1,0 +1,208 @@
+//! StorageVersionMigration (KEP-4192): a request to rewrite all objects of a resource. Served if
+//! `--runtime-config` enables it, as in kube-apiserver 1.35; stored in v1beta1, which 1.35 can read.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
+
+use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
+use super::{declarative, BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
+use crate::rules::MetadataRules;
+
+/// The group of migrations.
+pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
+/// Their plural.
+pub const MIGRATIONS: &str = "storageversionmigrations";
+
+static RESOURCE: Struct = Struct { name: "GroupResource", fields: &[always("group", TEXT), always("resource", TEXT)] };
+
+static SPEC: Struct =
+    Struct { name: "StorageVersionMigrationSpec", fields: &[always("resource", Shape::Struct(&RESOURCE))] };
+
+static STATUS: Struct = Struct {
+    name: "StorageVersionMigrationStatus",
+    fields: &[
+        non_empty("conditions", Shape::List("[]v1.Condition", &Shape::Struct(&CONDITION)))
+            .merged(Merge::Patched("type")),
+        non_empty("resourceVersion", TEXT),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "StorageVersionMigration",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+/// As of 1.35.
+pub const BETA_MIGRATION: BuiltIn = BuiltIn {
+    group: MIGRATION_GROUP,
+    version: "v1beta1",
+    kind: "StorageVersionMigration",
+    plural: MIGRATIONS,
+    singular: "storageversionmigration",
+    namespaced: false,
+    status: true,
+    status_metadata: StatusMetadata::Kept,
+    unconditional_update: false,
+    metadata: MetadataRules::RECHECKED,
+    form: Form::Typed(&SHAPE),
+    deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.38+, unavailable in v1.41+",
+    removed_release: "1.41",
+    prepare: |object, old| {
+        if old.is_none() {
+            object.set_at(&["status"], Value::object());
+        }
+    },
+    validate,
+    declarative: Some(declarative::none),
+    validate_status,
+    name_column: false,
+    columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],
+    ..BASE
+};
+
+/// The same as of 1.37.
+pub const MIGRATION: BuiltIn = BuiltIn {
+    version: "v1",
+    deprecation: "",
+    removed_release: "",
+    stored_as: Some(&StoredAs {
+        group: MIGRATION_GROUP,
+        to_stored: |migration| in_version(migration, &BETA_MIGRATION),
+        to_shown: |stored| in_version(stored, &MIGRATION),
+    }),
+    ..BETA_MIGRATION
+};
+
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let resource = new.at(&["spec", "resource"]).unwrap_or(&empty);
+    let (group, plural) = (text(resource, "group"), text(resource, "resource"));
+    let of = |member: &str| path.child("resource").child(member);
+    let invalid = |member: &str, messages: Vec<String>| {
+        let value = Value::from(text(resource, member));
+        (!messages.is_empty()).then(|| FieldError::invalid(&of(member), &value, messages.join(",")))
+    };
+    let mut errors = vec![];
+    match plural {
+        "" => errors.push(FieldError::required(&of("resource"), "resource is required to be set")),
+        _ => errors.extend(invalid("resource", names::dns1035_label(plural))),
+    }
+    if !group.is_empty() {
+        errors.extend(invalid("group", names::dns1123_subdomain(group)));
+    }
+    if old.is_some_and(|old| old.get("spec") != new.get("spec")) {
+        errors.push(invalid_struct(&path, &[("Resource", resource.clone())], "field is immutable"));
+    }
+    errors
+}
+
+fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+    let (path, empty) = (FieldPath::new("status"), Value::object());
+    let (new, old) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
+    let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
+    let version_error = |why| FieldError::invalid(&path.child("resourceVersion"), &Value::from(version), why);
+    let mut errors = vec![];
+    if !is_version(version) {
+        errors.push(version_error(format!("resource version is not well formed: {version}")));
+    }
+    errors.extend(condition_errors(new, &path));
+    if !known.is_empty() && known != version {
+        errors.push(version_error("field is immutable".to_owned()));
+    }
+    let impossible = [
+        (
+            is(new, "Succeeded") && is(new, "Failed"),
+            "Both success and failed conditions cannot be true at the same time",
+        ),
+        (is(new, "Succeeded") && is(new, "Running"), "Running condition cannot be true when success condition is true"),
+        (is(new, "Failed") && is(new, "Running"), "Running condition cannot be true when failed condition is true"),
+        (is(old, "Succeeded") && !is(new, "Succeeded"), "Success condition cannot be set to false once it is true"),
+        (is(old, "Failed") && !is(new, "Failed"), "Failed condition cannot be set to false once it is true"),
+    ];
+    let violated = impossible.into_iter().filter(|(found, _)| *found);
+    errors.extend(violated.map(|(_, why)| invalid_conditions(new, &path, why)));
+    errors
+}
+
+/// Whether a text is a positive decimal number of any length, without leading zeros.
+fn is_version(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a condition is `True`.
+fn is(status: &Value, kind: &str) -> bool {
+    let found = list(status, "conditions").iter().find(|condition| text(condition, "type") == kind);
+    found.is_some_and(|condition| text(condition, "status") == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn condition(kind: &str, status: &str) -> Value {
+        json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn rejects_reverted_conditions() {
+        let status = |version: &str, conditions: &[(&str, &str)]| {
+            let conditions: Value = conditions.iter().map(|(kind, status)| condition(kind, status)).collect();
+            json!({"status": {"resourceVersion": version, "conditions": conditions}})
+        };
+        let empty = || json!({"status": {}});
+        let (running, done) = (("Running", "True"), ("Succeeded", "True"));
+        let cases = [
+            (empty(), status("7", &[]), vec![]),
+            (empty(), status("7", &[running]), vec![]),
+            (status("7", &[running]), status("7", &[("Running", "False"), done]), vec![]),
+            (empty(), empty(), vec!["resource version is not well formed: "]),
+            (empty(), status("07", &[]), vec!["resource version is not well formed: 07"]),
+            (status("7", &[]), status("8", &[]), vec!["field is immutable"]),
+            (
+                empty(),
+                status("7", &[running, done]),
+                vec!["Running condition cannot be true when success condition is true"],
+            ),
+            (
+                status("7", &[done]),
+                status("7", &[("Succeeded", "False"), ("Failed", "Unknown")]),
+                vec!["Success condition cannot be set to false once it is true"],
+            ),
+            (
+                status("7", &[("Failed", "True")]),
+                status("7", &[done, running]),
+                vec![
+                    "Running condition cannot be true when success condition is true",
+                    "Failed condition cannot be set to false once it is true",
+                ],
+            ),
+        ];
+        for (old, new, want) in cases {
+            let found: Vec<String> = validate_status(&new, &old).into_iter().map(|error| error.detail).collect();
+            assert_eq!(found, want, "{new}");
+        }
+    }
+
+    #[test]
+    fn validates_the_resource_and_rejects_its_change() {
+        let of = |group: &str, plural: &str| json!({"spec": {"resource": {"group": group, "resource": plural}}});
+        let found = |new: &Value, old: Option<&Value>| -> Vec<String> {
+            validate(new, old).iter().map(|error| error.field.clone()).collect()
+        };
+        assert!(
+            found(&of("", "configmaps"), None).is_empty() && found(&of("a.b", "cs"), Some(&of("a.b", "cs"))).is_empty()
+        );
+        assert_eq!(found(&json!({"spec": {}}), None), ["spec.resource.resource"]);
+        assert_eq!(found(&of("A", "b/c"), None), ["spec.resource.resource", "spec.resource.group"]);
+        assert_eq!(found(&of("", "b"), Some(&of("", "c"))), ["spec"]);
+    }
+}

@@ -1,0 +1,548 @@
+//! Built-in kinds: a table with a row for each, and their validation and defaults.
+
+mod accounts;
+mod admission;
+mod allocations;
+mod apiservices;
+mod checks;
+mod columns;
+mod config;
+mod declarative;
+mod definition;
+mod events;
+mod expressions;
+mod flow;
+mod foreign;
+mod key_pair;
+mod leases;
+mod migrations;
+mod mutations;
+mod namespaces;
+mod policies;
+mod quotas;
+mod rbac;
+mod reviews;
+mod runtime_config;
+mod secrets;
+pub mod services;
+mod third_party;
+mod webhooks;
+
+pub use accounts::SERVICE_ACCOUNT;
+pub use apiservices::{
+    API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE, version_priority,
+};
+pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
+pub use definition::{add_cleanup_finalizer, set_terminating};
+pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
+pub use flow::FLOW_GROUP;
+pub use foreign::is_known;
+pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
+pub use namespaces::NAMESPACE_FINALIZER;
+pub use reviews::TOKEN_REQUEST;
+pub use runtime_config::RuntimeConfig;
+pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+
+use declarative::Declarative;
+use machinery::{FieldError, Release, Text, Value};
+use schema::definition::ApiVersion;
+use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
+
+use super::group_version;
+use super::rules::{Deletion, MetadataRules, Subresource};
+
+/// The effect of decoding into the Go type of a kind and encoding it again.
+pub enum Form {
+    Typed(&'static Struct),
+    /// CRDs have a decoder of their own.
+    Definition(ApiVersion),
+}
+
+/// How a kind is stored whose objects are stored in another group or version.
+pub struct StoredAs {
+    pub group: &'static str,
+    pub to_stored: fn(Value) -> Value,
+    pub to_shown: fn(Value) -> Value,
+}
+
+/// The same object in another version of its kind, whose fields are the same.
+fn in_version(mut object: Value, built_in: &BuiltIn) -> Value {
+    object.set_at(&["apiVersion"], Value::String(group_version(built_in.group, built_in.version)));
+    object
+}
+
+/// A field that selectors may use, and where its text is: at the first of these paths that has one.
+pub type Selectable = (&'static str, &'static [&'static str]);
+
+/// An object in its typed shape.
+pub struct Shaped {
+    pub value: Value,
+    pub unknown: Vec<String>,
+    pub error: Option<String>,
+    /// All type errors, if decoding went on after the first.
+    pub errors: Vec<TypeError>,
+}
+
+/// Additional work of the verbs around writes of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    None,
+    /// Reserves cluster IPs and node ports.
+    Service,
+    /// Prevents privilege escalation: authors can only grant permissions that they have.
+    Role,
+    RoleBinding,
+    /// Names and establishes what a CRD defines.
+    Definition,
+    ThirdPartyResource,
+}
+
+/// The handler in the verbs of a POST of a kind that is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    SelfSubject,
+    Access,
+    SelfAccess,
+    SelfRules,
+    Token,
+    TokenRequest,
+}
+
+/// How the status endpoint of a kind treats metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// The endpoint writes metadata.
+    Written,
+    /// The endpoint writes metadata, and managedFields do not record it.
+    Unowned,
+    /// Metadata of the stored object are kept.
+    Kept,
+}
+
+/// A subresource that one kind has, besides `status` and `scale`.
+#[derive(Debug)]
+pub struct OwnSubresource {
+    pub name: &'static str,
+    pub subresource: Subresource,
+    /// The only verb of the subresource.
+    pub verb: &'static str,
+    /// The kind of its objects, if that is not the kind of the resource.
+    pub kind: Option<&'static BuiltIn>,
+}
+
+/// A built-in kind.
+pub struct BuiltIn {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub plural: &'static str,
+    pub singular: &'static str,
+    pub short_names: &'static [&'static str],
+    pub categories: &'static [&'static str],
+    pub namespaced: bool,
+    pub status: bool,
+    pub status_metadata: StatusMetadata,
+    pub metadata: MetadataRules,
+    pub deletion: Deletion,
+    pub hooks: Hooks,
+    /// What responds to a POST, if objects of the kind are not stored.
+    pub review: Option<Review>,
+    /// Subresources besides the status.
+    pub subresources: &'static [OwnSubresource],
+    /// Whether deletecollection is a verb of the kind.
+    pub delete_collection: bool,
+    /// Whether objects of the status endpoint can be shown as tables.
+    pub status_tables: bool,
+    /// PUT without resourceVersion overwrites.
+    pub unconditional_update: bool,
+    /// PUT of an object that does not exist creates it.
+    pub create_on_update: bool,
+    /// Errors show the group in keys of objects.
+    pub keyed_by_group: bool,
+    /// Fields besides name and namespace that selectors may use.
+    pub selectable: &'static [Selectable],
+    pub form: Form,
+    pub stored_as: Option<&'static StoredAs>,
+    /// Text of the warning in every response; empty if the version is not deprecated.
+    pub deprecation: &'static str,
+    /// The release of Kubernetes that no longer serves the version, if it is known.
+    pub removed_release: &'static str,
+    /// Refuses the body of a create or an update before anything of it is reset.
+    pub check_body: fn(&Value) -> Option<FieldError>,
+    pub default: fn(&mut Value),
+    /// Changes an object before it is validated; the second is the stored one.
+    pub prepare: fn(&mut Value, Option<&Value>),
+    pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    /// The errors of a write to the status subresource.
+    pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
+    /// field, and comes after all others.
+    pub declarative: Option<Declarative>,
+    /// Warnings about what is accepted and not advised.
+    pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
+    /// Whether tables begin with the name.
+    pub name_column: bool,
+    /// What tables show besides the name.
+    pub columns: &'static [BuiltInColumn],
+    /// The columns before a release.
+    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
+}
+
+impl BuiltIn {
+    /// The object in its typed shape, with its unknown fields and its first type error.
+    pub fn shape(&self, object: &Value) -> Shaped {
+        match self.form {
+            Form::Typed(shape) => {
+                let read = shape::read(object, shape);
+                Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
+            }
+            Form::Definition(version) => definition::shape(object, version),
+        }
+    }
+
+    /// Whether decoding reports a duplicate field at a path of a JSON body.
+    pub fn sees_duplicate(&self, path: &str) -> bool {
+        shape::sees_duplicate(path, self.structure())
+    }
+
+    /// Decodes a JSON body with duplicate fields, as Go merges them.
+    pub fn joined(&self, body: &[u8]) -> Value {
+        shape::joined(&machinery::value::decode_every(body), self.structure())
+    }
+
+    /// The zero value of the kind's Go type.
+    pub fn zero(&self) -> Value {
+        match self.form {
+            Form::Typed(shape) => shape::read(&Value::object(), shape).value,
+            Form::Definition(version) => definition::zero(version),
+        }
+    }
+
+    /// Converts an object to its stored form.
+    pub fn to_stored(&self, object: Value) -> Value {
+        let object = match self.form {
+            Form::Typed(shape) => shape::read_stored(&object, shape),
+            // of either version, see `stored_as`
+            Form::Definition(ApiVersion::V1) => schema::definition::to_stored(&object),
+            Form::Definition(ApiVersion::V1Beta1) => object,
+        };
+        match self.stored_as {
+            Some(stored) => (stored.to_stored)(object),
+            None => object,
+        }
+    }
+
+    /// Converts a stored object to this version of the kind.
+    pub fn to_shown(&self, object: Value) -> Value {
+        match self.stored_as {
+            Some(stored) => (stored.to_shown)(object),
+            None => object,
+        }
+    }
+
+    /// The group under which objects are stored.
+    pub fn storage_group(&self) -> &'static str {
+        self.stored_as.map_or(self.group, |stored| stored.group)
+    }
+
+    /// The Go package of the internal type, as errors show it.
+    pub fn go_package(&self) -> &'static str {
+        match self.storage_group().split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        }
+    }
+
+    /// The shape of the kind.
+    pub fn structure(&self) -> &'static Struct {
+        match self.form {
+            Form::Typed(shape) => shape,
+            Form::Definition(ApiVersion::V1) => &shape::DEFINITION,
+            Form::Definition(ApiVersion::V1Beta1) => &shape::DEFINITION_BETA,
+        }
+    }
+
+    /// The schema of the kind as far as patches and OpenAPI need it.
+    pub fn type_schema(&self) -> Value {
+        shape::type_schema(self.structure())
+    }
+
+    /// The schema of the kind as expressions are checked against it.
+    pub fn declared_schema(&self) -> Value {
+        shape::declared_schema(self.structure())
+    }
+
+    /// The text of a selectable field, if it is one.
+    pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
+        let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
+        let text = |path: &&str| object.str_at(&path.split('.').collect::<Vec<_>>());
+        let found = paths.iter().map(text).find(|text| !text.is_empty());
+        Some(Text::from(found.unwrap_or_default()))
+    }
+
+    /// What tables show besides the name in a release.
+    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
+        match self.former_columns {
+            Some((since, columns)) if release < since => columns,
+            _ => self.columns,
+        }
+    }
+
+    /// Whether `rows` of an empty table is null, as for all kinds with default columns.
+    pub fn has_null_rows(&self) -> bool {
+        self.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
+    }
+}
+
+/// Another version or group of a kind, with the same stored objects, by its `apiVersion`; served or not.
+pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
+    static BETA_DEFINITION: BuiltIn = definition::BETA;
+    static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
+    let mut all = KINDS.iter().chain([&BETA_DEFINITION]).chain(&MIGRATIONS);
+    let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
+    let is_other = (found.group, found.version) != (built_in.group, built_in.version);
+    (is_other && found.storage_group() == built_in.storage_group()).then_some(found)
+}
+
+impl PartialEq for BuiltIn {
+    fn eq(&self, other: &BuiltIn) -> bool {
+        self.group == other.group && self.kind == other.kind
+    }
+}
+
+impl Eq for BuiltIn {}
+
+impl std::fmt::Debug for BuiltIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kind)
+    }
+}
+
+/// The group of CustomResourceDefinitions.
+pub const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
+/// Their plural.
+pub const DEFINITIONS: &str = "customresourcedefinitions";
+
+const BASE: BuiltIn = BuiltIn {
+    group: "",
+    version: "v1",
+    kind: "",
+    plural: "",
+    singular: "",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    status: false,
+    status_metadata: StatusMetadata::Written,
+    metadata: MetadataRules::BUILT_IN,
+    deletion: Deletion::DEFAULT,
+    hooks: Hooks::None,
+    review: None,
+    subresources: &[],
+    delete_collection: true,
+    status_tables: true,
+    unconditional_update: true,
+    create_on_update: false,
+    keyed_by_group: false,
+    selectable: &[],
+    form: Form::Typed(&REVIEW),
+    stored_as: None,
+    deprecation: "",
+    removed_release: "",
+    check_body: |_| None,
+    default: |_| {},
+    prepare: |_, _| {},
+    validate: |_, _, _| vec![],
+    validate_status: |_, _, _| vec![],
+    declarative: None,
+    warnings: |_, _, _| vec![],
+    name_column: true,
+    columns: &[columns::AGE],
+    former_columns: None,
+};
+
+static REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("status", Shape::Struct(&reviews::SELF_STATUS)),
+    ],
+};
+
+const SELF_SUBJECT_REVIEW: BuiltIn = BuiltIn {
+    group: "authentication.k8s.io",
+    kind: "SelfSubjectReview",
+    plural: "selfsubjectreviews",
+    singular: "selfsubjectreview",
+    namespaced: false,
+    review: Some(Review::SelfSubject),
+    form: Form::Typed(&REVIEW),
+    ..BASE
+};
+
+/// Every built-in kind.
+pub static KINDS: [BuiltIn; 27] = [
+    config::CONFIG_MAP,
+    namespaces::NAMESPACE,
+    secrets::SECRET,
+    accounts::SERVICE_ACCOUNT,
+    services::SERVICE,
+    quotas::RESOURCE_QUOTA,
+    events::CORE_EVENT,
+    events::EVENT,
+    leases::LEASE,
+    rbac::ROLE,
+    rbac::ROLE_BINDING,
+    rbac::CLUSTER_ROLE,
+    rbac::CLUSTER_ROLE_BINDING,
+    webhooks::VALIDATING,
+    webhooks::MUTATING,
+    policies::POLICY,
+    policies::BINDING,
+    flow::SCHEMA,
+    flow::LEVEL,
+    SELF_SUBJECT_REVIEW,
+    reviews::SELF_ACCESS,
+    reviews::ACCESS,
+    reviews::LOCAL_ACCESS,
+    reviews::SELF_RULES,
+    reviews::TOKEN,
+    definition::DEFINITION,
+    apiservices::API_SERVICE,
+];
+
+/// The built-in kinds that are stored, each in its own form.
+pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
+    static THIRD_PARTY: BuiltIn = third_party::THIRD_PARTY_RESOURCE;
+    static MIGRATION: BuiltIn = migrations::BETA_MIGRATION;
+    static MUTATIONS: [BuiltIn; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
+    static ALLOCATIONS: [BuiltIn; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
+    let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
+    KINDS.iter().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
+}
+
+/// CRDs in `v1beta1`, which kube-apiserver may have stored.
+pub fn beta_definition() -> &'static BuiltIn {
+    static BETA: BuiltIn = definition::BETA;
+    &BETA
+}
+
+/// Sets the generation to 1 on create, and increments it with every change outside of metadata and status.
+fn track_generation(object: &mut Value, old: Option<&Value>) {
+    let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
+    fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
+        let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);
+        fields.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+    }
+    if !counted(object).eq(counted(old)) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}
+
+/// A kind in its storage version, and the other versions that are served.
+type Served = (&'static BuiltIn, &'static [BuiltIn]);
+
+/// The built-in kinds that are served, each with its older versions.
+pub fn served(config: RuntimeConfig) -> Vec<Served> {
+    static BETA_DEFINITION: [BuiltIn; 1] = [definition::BETA];
+    let older: &[BuiltIn] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
+    static THIRD_PARTY: [BuiltIn; 1] = [third_party::THIRD_PARTY_RESOURCE];
+    let third_party: &'static [BuiltIn] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
+    static BETA: [Served; 2] =
+        [(&mutations::BETA_POLICY, &[mutations::POLICY]), (&mutations::BETA_BINDING, &[mutations::BINDING])];
+    static STABLE: [Served; 2] = [(&mutations::POLICY, &[]), (&mutations::BINDING, &[])];
+    static BOTH: [Served; 2] =
+        [(&mutations::POLICY, &[mutations::BETA_POLICY]), (&mutations::BINDING, &[mutations::BETA_BINDING])];
+    let mutations: &[Served] = match (config.mutating_policies, config.beta_mutating_policies) {
+        (false, _) => &[],
+        (true, _) if config.release < Release::V1_36 => &BETA,
+        (true, false) => &STABLE,
+        (true, true) => &BOTH,
+    };
+    static BETA_MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[]);
+    static MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::MIGRATION, &[]);
+    static BOTH_MIGRATIONS: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[migrations::MIGRATION]);
+    let migrations = match (config.beta_migrations, config.migrations) {
+        (false, false) => None,
+        (true, false) => Some(BETA_MIGRATION),
+        (false, true) => Some(MIGRATION),
+        (true, true) => Some(BOTH_MIGRATIONS),
+    };
+    let older_of = |built_in: &BuiltIn| if *built_in == definition::DEFINITION { older } else { &[] };
+    let all = KINDS.iter().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
+    all.chain(mutations.iter().copied()).chain(migrations).collect()
+}
+
+/// Whether a group is one of built-in kinds.
+pub fn is_built_in_group(group: &str) -> bool {
+    KINDS.iter().any(|built_in| built_in.group == group)
+}
+
+/// Whether a group is kube-apiserver's own: no custom resource is served in it.
+pub fn is_reserved_group(group: &str) -> bool {
+    is_built_in_group(group) || foreign::is_group(group)
+}
+
+/// `groupPriorityMinimum`: groups of higher priority come first in discovery.
+pub fn group_priority(group: &str) -> u32 {
+    match group {
+        // no APIService says so: this group is there before them
+        REGISTRATION_GROUP => 20_001,
+        "" => 18_000,
+        "extensions" => 17_900,
+        "events.k8s.io" => 17_750,
+        "authentication.k8s.io" => 17_700,
+        "authorization.k8s.io" => 17_600,
+        "rbac.authorization.k8s.io" => 17_000,
+        "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
+        "coordination.k8s.io" => 16_500,
+        FLOW_GROUP => 16_100,
+        MIGRATION_GROUP => 15_800,
+        _ => 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fields are found by binary search.
+    fn check_sorted(shape: &Struct) {
+        assert!(shape.fields.is_sorted_by(|a, b| a.name < b.name), "{}", shape.name);
+        for field in shape.fields {
+            match &field.shape {
+                Shape::Struct(inner) | Shape::List(_, Shape::Struct(inner)) => check_sorted(inner),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_shapes_are_sorted() {
+        for built_in in &KINDS {
+            if let Form::Typed(shape) = built_in.form {
+                check_sorted(shape);
+            }
+        }
+    }
+
+    #[test]
+    fn converts_events_between_groups() {
+        let event = machinery::json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": "n"},
+            "note": "hello", "regarding": {"kind": "Boat"}, "reportingController": "c", "eventTime": null,
+            "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null
+        });
+        let stored = events::EVENT.to_stored(event.clone());
+        assert_eq!(stored.str_at(&["message"]), "hello");
+        assert_eq!(stored.str_at(&["involvedObject", "kind"]), "Boat");
+        assert_eq!(stored.str_at(&["reportingInstance"]), "");
+        assert_eq!(events::EVENT.to_shown(stored.clone()), event);
+        assert_eq!(events::CORE_EVENT.field_text(&stored, "source").as_deref(), Some("c"));
+        assert!(sibling(&events::EVENT, "v1").is_some_and(|s| s.group.is_empty()));
+        assert!(sibling(&config::CONFIG_MAP, "v1").is_none());
+    }
+}

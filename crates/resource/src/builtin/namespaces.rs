@@ -1,0 +1,194 @@
+//! Namespace.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
+use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
+
+use super::{declarative, BASE, BuiltIn, Form, OwnSubresource, columns};
+use crate::rules::{Deletion, MetadataRules, Preconditions, Subresource, label_name, set_deletion_time};
+
+/// The finalizer that keeps a namespace until it is empty.
+pub const NAMESPACE_FINALIZER: &str = "kubernetes";
+
+pub const NAMESPACE: BuiltIn = BuiltIn {
+    kind: "Namespace",
+    plural: "namespaces",
+    singular: "namespace",
+    short_names: &["ns"],
+    namespaced: false,
+    status: true,
+    metadata: MetadataRules { name: label_name, ..MetadataRules::RECHECKED },
+    deletion: Deletion {
+        returns_object: true,
+        preconditions: Preconditions::Storage { small_since: None },
+        finalizers: &["spec", "finalizers"],
+        begin: begin_deletion,
+        ..Deletion::DEFAULT
+    },
+    subresources: &[OwnSubresource {
+        name: "finalize",
+        subresource: Subresource::Finalize,
+        verb: "update",
+        kind: None,
+    }],
+    delete_collection: false,
+    selectable: &[("status.phase", &["status.phase"])],
+    form: Form::Typed(&SHAPE),
+    columns: &[columns::PHASE, columns::AGE],
+    default,
+    prepare,
+    validate,
+    declarative: Some(declarative::none),
+    validate_status,
+    ..BASE
+};
+
+/// A Namespace that is being deleted is Terminating, without a grace period.
+fn begin_deletion(namespace: &mut Value, now: &str) {
+    if set_deletion_time(namespace, now) {
+        namespace.set_at(&["status", "phase"], Value::from("Terminating"));
+    }
+}
+
+static FINALIZER: Shape = Shape::Text("v1.FinalizerName");
+
+static SPEC: Struct =
+    Struct { name: "NamespaceSpec", fields: &[non_empty("finalizers", Shape::List("[]v1.FinalizerName", &FINALIZER))] };
+
+static CONDITION: Struct = Struct {
+    name: "NamespaceCondition",
+    fields: &[
+        shape::always("lastTransitionTime", Shape::Time),
+        non_empty("message", TEXT),
+        non_empty("reason", TEXT),
+        shape::always("status", Shape::Text("v1.ConditionStatus")),
+        shape::always("type", Shape::Text("v1.NamespaceConditionType")),
+    ],
+};
+
+static CONDITION_ITEM: Shape = Shape::Struct(&CONDITION);
+
+static STATUS: Struct = Struct {
+    name: "NamespaceStatus",
+    fields: &[
+        non_empty("conditions", Shape::List("[]v1.NamespaceCondition", &CONDITION_ITEM)).merged(Merge::Patched("type")),
+        non_empty("phase", Shape::Text("v1.NamespacePhase")),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "Namespace",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        shape::always("spec", Shape::Struct(&SPEC)),
+        shape::always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+/// A namespace carries its name as a label, and is Active unless it says otherwise.
+fn default(object: &mut Value) {
+    if object.str_at(&["status", "phase"]).is_empty() {
+        object.set_at(&["status", "phase"], Value::from("Active"));
+    }
+    let name = object.str_at(&["metadata", "name"]).to_owned();
+    if !name.is_empty() {
+        object.set_at(&["metadata", "labels", "kubernetes.io/metadata.name"], Value::from(name));
+    }
+}
+
+/// The finalizers of a namespace's spec.
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let path = FieldPath::new("spec.finalizers");
+    let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    let mut errors = vec![];
+    for (i, finalizer) in list.iter().enumerate() {
+        let path = if old.is_some() { path.index(i) } else { path.clone() };
+        let name = finalizer.as_str().unwrap_or_default();
+        let messages = machinery::names::qualified_name(name);
+        errors.extend(messages.into_iter().map(|m| FieldError::invalid(&path, finalizer, m)));
+        if !name.contains('/') && name != NAMESPACE_FINALIZER {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(&path, finalizer, why));
+        }
+    }
+    if errors.is_empty() {
+        let (new, old) = (pod_security_errors(new), old.map(pod_security_errors).unwrap_or_default());
+        if new != old {
+            errors = new;
+        }
+    }
+    errors
+}
+
+/// The errors of the labels that say which Pods a namespace takes, as the admission plugin PodSecurity has them.
+fn pod_security_errors(namespace: &Value) -> Vec<FieldError> {
+    let path = FieldPath::new("metadata").child("labels");
+    let mut errors = vec![];
+    for mode in ["enforce", "audit", "warn"] {
+        let level = format!("pod-security.kubernetes.io/{mode}");
+        let version = format!("{level}-version");
+        let is_level = |text: &str| matches!(text, "privileged" | "baseline" | "restricted");
+        type IsValid = fn(&str) -> bool;
+        let rules: [(&str, IsValid, &str); 2] = [
+            (&level, is_level, "must be one of privileged, baseline, restricted"),
+            (&version, is_pod_security_version, "must be \"latest\" or \"v1.x\""),
+        ];
+        for (label, is_valid, why) in rules {
+            let value = namespace.at(&["metadata", "labels", label]);
+            // syntactically invalid labels are rejected before admission
+            let wrong = |text: &str| !is_valid(text) && machinery::names::label_value(text).is_empty();
+            if let Some(value) = value.filter(|value| wrong(value.as_str().unwrap_or_default())) {
+                errors.push(FieldError::invalid(&path.key(label), value, why));
+            }
+        }
+    }
+    errors
+}
+
+/// Whether a text is `latest` or `v1.` and a number without leading zeros.
+fn is_pod_security_version(text: &str) -> bool {
+    let number = |minor: &str| {
+        let digits = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
+        digits && (minor == "0" || !minor.starts_with('0')) && minor.parse::<i64>().is_ok()
+    };
+    text == "latest" || text.strip_prefix("v1.").is_some_and(number)
+}
+
+/// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    match old {
+        None => {
+            // the name may have been generated
+            default(object);
+            object.set_at(&["status"], [("phase", Value::from("Active"))].into());
+            let mut finalizers: Vec<Value> =
+                object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+            if !finalizers.iter().any(|f| f.as_str() == Some(NAMESPACE_FINALIZER)) {
+                finalizers.push(Value::from(NAMESPACE_FINALIZER));
+            }
+            object.set_at(&["spec", "finalizers"], Value::Array(finalizers));
+        }
+        Some(old) => {
+            if let Some(spec) = old.get("spec") {
+                object.set_at(&["spec"], spec.clone());
+            }
+        }
+    }
+}
+
+/// The phase is `Terminating` exactly if the namespace is being deleted.
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let path = FieldPath::new("status.Phase");
+    let phase = Value::from(new.str_at(&["status", "phase"]));
+    let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
+    let why = match (deleting, phase.as_str()) {
+        (false, Some(other)) if other != "Active" => "may only be 'Active' if `deletionTimestamp` is empty",
+        (true, Some(other)) if other != "Terminating" => {
+            "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        }
+        _ => return vec![],
+    };
+    vec![FieldError::invalid(&path, &phase, why)]
+}

@@ -1,0 +1,259 @@
+//! ResourceQuota as an object.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
+use machinery::{Map, Release, Value, names};
+use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{invalid_each, list, text};
+use super::{declarative, BASE, BuiltIn, Form, columns};
+use crate::rules::Deletion;
+
+static QUANTITY: Shape = Shape::Quantity;
+static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
+const AMOUNTS: Shape = Shape::Map("v1.ResourceList", &QUANTITY);
+
+static REQUIREMENT: Struct = Struct {
+    name: "ScopedResourceSelectorRequirement",
+    fields: &[
+        always("operator", Shape::Text("v1.ScopeSelectorOperator")),
+        always("scopeName", Shape::Text("v1.ResourceQuotaScope")),
+        non_empty("values", texts()),
+    ],
+};
+
+static SELECTOR: Struct = Struct {
+    name: "ScopeSelector",
+    fields: &[non_empty(
+        "matchExpressions",
+        Shape::List("[]v1.ScopedResourceSelectorRequirement", &Shape::Struct(&REQUIREMENT)),
+    )],
+};
+
+static SPEC: Struct = Struct {
+    name: "ResourceQuotaSpec",
+    fields: &[
+        non_empty("hard", AMOUNTS),
+        given("scopeSelector", Shape::Struct(&SELECTOR)).merged(Merge::Atomic),
+        non_empty("scopes", Shape::List("[]v1.ResourceQuotaScope", &SCOPE)),
+    ],
+};
+
+static STATUS: Struct =
+    Struct { name: "ResourceQuotaStatus", fields: &[non_empty("hard", AMOUNTS), non_empty("used", AMOUNTS)] };
+
+static SHAPE: Struct = Struct {
+    name: "ResourceQuota",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
+    kind: "ResourceQuota",
+    plural: "resourcequotas",
+    singular: "resourcequota",
+    short_names: &["quota"],
+    status: true,
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
+    form: Form::Typed(&SHAPE),
+    prepare,
+    validate,
+    declarative: Some(declarative::none),
+    validate_status,
+    columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
+    ..BASE
+};
+
+/// Resources that are counted in whole numbers.
+const COUNTED: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+const COMPUTE: [&str; 10] = [
+    "cpu",
+    "ephemeral-storage",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+];
+
+/// Whether a resource may be limited in a scope.
+type Fits = fn(&str) -> bool;
+
+/// The scopes, and the resources that each can limit.
+const SCOPES: [(&str, Fits); 7] = [
+    ("Terminating", of_pods),
+    ("NotTerminating", of_pods),
+    ("BestEffort", |name| name == "pods"),
+    ("NotBestEffort", of_pods),
+    ("PriorityClass", of_pods),
+    ("CrossNamespacePodAffinity", of_pods),
+    ("VolumeAttributesClass", |name| matches!(name, "persistentvolumeclaims" | "requests.storage")),
+];
+
+const CONFLICTS: [(&str, &str); 2] = [("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")];
+
+fn of_pods(name: &str) -> bool {
+    name == "pods" || (COMPUTE.contains(&name) && !name.ends_with("storage"))
+}
+
+fn is_standard(name: &str) -> bool {
+    let huge = name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-");
+    COUNTED.contains(&name) || COMPUTE.contains(&name) || huge
+}
+
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        object.set_at(&["status"], Value::object());
+    }
+}
+
+fn amounts<'a>(object: &'a Value, part: &str, name: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let map = object.at(&[part, name]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    map.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldError>) {
+    for (resource, amount) in amounts(object, part, name) {
+        let path = FieldPath::new(part).child(name).key(resource);
+        let messages = names::qualified_name(resource);
+        let qualified = resource.contains('/');
+        let named = messages.is_empty();
+        invalid_each(&path, resource, messages, errors);
+        if !qualified && !is_standard(resource) {
+            let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
+            // `storage` is a resource, but not a quota resource
+            let why = why[usize::from(!named || resource == "storage")..].iter().map(|why| (*why).to_owned()).collect();
+            invalid_each(&path, resource, why, errors);
+        }
+        let Ok(quantity) = Quantity::parse(amount) else { continue };
+        let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
+        let whole = COUNTED.contains(&resource) || extended;
+        if quantity.signum() < 0 {
+            invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
+        }
+        if whole && !quantity.is_whole() {
+            invalid_each(&path, amount, vec!["must be an integer".to_owned()], errors);
+        }
+    }
+}
+
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    amount_errors(new, "spec", "hard", &mut errors);
+    let empty = Value::object();
+    let spec = new.get("spec").unwrap_or(&empty);
+    let scopes = list(spec, "scopes");
+    let (path, shown) = (FieldPath::new("spec.scopes"), Value::Array(scopes.to_vec()));
+    let names: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
+    let invalid = |why: &str| FieldError::invalid(&path, &shown, why);
+    for scope in &names {
+        match SCOPES.iter().find(|(name, _)| name == scope) {
+            None => errors.push(invalid("unsupported scope")),
+            Some((_, fits)) => errors.extend(misfits(new, *fits).into_iter().map(&invalid)),
+        }
+    }
+    errors.extend(conflicts(&names).into_iter().map(&invalid));
+    if let Some(selector) = spec.get("scopeSelector") {
+        selector_errors(new, selector, &mut errors);
+    }
+    if let Some(old) = old {
+        let sorted = |object: &Value| {
+            let scopes = object.at(&["spec", "scopes"]).and_then(Value::as_array).unwrap_or_default();
+            let mut names: Vec<String> = scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            names.sort();
+            names.dedup();
+            names
+        };
+        if sorted(new) != sorted(old) {
+            let shown = if scopes.is_empty() { &Value::Null } else { &shown };
+            errors.push(FieldError::invalid(&path, shown, "field is immutable"));
+        }
+    }
+    errors
+}
+
+/// Limited resources that a scope does not support.
+fn misfits(quota: &Value, fits: Fits) -> Vec<&'static str> {
+    let limited = amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name));
+    limited.map(|_| "unsupported scope applied to resource").collect()
+}
+
+fn conflicts(names: &[&str]) -> Vec<&'static str> {
+    let both = CONFLICTS.iter().filter(|(a, b)| names.contains(a) && names.contains(b));
+    both.map(|_| "conflicting scopes").collect()
+}
+
+/// `Invalid value` with a selector as Go prints it.
+fn invalid_selector(path: &FieldPath, selector: &Value, why: &str) -> FieldError {
+    let requirement = |r: &Value| {
+        let (scope, operator) = (Value::from(text(r, "scopeName")), Value::from(text(r, "operator")));
+        let values = r.get("values").cloned().unwrap_or_default();
+        let (scope, operator, values) = (scope.to_json(), operator.to_json(), values.to_json());
+        format!("{{\"ScopeName\":{scope},\"Operator\":{operator},\"Values\":{values}}}")
+    };
+    let all: Vec<String> = list(selector, "matchExpressions").iter().map(requirement).collect();
+    let value = format!("{{\"MatchExpressions\":[{}]}}", all.join(","));
+    FieldError { value, ..FieldError::invalid(path, &Value::Null, why) }
+}
+
+fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>) {
+    const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+    let path = FieldPath::new("spec.scopeSelector.matchExpressions");
+    let invalid = |why: &str| invalid_selector(&path, selector, why);
+    for requirement in list(selector, "matchExpressions") {
+        let (scope, operator) = (text(requirement, "scopeName"), text(requirement, "operator"));
+        let values = list(requirement, "values");
+        match SCOPES.iter().find(|(name, _)| *name == scope) {
+            None => invalid_each(&path.child("scopeName"), scope, vec!["unsupported scope".to_owned()], errors),
+            Some((_, fits)) => {
+                errors.extend(misfits(quota, *fits).into_iter().map(&invalid));
+                if operator != "Exists" && !matches!(scope, "PriorityClass" | "VolumeAttributesClass") {
+                    invalid_each(&path.child("operator"), operator, vec![ONLY_EXISTS.to_owned()], errors);
+                }
+            }
+        }
+        match operator {
+            "In" | "NotIn" if values.is_empty() => {
+                let why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.push(FieldError::required(&path.child("values"), why));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.push(FieldError::invalid(&path.child("values"), &Value::Array(values.to_vec()), why));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                let why = "not a valid selector operator".to_owned();
+                invalid_each(&path.child("operator"), other, vec![why], errors);
+            }
+        }
+    }
+    let names: Vec<&str> = list(selector, "matchExpressions").iter().map(|r| text(r, "scopeName")).collect();
+    errors.extend(conflicts(&names).into_iter().map(&invalid));
+}
+
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    amount_errors(new, "status", "hard", &mut errors);
+    amount_errors(new, "status", "used", &mut errors);
+    errors
+}

@@ -1,0 +1,255 @@
+//! Role, ClusterRole and their bindings.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
+use super::{declarative, BASE, BuiltIn, Form, Hooks, columns};
+use crate::rules::MetadataRules;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+static POLICY_RULE: Struct = Struct {
+    name: "PolicyRule",
+    fields: &[
+        non_empty("apiGroups", texts()),
+        non_empty("nonResourceURLs", texts()),
+        non_empty("resourceNames", texts()),
+        non_empty("resources", texts()),
+        always("verbs", texts()),
+    ],
+};
+
+static SUBJECT: Struct = Struct {
+    name: "Subject",
+    fields: &[non_empty("apiGroup", TEXT), always("kind", TEXT), always("name", TEXT), non_empty("namespace", TEXT)],
+};
+
+static ROLE_REF: Struct =
+    Struct { name: "RoleRef", fields: &[always("apiGroup", TEXT), always("kind", TEXT), always("name", TEXT)] };
+
+static AGGREGATION: Struct =
+    Struct { name: "AggregationRule", fields: &[non_empty("clusterRoleSelectors", LABEL_SELECTORS)] };
+
+const RULES: Shape = Shape::List("[]v1.PolicyRule", &Shape::Struct(&POLICY_RULE));
+const SUBJECTS: Shape = Shape::List("[]v1.Subject", &Shape::Struct(&SUBJECT));
+
+static ROLE_SHAPE: Struct = Struct {
+    name: "Role",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("rules", RULES),
+    ],
+};
+
+static CLUSTER_ROLE_SHAPE: Struct = Struct {
+    name: "ClusterRole",
+    fields: &[
+        given("aggregationRule", Shape::Struct(&AGGREGATION)),
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("rules", RULES),
+    ],
+};
+
+const BINDING_FIELDS: &[Field] = &[
+    non_empty("apiVersion", TEXT),
+    non_empty("kind", TEXT),
+    given("metadata", Shape::Struct(&OBJECT_META)),
+    always("roleRef", Shape::Struct(&ROLE_REF)).merged(Merge::Atomic),
+    non_empty("subjects", SUBJECTS),
+];
+
+static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
+static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
+
+const KIND: BuiltIn = BuiltIn {
+    group: GROUP,
+    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::RECHECKED },
+    create_on_update: true,
+    columns: columns::PLAIN,
+    ..BASE
+};
+
+pub const ROLE: BuiltIn = BuiltIn {
+    hooks: Hooks::Role,
+    kind: "Role",
+    plural: "roles",
+    singular: "role",
+    form: Form::Typed(&ROLE_SHAPE),
+    validate: |new, _, _| validate_rules(new, true),
+    declarative: Some(declarative::of_role),
+    ..KIND
+};
+
+pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
+    hooks: Hooks::Role,
+    kind: "ClusterRole",
+    plural: "clusterroles",
+    singular: "clusterrole",
+    namespaced: false,
+    form: Form::Typed(&CLUSTER_ROLE_SHAPE),
+    validate: validate_cluster_role,
+    declarative: Some(declarative::of_role),
+    ..KIND
+};
+
+const BINDING_COLUMNS: &[columns::BuiltInColumn] =
+    &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
+const CLUSTER_BINDING_COLUMNS: &[columns::BuiltInColumn] =
+    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
+
+pub const ROLE_BINDING: BuiltIn = BuiltIn {
+    hooks: Hooks::RoleBinding,
+    kind: "RoleBinding",
+    plural: "rolebindings",
+    singular: "rolebinding",
+    form: Form::Typed(&ROLE_BINDING_SHAPE),
+    default: default_binding,
+    validate: |new, old, release| validate_binding(new, old, &["Role", "ClusterRole"], true, release),
+    declarative: Some(declarative::of_role_binding),
+    columns: BINDING_COLUMNS,
+    ..KIND
+};
+
+pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
+    hooks: Hooks::RoleBinding,
+    kind: "ClusterRoleBinding",
+    plural: "clusterrolebindings",
+    singular: "clusterrolebinding",
+    namespaced: false,
+    form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
+    default: default_binding,
+    validate: |new, old, release| validate_binding(new, old, &["ClusterRole"], false, release),
+    declarative: Some(declarative::of_role_binding),
+    columns: CLUSTER_BINDING_COLUMNS,
+    ..KIND
+};
+
+fn validate_rules(role: &Value, namespaced: bool) -> Vec<FieldError> {
+    let mut errors = vec![];
+    for (path, rule) in items(role, "rules", &FieldPath::root()) {
+        rule_errors(rule, namespaced, &path, &mut errors);
+    }
+    errors
+}
+
+fn rule_errors(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let is_empty = |name: &str| list(rule, name).is_empty();
+    let mut need = |name: &str, why: &str| {
+        if is_empty(name) {
+            errors.push(FieldError::required(&path.child(name), why));
+        }
+    };
+    need("verbs", "verbs must contain at least one value");
+    if is_empty("nonResourceURLs") {
+        need("apiGroups", "resource rules must supply at least one api group");
+        need("resources", "resource rules must supply at least one resource");
+        return;
+    }
+    let urls = rule.get("nonResourceURLs").unwrap_or(&Value::Null);
+    let mut refuse = |why: &str| errors.push(FieldError::invalid(&path.child("nonResourceURLs"), urls, why));
+    if namespaced {
+        refuse("namespaced rules cannot apply to non-resource URLs");
+    }
+    if !(is_empty("apiGroups") && is_empty("resources") && is_empty("resourceNames")) {
+        refuse("rules cannot apply to both regular resources and non-resource URLs");
+    }
+}
+
+fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = validate_rules(new, false);
+    let Some(aggregation) = new.get("aggregationRule") else { return errors };
+    let path = FieldPath::new("aggregationRule");
+    if list(aggregation, "clusterRoleSelectors").is_empty() {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.push(FieldError::required(&path.child("clusterRoleSelectors"), why));
+    }
+    for (path, selector) in items(aggregation, "clusterRoleSelectors", &path) {
+        let wrong = label_selector(selector, &path);
+        if !wrong.is_empty() {
+            errors.extend(wrong);
+            errors.push(FieldError::invalid(&path, &Value::Null, "invalid label selector."));
+        }
+    }
+    errors
+}
+
+/// Roles, users and groups are of the group of RBAC.
+fn default_binding(object: &mut Value) {
+    if object.str_at(&["roleRef", "apiGroup"]).is_empty() {
+        object.set_at(&["roleRef", "apiGroup"], Value::from(GROUP));
+    }
+    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+        if matches!(text(subject, "kind"), "User" | "Group") && text(subject, "apiGroup").is_empty() {
+            subject.set_at(&["apiGroup"], Value::from(GROUP));
+        }
+    }
+}
+
+fn validate_binding(
+    new: &Value,
+    old: Option<&Value>,
+    kinds: &[&str],
+    namespaced: bool,
+    release: Release,
+) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let empty = Value::object();
+    let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));
+    let mut supported = |name: &str, known: &[&str]| {
+        let value = text(reference, name);
+        if !known.contains(&value) {
+            errors.push(FieldError::not_supported(&path.child(name), &Value::from(value), known));
+        }
+    };
+    supported("apiGroup", &[GROUP]);
+    supported("kind", kinds);
+    let name = text(reference, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    invalid_each(&path.child("name"), name, names::path_segment(name), &mut errors);
+    for (path, subject) in items(new, "subjects", &FieldPath::root()) {
+        subject_errors(subject, namespaced, &path, &mut errors);
+    }
+    if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
+        // the value is shown by the names of its Go fields
+        let member = |name: &str| Value::from(text(reference, name));
+        let shown = [("APIGroup", member("apiGroup")), ("Kind", member("kind")), ("Name", member("name"))];
+        let why = if release >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
+        errors.push(invalid_struct(&path, &shown, why));
+    }
+    errors
+}
+
+fn subject_errors(subject: &Value, namespaced: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (name, group) = (text(subject, "name"), text(subject, "apiGroup"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    let unsupported = |member: &str, value: &str, known: &[&str]| {
+        FieldError::not_supported(&path.child(member), &Value::from(value), known)
+    };
+    match text(subject, "kind") {
+        "ServiceAccount" => {
+            if !name.is_empty() {
+                let messages = names::dns1123_subdomain(name);
+                invalid_each(&path.child("name"), name, messages, errors);
+            }
+            if !group.is_empty() {
+                errors.push(unsupported("apiGroup", group, &[""]));
+            }
+            if !namespaced && text(subject, "namespace").is_empty() {
+                errors.push(FieldError::required(&path.child("namespace"), ""));
+            }
+        }
+        "User" | "Group" if group != GROUP => errors.push(unsupported("apiGroup", group, &[GROUP])),
+        "User" | "Group" => {}
+        other => errors.push(unsupported("kind", other, &["ServiceAccount", "User", "Group"])),
+    }
+}

@@ -1,0 +1,394 @@
+//! Access reviews and token reviews: create is their only verb, and they are not stored.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{items, list, text};
+use super::{BASE, BuiltIn, Form, Review};
+use crate::rules::MetadataRules;
+
+static REQUIREMENT: Struct = Struct {
+    name: "LabelSelectorRequirement",
+    fields: &[
+        always("key", TEXT),
+        always("operator", Shape::Text("v1.LabelSelectorOperator")),
+        non_empty("values", texts()),
+    ],
+};
+
+static FIELD_REQUIREMENT: Struct = Struct {
+    name: "FieldSelectorRequirement",
+    fields: &[
+        always("key", TEXT),
+        always("operator", Shape::Text("v1.FieldSelectorOperator")),
+        non_empty("values", texts()),
+    ],
+};
+
+static FIELD_SELECTOR: Struct = Struct {
+    name: "FieldSelectorAttributes",
+    fields: &[
+        non_empty("rawSelector", TEXT),
+        non_empty("requirements", Shape::List("[]v1.FieldSelectorRequirement", &Shape::Struct(&FIELD_REQUIREMENT))),
+    ],
+};
+
+static LABEL_SELECTOR: Struct = Struct {
+    name: "LabelSelectorAttributes",
+    fields: &[
+        non_empty("rawSelector", TEXT),
+        non_empty("requirements", Shape::List("[]v1.LabelSelectorRequirement", &Shape::Struct(&REQUIREMENT))),
+    ],
+};
+
+static RESOURCE_ATTRIBUTES: Struct = Struct {
+    name: "ResourceAttributes",
+    fields: &[
+        given("fieldSelector", Shape::Struct(&FIELD_SELECTOR)),
+        non_empty("group", TEXT),
+        given("labelSelector", Shape::Struct(&LABEL_SELECTOR)),
+        non_empty("name", TEXT),
+        non_empty("namespace", TEXT),
+        non_empty("resource", TEXT),
+        non_empty("subresource", TEXT),
+        non_empty("verb", TEXT),
+        non_empty("version", TEXT),
+    ],
+};
+
+static PATH_ATTRIBUTES: Struct =
+    Struct { name: "NonResourceAttributes", fields: &[non_empty("path", TEXT), non_empty("verb", TEXT)] };
+
+static SELF_SPEC: Struct = Struct {
+    name: "SelfSubjectAccessReviewSpec",
+    fields: &[
+        given("nonResourceAttributes", Shape::Struct(&PATH_ATTRIBUTES)),
+        given("resourceAttributes", Shape::Struct(&RESOURCE_ATTRIBUTES)),
+    ],
+};
+
+static SPEC: Struct = Struct {
+    name: "SubjectAccessReviewSpec",
+    fields: &[
+        non_empty("extra", Shape::Map("map[string]v1.ExtraValue", &Shape::List("v1.ExtraValue", &TEXT))),
+        non_empty("groups", texts()),
+        given("nonResourceAttributes", Shape::Struct(&PATH_ATTRIBUTES)),
+        given("resourceAttributes", Shape::Struct(&RESOURCE_ATTRIBUTES)),
+        non_empty("uid", TEXT),
+        non_empty("user", TEXT),
+    ],
+};
+
+static STATUS: Struct = Struct {
+    name: "SubjectAccessReviewStatus",
+    fields: &[
+        always("allowed", Shape::Bool),
+        non_empty("denied", Shape::Bool),
+        non_empty("evaluationError", TEXT),
+        non_empty("reason", TEXT),
+    ],
+};
+
+static RULES_SPEC: Struct = Struct { name: "SelfSubjectRulesReviewSpec", fields: &[non_empty("namespace", TEXT)] };
+
+static RESOURCE_RULE: Struct = Struct {
+    name: "ResourceRule",
+    fields: &[
+        non_empty("apiGroups", texts()),
+        non_empty("resourceNames", texts()),
+        non_empty("resources", texts()),
+        always("verbs", texts()),
+    ],
+};
+
+static PATH_RULE: Struct =
+    Struct { name: "NonResourceRule", fields: &[non_empty("nonResourceURLs", texts()), always("verbs", texts())] };
+
+static RULES_STATUS: Struct = Struct {
+    name: "SubjectRulesReviewStatus",
+    fields: &[
+        non_empty("evaluationError", TEXT),
+        always("incomplete", Shape::Bool),
+        always("nonResourceRules", Shape::List("[]v1.NonResourceRule", &Shape::Struct(&PATH_RULE))),
+        always("resourceRules", Shape::List("[]v1.ResourceRule", &Shape::Struct(&RESOURCE_RULE))),
+    ],
+};
+
+static TOKEN_SPEC: Struct =
+    Struct { name: "TokenReviewSpec", fields: &[non_empty("audiences", texts()), non_empty("token", TEXT)] };
+
+static USER: Struct = Struct {
+    name: "UserInfo",
+    fields: &[
+        non_empty("extra", Shape::Map("map[string]v1.ExtraValue", &Shape::List("v1.ExtraValue", &TEXT))),
+        non_empty("groups", texts()),
+        non_empty("uid", TEXT),
+        non_empty("username", TEXT),
+    ],
+};
+
+pub static SELF_STATUS: Struct =
+    Struct { name: "SelfSubjectReviewStatus", fields: &[always("userInfo", Shape::Struct(&USER))] };
+
+static TOKEN_STATUS: Struct = Struct {
+    name: "TokenReviewStatus",
+    fields: &[
+        non_empty("audiences", texts()),
+        non_empty("authenticated", Shape::Bool),
+        non_empty("error", TEXT),
+        always("user", Shape::Struct(&USER)),
+    ],
+};
+
+const fn fields(spec: &'static Struct, status: &'static Struct) -> [Field; 5] {
+    [
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(spec)),
+        always("status", Shape::Struct(status)),
+    ]
+}
+
+static SELF_FIELDS: [Field; 5] = fields(&SELF_SPEC, &STATUS);
+static FIELDS: [Field; 5] = fields(&SPEC, &STATUS);
+static RULES_FIELDS: [Field; 5] = fields(&RULES_SPEC, &RULES_STATUS);
+static TOKEN_FIELDS: [Field; 5] = fields(&TOKEN_SPEC, &TOKEN_STATUS);
+static TOKEN_SHAPE: Struct = Struct { name: "TokenReview", fields: &TOKEN_FIELDS };
+static SELF_ACCESS_SHAPE: Struct = Struct { name: "SelfSubjectAccessReview", fields: &SELF_FIELDS };
+static ACCESS_SHAPE: Struct = Struct { name: "SubjectAccessReview", fields: &FIELDS };
+static LOCAL_ACCESS_SHAPE: Struct = Struct { name: "LocalSubjectAccessReview", fields: &FIELDS };
+static RULES_SHAPE: Struct = Struct { name: "SelfSubjectRulesReview", fields: &RULES_FIELDS };
+
+const KIND: BuiltIn =
+    BuiltIn { group: "authorization.k8s.io", namespaced: false, metadata: MetadataRules::INCLUDED, ..BASE };
+
+pub const SELF_ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::SelfAccess),
+    kind: "SelfSubjectAccessReview",
+    plural: "selfsubjectaccessreviews",
+    singular: "selfsubjectaccessreview",
+    form: Form::Typed(&SELF_ACCESS_SHAPE),
+    validate: |review, _, release| validate(review, false, release),
+    ..KIND
+};
+
+pub const ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::Access),
+    kind: "SubjectAccessReview",
+    plural: "subjectaccessreviews",
+    singular: "subjectaccessreview",
+    form: Form::Typed(&ACCESS_SHAPE),
+    validate: |review, _, release| validate(review, true, release),
+    ..KIND
+};
+
+pub const LOCAL_ACCESS: BuiltIn = BuiltIn {
+    review: Some(Review::Access),
+    kind: "LocalSubjectAccessReview",
+    plural: "localsubjectaccessreviews",
+    singular: "localsubjectaccessreview",
+    namespaced: true,
+    form: Form::Typed(&LOCAL_ACCESS_SHAPE),
+    validate: |review, _, release| validate_local(review, release),
+    ..KIND
+};
+
+pub const SELF_RULES: BuiltIn = BuiltIn {
+    review: Some(Review::SelfRules),
+    kind: "SelfSubjectRulesReview",
+    plural: "selfsubjectrulesreviews",
+    singular: "selfsubjectrulesreview",
+    form: Form::Typed(&RULES_SHAPE),
+    ..KIND
+};
+
+pub const TOKEN: BuiltIn = BuiltIn {
+    review: Some(Review::Token),
+    group: "authentication.k8s.io",
+    kind: "TokenReview",
+    plural: "tokenreviews",
+    singular: "tokenreview",
+    form: Form::Typed(&TOKEN_SHAPE),
+    ..KIND
+};
+
+static BOUND: Struct = Struct {
+    name: "BoundObjectReference",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        non_empty("name", TEXT),
+        non_empty("uid", Shape::Text("types.UID")),
+    ],
+};
+
+static REQUEST_SPEC: Struct = Struct {
+    name: "TokenRequestSpec",
+    fields: &[
+        always("audiences", texts()),
+        given("boundObjectRef", Shape::Struct(&BOUND)),
+        given("expirationSeconds", Shape::Int64),
+    ],
+};
+
+static REQUEST_STATUS: Struct =
+    Struct { name: "TokenRequestStatus", fields: &[always("expirationTimestamp", Shape::Time), always("token", TEXT)] };
+
+static REQUEST_FIELDS: [Field; 5] = fields(&REQUEST_SPEC, &REQUEST_STATUS);
+static REQUEST_SHAPE: Struct = Struct { name: "TokenRequest", fields: &REQUEST_FIELDS };
+
+/// Default lifetime of a token, and the bounds of the requested one, in seconds.
+const TOKEN_SECONDS: i64 = 3600;
+const TOKEN_SECONDS_MIN: i64 = 10 * 60;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+/// The TokenRequest of `serviceaccounts/token`; it is not a resource.
+pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
+    review: Some(Review::TokenRequest),
+    group: "authentication.k8s.io",
+    kind: "TokenRequest",
+    plural: "serviceaccounts",
+    namespaced: true,
+    form: Form::Typed(&REQUEST_SHAPE),
+    default: |request| {
+        if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
+            request.set_at(&["spec", "expirationSeconds"], Value::Int(TOKEN_SECONDS));
+        }
+    },
+    validate: |request, _, _| validate_expiration(request),
+    ..KIND
+};
+
+fn validate_expiration(request: &Value) -> Vec<FieldError> {
+    let seconds = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let why = match seconds {
+        ..TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
+        TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => return vec![],
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    vec![FieldError::invalid(&FieldPath::new("spec").child("expirationSeconds"), &Value::Int(seconds), why)]
+}
+
+/// A value as Go prints a struct of paths and verbs that has no names for JSON.
+fn shown_path(attributes: &Value) -> Value {
+    [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()
+}
+
+fn validate(review: &Value, names_subject: bool, release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (empty, path) = (Value::object(), FieldPath::new("spec"));
+    let spec = review.get("spec").unwrap_or(&empty);
+    let resource = spec.get("resourceAttributes").filter(|value| !value.is_null());
+    let url = spec.get("nonResourceAttributes").filter(|value| !value.is_null());
+    errors.extend(attributes_error(resource, url, &path, release));
+    if names_subject && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid(&path.child("user"), &Value::from(""), why));
+    }
+    if let Some(resource) = resource {
+        selector_errors(resource, &path.child("resourceAttributes"), &mut errors);
+    }
+    metadata_errors(review, &mut errors);
+    errors
+}
+
+/// The error of a review that does not ask for exactly one of a resource and a URL.
+fn attributes_error(
+    resource: Option<&Value>,
+    url: Option<&Value>,
+    path: &FieldPath,
+    release: Release,
+) -> Option<FieldError> {
+    const ONE: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let shown = url.map_or(Value::Null, shown_path);
+    match (resource.is_some(), url.is_some()) {
+        (true, true) | (false, false) if release >= Release::V1_37 => Some(FieldError::invalid(path, &shown, ONE)),
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            Some(FieldError::invalid(&path.child("nonResourceAttributes"), &shown, why))
+        }
+        (false, false) => Some(FieldError::invalid(&path.child("resourceAttributes"), &shown, ONE)),
+        _ => None,
+    }
+}
+
+/// Metadata may hold only fields that the server sets.
+fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
+    let Some(metadata) = review.get("metadata") else { return };
+    let members = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
+    let own =
+        |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL_ACCESS.kind);
+    if members.into_iter().any(|(key, value)| !own(key) && !value.is_null()) {
+        errors.push(FieldError::invalid(&FieldPath::new("metadata"), metadata, "must be empty"));
+    }
+}
+
+fn validate_local(review: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate(review, true, release);
+    let path = FieldPath::new("spec");
+    let at = |name: &str| review.at(&["spec", name]).filter(|value| !value.is_null());
+    if let Some(attributes) = at("resourceAttributes") {
+        let namespace = text(attributes, "namespace");
+        if namespace != review.str_at(&["metadata", "namespace"]) {
+            let path = path.child("resourceAttributes").child("namespace");
+            errors.push(FieldError::invalid(&path, &Value::from(namespace), "must match metadata.namespace"));
+        }
+    }
+    if let Some(url) = at("nonResourceAttributes") {
+        let why = "disallowed on this kind of request";
+        errors.push(FieldError::invalid(&path.child("nonResourceAttributes"), &shown_path(url), why));
+    }
+    errors
+}
+
+fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for name in ["fieldSelector", "labelSelector"] {
+        let Some(selector) = attributes.get(name).filter(|value| !value.is_null()) else { continue };
+        let path = path.child(name);
+        let raw = text(selector, "rawSelector");
+        match (raw.is_empty(), list(selector, "requirements").is_empty()) {
+            (false, false) => {
+                let why = "may not specified at the same time as requirements";
+                errors.push(FieldError::invalid(&path.child("rawSelector"), &Value::from(raw), why));
+            }
+            (true, true) => {
+                let why = format!("when {} is specified, requirements or rawSelector is required", path.as_str());
+                errors.push(FieldError::required(&path.child("requirements"), why));
+            }
+            _ => {}
+        }
+        for (path, requirement) in items(selector, "requirements", &path) {
+            requirement_errors(requirement, name == "labelSelector", &path, errors);
+        }
+    }
+}
+
+/// Unknown operators are accepted: newer clients may support more of them.
+fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let none = list(requirement, "values").is_empty();
+    let key = text(requirement, "key");
+    if !of_label && key.is_empty() {
+        errors.push(FieldError::required(&path.child("key"), "must be specified"));
+    }
+    match text(requirement, "operator") {
+        "In" | "NotIn" if none => {
+            let why = "must be specified when `operator` is 'In' or 'NotIn'";
+            errors.push(FieldError::required(&path.child("values"), why));
+        }
+        "Exists" | "DoesNotExist" if !none => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(FieldError::forbidden(&path.child("values"), why));
+        }
+        _ => {}
+    }
+    if !of_label {
+        return;
+    }
+    super::checks::invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
+    for (path, value) in items(requirement, "values", path) {
+        let value = value.as_str().unwrap_or_default();
+        super::checks::invalid_each(&path, value, names::label_value(value), errors);
+    }
+}

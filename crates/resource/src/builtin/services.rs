@@ -1,0 +1,268 @@
+//! Service: its form, its defaults, and what a change of its type drops. Addresses and node ports come from the room
+//! `allocation`.
+
+pub mod addresses;
+pub mod ip;
+mod validate;
+
+use machinery::{Value, json, names};
+use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
+
+use super::checks::{list, text};
+use super::config::TEXT_MAP;
+use super::{declarative, BASE, BuiltIn, Form, Hooks, columns};
+use crate::rules::{Deletion, MetadataRules};
+
+static PORT: Struct = Struct {
+    name: "ServicePort",
+    fields: &[
+        given("appProtocol", TEXT),
+        non_empty("name", TEXT),
+        non_empty("nodePort", Shape::Int32),
+        always("port", Shape::Int32),
+        non_empty("protocol", Shape::Text("v1.Protocol")).or("TCP"),
+        given("targetPort", Shape::IntOrString),
+    ],
+};
+
+static CLIENT_IP: Struct = Struct { name: "ClientIPConfig", fields: &[given("timeoutSeconds", Shape::Int32)] };
+
+static AFFINITY: Struct =
+    Struct { name: "SessionAffinityConfig", fields: &[given("clientIP", Shape::Struct(&CLIENT_IP))] };
+
+static SPEC: Struct = Struct {
+    name: "ServiceSpec",
+    fields: &[
+        given("allocateLoadBalancerNodePorts", Shape::Bool),
+        non_empty("clusterIP", TEXT),
+        non_empty("clusterIPs", texts()),
+        non_empty("externalIPs", texts()),
+        non_empty("externalName", TEXT),
+        non_empty("externalTrafficPolicy", Shape::Text("v1.ServiceExternalTrafficPolicy")),
+        non_empty("healthCheckNodePort", Shape::Int32),
+        given("internalTrafficPolicy", Shape::Text("v1.ServiceInternalTrafficPolicy")),
+        non_empty("ipFamilies", texts()),
+        given("ipFamilyPolicy", TEXT),
+        given("loadBalancerClass", TEXT),
+        non_empty("loadBalancerIP", TEXT),
+        non_empty("loadBalancerSourceRanges", texts()),
+        non_empty("ports", Shape::List("[]v1.ServicePort", &Shape::Struct(&PORT)))
+            .merged(Merge::PatchedByAll(&["port", "protocol"])),
+        non_empty("publishNotReadyAddresses", Shape::Bool),
+        non_empty("selector", TEXT_MAP).merged(Merge::Atomic),
+        non_empty("sessionAffinity", Shape::Text("v1.ServiceAffinity")),
+        given("sessionAffinityConfig", Shape::Struct(&AFFINITY)),
+        given("trafficDistribution", TEXT),
+        non_empty("type", Shape::Text("v1.ServiceType")),
+    ],
+};
+
+static PORT_STATUS: Struct = Struct {
+    name: "PortStatus",
+    fields: &[given("error", TEXT), always("port", Shape::Int32), always("protocol", Shape::Text("v1.Protocol"))],
+};
+
+static INGRESS: Struct = Struct {
+    name: "LoadBalancerIngress",
+    fields: &[
+        non_empty("hostname", TEXT),
+        non_empty("ip", TEXT),
+        given("ipMode", Shape::Text("v1.LoadBalancerIPMode")),
+        non_empty("ports", Shape::List("[]v1.PortStatus", &Shape::Struct(&PORT_STATUS))),
+    ],
+};
+
+static LOAD_BALANCER: Struct = Struct {
+    name: "LoadBalancerStatus",
+    fields: &[non_empty("ingress", Shape::List("[]v1.LoadBalancerIngress", &Shape::Struct(&INGRESS)))],
+};
+
+static STATUS: Struct = Struct {
+    name: "ServiceStatus",
+    fields: &[
+        non_empty("conditions", Shape::List("[]v1.Condition", &Shape::Struct(&CONDITION)))
+            .merged(Merge::Patched("type")),
+        always("loadBalancer", Shape::Struct(&LOAD_BALANCER)),
+    ],
+};
+
+static SHAPE: Struct = Struct {
+    name: "Service",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("spec", Shape::Struct(&SPEC)),
+        always("status", Shape::Struct(&STATUS)),
+    ],
+};
+
+pub const SERVICE: BuiltIn = BuiltIn {
+    kind: "Service",
+    plural: "services",
+    singular: "service",
+    short_names: &["svc"],
+    categories: &["all"],
+    status: true,
+    metadata: MetadataRules { name: names::dns1035_label, ..MetadataRules::BUILT_IN },
+    hooks: Hooks::Service,
+    create_on_update: true,
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
+    columns: columns::SERVICE,
+    form: Form::Typed(&SHAPE),
+    default,
+    prepare,
+    selectable: &[("spec.clusterIP", &["spec.clusterIP"]), ("spec.type", &["spec.type"])],
+    validate: validate::validate,
+    declarative: Some(declarative::none),
+    validate_status: validate::validate_status,
+    warnings: validate::warnings,
+    ..BASE
+};
+
+fn or_else(object: &mut Value, name: &str, value: Value) {
+    if object.get(name).is_none() {
+        object.set_at(&[name], value);
+    }
+}
+
+fn default(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    or_else(spec, "sessionAffinity", Value::from("None"));
+    or_else(spec, "type", Value::from("ClusterIP"));
+    default_affinity(spec);
+    default_traffic(spec);
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        or_else(port, "protocol", Value::from("TCP"));
+        let number = port.get("port").cloned().unwrap_or_default();
+        let unset = match port.get("targetPort") {
+            Some(Value::String(name)) => name.is_empty(),
+            target => target == Some(&Value::Int(0)),
+        };
+        if unset {
+            port.remove_at(&["targetPort"]);
+        }
+        or_else(port, "targetPort", number);
+    }
+    default_ingress(object);
+}
+
+const SECONDS_OF_AFFINITY: i64 = 3 * 60 * 60;
+
+fn default_affinity(spec: &mut Value) {
+    match text(spec, "sessionAffinity") {
+        "None" => drop(spec.remove_at(&["sessionAffinityConfig"])),
+        "ClientIP" if spec.at(&["sessionAffinityConfig", "clientIP", "timeoutSeconds"]).is_none() => {
+            let config = json!({"clientIP": {"timeoutSeconds": (SECONDS_OF_AFFINITY)}});
+            spec.set_at(&["sessionAffinityConfig"], config);
+        }
+        _ => {}
+    }
+}
+
+/// Defaults the internal and external traffic policies by the type.
+fn default_traffic(spec: &mut Value) {
+    let inside = matches!(text(spec, "type"), "ClusterIP" | "LoadBalancer" | "NodePort");
+    if is_external(spec) {
+        or_else(spec, "externalTrafficPolicy", Value::from("Cluster"));
+    }
+    if inside {
+        or_else(spec, "internalTrafficPolicy", Value::from("Cluster"));
+    }
+    if text(spec, "type") == "LoadBalancer" {
+        or_else(spec, "allocateLoadBalancerNodePorts", Value::Bool(true));
+    }
+}
+
+fn default_ingress(service: &mut Value) {
+    let balanced = service.str_at(&["spec", "type"]) == "LoadBalancer";
+    let ingress = service.get_mut("status").and_then(|status| status.get_mut("loadBalancer"));
+    let ingress = ingress.and_then(|balancer| balancer.get_mut("ingress")).and_then(Value::as_array_mut);
+    for point in ingress.into_iter().flatten().filter(|point| balanced && !text(point, "ip").is_empty()) {
+        or_else(point, "ipMode", Value::from("VIP"));
+    }
+}
+
+/// The value of `clusterIP` of a Service without addresses of its own.
+const HEADLESS: &str = "None";
+
+/// Whether the type of a `spec` is `ExternalName`.
+pub fn is_external_name(spec: &Value) -> bool {
+    text(spec, "type") == "ExternalName"
+}
+
+/// Whether a `spec` is headless, regardless of its type.
+fn headless(spec: &Value) -> bool {
+    matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some(HEADLESS))
+}
+
+/// Whether a `spec` has external traffic.
+fn is_external(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => !list(spec, "externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a `spec` has a node port for the health checks of a load balancer.
+pub fn needs_health_check(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// Keeps the status, and drops fields that the new type does not use, unless the same update changes them.
+fn prepare(object: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        object.set_at(&["status"], json!({"loadBalancer": {}}));
+    }
+    let Some(spec) = object.get_mut("spec") else { return };
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        drop_fields_of_other_types(spec, old);
+    }
+    // such a Service has no traffic of its own; a wrong value is refused nevertheless
+    if is_external_name(spec) && matches!(text(spec, "internalTrafficPolicy"), "Cluster" | "Local") {
+        spec.remove_at(&["internalTrafficPolicy"]);
+    }
+    if old.is_some() && text(spec, "type") != "LoadBalancer" {
+        object.set_at(&["status", "loadBalancer"], Value::object());
+    }
+}
+
+fn drop_fields_of_other_types(spec: &mut Value, old: &Value) {
+    let same = |spec: &Value, name: &str| spec.get(name) == old.get(name);
+    if !is_external_name(old) && is_external_name(spec) {
+        if same(spec, "clusterIP") && same(spec, "clusterIPs") {
+            spec.remove_at(&["clusterIP"]);
+            spec.remove_at(&["clusterIPs"]);
+        }
+        for name in ["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|name| same(spec, name)).collect::<Vec<_>>() {
+            spec.remove_at(&[name]);
+        }
+    }
+    let has_node_ports = |spec: &Value| matches!(text(spec, "type"), "LoadBalancer" | "NodePort");
+    if has_node_ports(old)
+        && !has_node_ports(spec)
+        && node_ports(spec).iter().all(|port| node_ports(old).contains(port))
+    {
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            port.remove_at(&["nodePort"]);
+        }
+    }
+    let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
+    type Fits = fn(&Value) -> bool;
+    let gone: [(&str, Fits); 4] = [
+        ("healthCheckNodePort", needs_health_check),
+        ("allocateLoadBalancerNodePorts", balanced),
+        ("loadBalancerClass", balanced),
+        ("externalTrafficPolicy", is_external),
+    ];
+    let gone = gone.into_iter().filter(|(name, fits)| fits(old) && !fits(spec) && same(spec, name));
+    for (name, _) in gone.collect::<Vec<_>>() {
+        spec.remove_at(&[name]);
+    }
+}
+
+/// The node ports of a `spec`.
+pub fn node_ports(spec: &Value) -> Vec<i64> {
+    list(spec, "ports").iter().filter_map(|port| port.get("nodePort").and_then(Value::as_int)).collect()
+}

@@ -1,0 +1,292 @@
+//! The codec of built-in kinds, typed by the shape in their row.
+
+use std::borrow::Cow;
+
+use base::request::FieldValidation;
+use machinery::patch::RawKind;
+use machinery::patch::strategic_merge::PatchMeta;
+use machinery::value::{Decoded, key_order};
+use machinery::{FieldError, Status, Text, Value};
+use objects::Key;
+use schema::shape;
+
+use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version};
+use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
+use crate::builtin::{self, BuiltIn, DEFINITION_GROUP};
+use crate::{Registry, group_version, unknown_kind};
+
+/// The codec of a built-in kind.
+pub struct BuiltInCodec {
+    pub at: Endpoint,
+    pub row: &'static BuiltIn,
+}
+
+impl Codec for BuiltInCodec {
+    fn api_version(&self) -> Text {
+        self.at.api_version()
+    }
+
+    fn kind(&self) -> &str {
+        self.row.kind
+    }
+
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+        let Decoded { value: mut object, duplicates } = self.at.parse(document)?;
+        if document.format == Format::Json && !duplicates.is_empty() {
+            object = self.row_of(&object).joined(&document.bytes);
+        }
+        self.default_type(&mut object, document)?;
+        let mut strict = Strict::of(duplicates);
+        let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let bad_body = |why: &str| self.at.bad_body(&kind, split_version(&given).1, why);
+        let normalized = self.normalize(&mut object, &mut strict);
+        if document.format == Format::Json {
+            self.keep_seen(&mut strict, &object);
+        }
+        let strict = strict.in_order(document);
+        normalized.map_err(|why| bad_body(&self.first_type_error(document, &object, why)))?;
+        report(&strict, document, validation, warn, bad_body)?;
+        self.at.check_version(&given)?;
+        if let Some(error) = (self.row.check_body)(&object) {
+            let name = object.str_at(&["metadata", "name"]);
+            return Err(Status::invalid(self.row.group, self.row.kind, name, &[error]));
+        }
+        Ok(object)
+    }
+
+    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, strategic: bool) -> Result<(), Unpatched> {
+        match object.as_object().and_then(not_a_string).filter(|_| strategic) {
+            Some(why) => return Err(Unpatched::Invalid(self.conversion_error(object).unwrap_or(why))),
+            None if strategic => {}
+            None => self.check_patched_type(object, strict)?,
+        }
+        object.set_at(&["kind"], Value::from(self.row.kind));
+        object.set_at(&["apiVersion"], Value::String(self.at.api_version()));
+        if strategic {
+            shape::convert_numbers(object, self.row.structure());
+        }
+        let normalized = self.normalize(object, strict);
+        let converted = |why| self.conversion_error(object).filter(|_| strategic).unwrap_or(why);
+        normalized.map_err(converted)?;
+        self.keep_seen(strict, object);
+        Ok(())
+    }
+
+    fn patch_meta(&self) -> PatchMeta {
+        PatchMeta::of_kind(&self.row.type_schema())
+    }
+
+    fn printed_as(&self) -> RawKind {
+        RawKind::BuiltIn
+    }
+
+    fn normalize_applied(
+        &self,
+        object: &mut Value,
+        configuration: &Value,
+        _live: Option<&Value>,
+    ) -> Result<bool, Status> {
+        shape::convert_numbers(object, self.row.structure());
+        self.read(object, &mut Strict::default()).map_err(|why| {
+            let text = |key: &str| configuration.str_at(&["metadata", key]);
+            let (namespace, name) = (text("namespace"), text("name"));
+            let kind = format!("{}/{}, Kind={}", self.row.group, self.row.version, self.row.kind);
+            let why = self.conversion_error(object).unwrap_or(why);
+            let unable = format!("unable to convert unstructured object to {kind}: {why}");
+            let object = format!("{namespace}/{name}; {kind}");
+            Status::untyped(500, format!("failed to convert new object ({object}) to proper version: {unable}"))
+        })?;
+        Ok(false)
+    }
+
+    fn check_admitted(&self, object: &Value, _is_new: bool, registry: &Registry) -> Result<(), Status> {
+        let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+        if kind == self.row.kind && api_version == self.at.api_version() {
+            return Ok(());
+        }
+        let (group, version) = split_version(api_version);
+        Err(match registry.of_built_in_kind(group, version, kind) {
+            true => {
+                let package = self.row.group.split('.').next().filter(|name| !name.is_empty()).unwrap_or("core");
+                let wanted = self.row.kind;
+                Status::untyped(
+                    500,
+                    format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"),
+                )
+            }
+            false => Status::internal(unknown_kind(kind, api_version)),
+        })
+    }
+
+    fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
+        self.read(object, &mut Strict::default()).map_err(Status::internal)
+    }
+
+    fn audited<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        if object.get("metadata").is_some() {
+            return Cow::Borrowed(object);
+        }
+        let mut object = object.clone();
+        object.set_at(&["metadata"], Value::object());
+        Cow::Owned(object)
+    }
+
+    fn zero(&self) -> Option<Value> {
+        Some(self.row.zero())
+    }
+
+    fn invalid(&self, _submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
+        Status::invalid(self.row.storage_group(), self.row.kind, name, errors)
+    }
+
+    /// Keys of built-in kinds omit the group unless the row sets `keyed_by_group`.
+    fn shown_key(&self, key: &Key) -> String {
+        match self.row.keyed_by_group {
+            true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
+            false => format!("/registry/{}/{}", key.plural, key.path),
+        }
+    }
+
+    fn is_equal(&self, a: &Value, b: &Value) -> bool {
+        // empty and absent lists are equal in a built-in type
+        self.row.to_stored(a.clone()) == self.row.to_stored(b.clone())
+    }
+
+    fn is_shown_as_stored(&self, _stored: &Value) -> bool {
+        self.row.stored_as.is_none()
+    }
+}
+
+impl BuiltInCodec {
+    /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
+    fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        let shaped = self.row.shape(object);
+        strict.unknown.extend(shaped.unknown);
+        if let Some(error) = shaped.error {
+            return Err(error);
+        }
+        *object = shaped.value;
+        (self.row.default)(object);
+        Ok(())
+    }
+
+    /// As [`BuiltInCodec::read`], by the `apiVersion` of the object.
+    fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        let Some(sibling) = self.sibling(object) else { return self.read(object, strict) };
+        let shaped = sibling.shape(object);
+        strict.unknown.extend(shaped.unknown);
+        shaped.error.map_or(Ok(()), Err)
+    }
+
+    /// Another version or group of the kind, if the body names one: it is decoded as that before it is rejected.
+    fn sibling(&self, object: &Value) -> Option<&'static BuiltIn> {
+        let api_version = object.str_at(&["apiVersion"]);
+        if object.str_at(&["kind"]) == self.row.kind { builtin::sibling(self.row, api_version) } else { None }
+    }
+
+    /// The row that decodes an object.
+    fn row_of(&self, object: &Value) -> &'static BuiltIn {
+        self.sibling(object).unwrap_or(self.row)
+    }
+
+    /// Keeps the duplicate fields that typed decoding of JSON notices.
+    fn keep_seen(&self, strict: &mut Strict, object: &Value) {
+        let row = self.row_of(object);
+        strict.duplicates.retain(|path| row.sees_duplicate(path));
+    }
+
+    /// Of several fields of wrong types, the error of the first in the order of the body.
+    fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
+        let errors = self.row_of(object).shape(object).errors;
+        if errors.len() < 2 {
+            return why;
+        }
+        shape::first_error(&errors, Some(&key_order(&document.bytes))).unwrap_or(why)
+    }
+
+    /// The error of converting a map to the typed object, for a field of a wrong type.
+    fn conversion_error(&self, object: &Value) -> Option<String> {
+        shape::first_conversion_error(&self.row.shape(object).errors)
+    }
+
+    /// Sets `apiVersion` and `kind` if a body omits them, and rejects those of another type.
+    fn default_type(&self, object: &mut Value, document: &Document) -> Result<(), Status> {
+        let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
+        let expected = self.at.api_version();
+        let other = !api_version.is_empty() && api_version != expected;
+        if self.sibling(object).is_some() {
+            return Ok(());
+        }
+        let version = |api_version: &str| api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        if kind != self.row.kind
+            && let Some(error) = self.other_kind_error(&kind, &api_version, object, Some(document))
+        {
+            return Err(self.at.bad_body(&kind, &version(&api_version), &error));
+        }
+        if (!kind.is_empty() && kind != self.row.kind) || other {
+            let api_version = if api_version.is_empty() { expected.as_str() } else { &api_version };
+            let kind = if kind.is_empty() { self.row.kind } else { &kind };
+            return Err(self.at.bad_body(kind, &version(api_version), &unknown_kind(kind, api_version)));
+        }
+        if !matches!(object, Value::Object(_)) {
+            *object = Value::object();
+        }
+        object.set_at(&["kind"], Value::from(self.row.kind));
+        object.set_at(&["apiVersion"], Value::String(expected));
+        Ok(())
+    }
+
+    /// Checks `apiVersion` and `kind` of a patched object. Without an `apiVersion` it decodes to an empty object.
+    fn check_patched_type(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        if let Some(why) = type_error(object) {
+            return Err(why);
+        }
+        let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        if api_version.is_empty() {
+            let read = std::mem::replace(object, Value::object());
+            let fields = read.as_object().into_iter().flat_map(machinery::Map::keys).map(ToString::to_string);
+            strict.unknown.extend(fields.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind")));
+            return Ok(());
+        }
+        let kind = if kind.is_empty() { self.row.kind } else { &kind };
+        if kind != self.row.kind {
+            let error = self.other_kind_error(kind, &api_version, object, None);
+            return Err(error.unwrap_or_else(|| unknown_kind(kind, &api_version)));
+        }
+        match api_version == self.at.api_version() || builtin::sibling(self.row, &api_version).is_some() {
+            true => Ok(()),
+            false => Err(unknown_kind(kind, &api_version)),
+        }
+    }
+
+    /// The error of a body of another built-in kind, or of a list: it is decoded as that, and cannot be converted.
+    /// CRDs have a scheme of their own, in which no other kinds are registered.
+    fn other_kind_error(
+        &self,
+        kind: &str,
+        api_version: &str,
+        object: &Value,
+        document: Option<&Document>,
+    ) -> Option<String> {
+        let is = |row: &&BuiltIn| {
+            (row.kind == kind || kind.strip_suffix("List") == Some(row.kind))
+                && group_version(row.group, row.version) == api_version
+        };
+        let other = builtin::KINDS.iter().find(is);
+        let error = other.filter(|row| row.kind == kind).and_then(|row| {
+            let shaped = row.shape(object);
+            let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
+            order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
+        });
+        let apart = |group: &str| group == DEFINITION_GROUP;
+        let near = match other {
+            Some(row) => apart(row.group) == apart(self.row.group),
+            None => !apart(self.row.group) && builtin::is_known(api_version, kind),
+        };
+        if error.is_some() || !near {
+            return error;
+        }
+        let (wanted, package, version) = (self.row.kind, self.row.go_package(), split_version(api_version).1);
+        Some(format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"))
+    }
+}

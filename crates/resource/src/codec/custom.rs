@@ -1,0 +1,179 @@
+//! The codec of custom resources, typed by their schema.
+
+use base::request::FieldValidation;
+use machinery::value::Decoded;
+use machinery::{FieldError, Map, Status, Text, Value};
+use schema::Malformed;
+use schema::apply::ConvertError;
+
+use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
+use crate::body::{Document, Strict, type_error};
+use crate::{Registry, Version};
+
+/// The codec of a custom resource.
+pub struct CustomCodec(pub Endpoint);
+
+impl Codec for CustomCodec {
+    fn api_version(&self) -> Text {
+        self.0.api_version()
+    }
+
+    fn kind(&self) -> &str {
+        &self.0.resource.kind
+    }
+
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+        let Decoded { value: mut object, duplicates } = self.0.parse(document)?;
+        self.check_type(&object, document, validation)?;
+        let mut strict = Strict::of(duplicates);
+        let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let normalized = self.normalize(&mut object, &mut strict);
+        normalized.map_err(|why| self.0.bad_body(&kind, split_version(&given).1, &why))?;
+        report(&strict, document, validation, warn, |error| not_strict(&kind, &given, error))?;
+        self.0.check_version(&given)?;
+        Ok(object)
+    }
+
+    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, _strategic: bool) -> Result<(), Unpatched> {
+        if let Some(why) = type_error(object) {
+            return Err(Unpatched::Invalid(why));
+        }
+        if object.str_at(&["kind"]).is_empty() {
+            return Err(Unpatched::Invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
+        }
+        if object.get("apiVersion").is_none() {
+            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(Unpatched::Failed(Status::internal(why)));
+        }
+        Ok(self.normalize(object, strict)?)
+    }
+
+    fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<bool, Status> {
+        let sent = live.map(|_| object.clone());
+        self.coerce(object, Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
+        let differs = live.zip(sent).is_some_and(|(live, sent)| timestamps::differs_uncoerced(&sent, object, live));
+        self.default(object)?;
+        Ok(differs)
+    }
+
+    fn check_admitted(&self, object: &Value, is_new: bool, _: &Registry) -> Result<(), Status> {
+        if is_new && !object.get("metadata").is_none_or(|metadata| matches!(metadata, Value::Object(_))) {
+            return Err(Status::internal("system metadata was not initialized"));
+        }
+        Ok(())
+    }
+
+    fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
+        // malformed metadata is dropped, as when the object is read
+        self.coerce(object, Malformed::Drop).map_err(|why| Status::untyped(500, why))?;
+        self.default(object)
+    }
+
+    fn unknown_version(&self, api_version: &str) -> ConvertError {
+        ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
+    }
+
+    /// The Status names the submitted type, even if that is the error.
+    fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
+        let group = split_version(&submitted.api_version).0;
+        Status::invalid(group, &submitted.kind, name, errors)
+    }
+
+    fn is_shown_as_stored(&self, stored: &Value) -> bool {
+        // defaulting may set a status again that was reset
+        stored.get("status").is_some() || !self.0.version.program().schema.has_default(&["status"])
+    }
+}
+
+/// The error of a decoded body with unknown or duplicate fields; it names the type of the body.
+fn not_strict(kind: &str, api_version: &str, why: &str) -> Status {
+    if api_version.is_empty() {
+        return Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'");
+    }
+    let version = machinery::value::quote(split_version(api_version).1);
+    Status::bad_request(format!("{kind} in version {version} cannot be handled as a {kind}: {why}"))
+}
+
+impl CustomCodec {
+    fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
+        if object.str_at(&["kind"]).is_empty() {
+            let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&document.bytes));
+            return Err(match validation {
+                FieldValidation::Ignore => self.0.bad_own_body(&why),
+                _ => self.0.unrecognized(&why, document),
+            });
+        }
+        if object.get("apiVersion").is_some_and(Value::is_null) {
+            let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+            return Err(self.0.bad_body(object.str_at(&["kind"]), "", why));
+        }
+        if self.0.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
+    }
+
+    /// Checks the type of an instance of a ThirdPartyResource, whose errors differ from those of custom resources.
+    fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
+        let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
+        let Endpoint { resource, version: own } = &self.0;
+        for (what, expected, got) in [
+            ("kind", resource.kind.as_str(), object.str_at(&["kind"])),
+            ("group", &resource.group, group),
+            ("version", &own.name, version),
+        ] {
+            if expected != got {
+                let message = format!("{what} doesn't match, expecting: {expected}, got {got}");
+                return Err(Status::bad_request(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prunes and defaults an object by the version in its `apiVersion`.
+    fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+        if let Value::Object(map) = object {
+            strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
+        }
+        let (group, name) = split_version(object.str_at(&["apiVersion"]));
+        let resource = &self.0.resource;
+        if group != resource.group || *object.str_at(&["kind"]) != *resource.kind {
+            // another type, whose schema is not known
+            return Ok(());
+        }
+        match resource.version(name) {
+            Some(version) => normalize_in(version, object, strict),
+            None => {
+                // a version that the CRD does not have declares nothing
+                strict.unknown.extend(undeclared(object));
+                Ok(())
+            }
+        }
+    }
+
+    /// Coerces the metadata of an object and of the objects embedded in it.
+    fn coerce(&self, object: &mut Value, malformed: Malformed) -> Result<(), String> {
+        if let Value::Object(map) = object {
+            schema::metadata::coerce(map, malformed)?;
+        }
+        let schema = &self.0.version.program().schema;
+        schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())
+    }
+
+    fn default(&self, object: &mut Value) -> Result<(), Status> {
+        let defaulted = self.0.version.program().schema.default(object);
+        defaulted.map_err(|why| Status::untyped(500, why.to_string()))
+    }
+}
+
+/// Prunes an object and sets its defaults.
+fn normalize_in(version: &Version, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    let schema = &version.program().schema;
+    schema.prune(object, &mut strict.unknown);
+    schema.coerce_embedded(object, Malformed::Refuse, &mut strict.unknown).map_err(|error| error.to_string())?;
+    strict.too_large = schema.default(object).err();
+    Ok(())
+}
+
+/// All fields except `apiVersion`, `kind` and `metadata`.
+fn undeclared(object: &Value) -> Vec<String> {
+    let names = object.as_object().into_iter().flat_map(Map::keys);
+    names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).map(ToString::to_string).collect()
+}

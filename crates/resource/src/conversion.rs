@@ -1,0 +1,349 @@
+//! Conversion by webhook: ConversionReview requests, and the checks of their responses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock;
+use base::webhook::{Client, Endpoint};
+use machinery::field::FieldPath;
+use machinery::patch::gotext::type_of;
+use machinery::status::aggregate;
+use machinery::{Status, Value};
+
+use super::{Resource, Version, unknown_kind};
+use crate::limits;
+
+/// `spec.conversion` of a CRD: how objects of one version become objects of another.
+#[derive(Clone, Debug)]
+pub enum Conversion {
+    /// Only `apiVersion` is rewritten.
+    None,
+    Webhook(Arc<Webhook>),
+}
+
+/// The conversion webhook of a CRD.
+#[derive(Debug)]
+pub struct Webhook {
+    endpoint: Arc<Endpoint>,
+    /// The first of `conversionReviewVersions` that this server supports.
+    review: Option<&'static str>,
+    client: Arc<Client>,
+}
+
+const REVIEWS: [(&str, &str); 2] = [("v1", "apiextensions.k8s.io/v1"), ("v1beta1", "apiextensions.k8s.io/v1beta1")];
+
+impl Conversion {
+    /// Parses `spec.conversion`.
+    pub fn parse(conversion: &Value, client: &Arc<Client>) -> Conversion {
+        let webhook = conversion.get("webhook").filter(|_| conversion.str_at(&["strategy"]) == "Webhook");
+        let Some(webhook) = webhook else { return Conversion::None };
+        let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let known = |version: &Value| REVIEWS.iter().find(|(name, _)| version.as_str() == Some(*name));
+        Conversion::Webhook(Arc::new(Webhook {
+            endpoint: client.endpoint(webhook.get("clientConfig").unwrap_or(&Value::Null)),
+            review: versions.iter().find_map(known).map(|(_, api_version)| *api_version),
+            client: client.clone(),
+        }))
+    }
+}
+
+impl Webhook {
+    /// Converts objects, all of one version, to version `to`. One invalid object fails the whole call.
+    pub async fn convert(&self, resource: &Resource, objects: Vec<Value>, to: &Version) -> Result<Vec<Value>, Status> {
+        let Some(first) = objects.first() else { return Ok(vec![]) };
+        let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
+        let prefix = format!("conversion webhook for {api_version}, Kind={kind}");
+        let failed = |why: String| Status::untyped(500, format!("{prefix}{why}"));
+        let desired = resource.api_version(to);
+        let converted = self.call(&desired, &objects).await.map_err(|why| failed(format!(" failed: {why}")))?;
+        if converted.len() != objects.len() {
+            return Err(failed(format!(" returned {} objects, expected {}", converted.len(), objects.len())));
+        }
+        let checked = objects.iter().zip(converted).map(|(old, new)| {
+            checked(old, new, &desired).map_err(|wrong| match wrong {
+                Wrong::Unreadable(why) => Status::untyped(500, why),
+                wrong => failed(wrong.text()),
+            })
+        });
+        checked.collect()
+    }
+
+    async fn call(&self, desired: &str, objects: &[Value]) -> Result<Vec<Value>, String> {
+        let api_version = self.review.ok_or("no supported conversion review versions")?;
+        let uid = clock::uuid();
+        let request: Value = [
+            ("uid", Value::from(uid.as_str())),
+            ("desiredAPIVersion", Value::from(desired)),
+            ("objects", Value::Array(objects.to_vec())),
+        ]
+        .into();
+        let review: Value =
+            [("kind", Value::from("ConversionReview")), ("apiVersion", Value::from(api_version)), ("request", request)]
+                .into();
+        let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
+        let reply = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
+        let reply = reply.map_err(|error| error.why)?;
+        converted_objects(reply, api_version, &uid)
+    }
+}
+
+/// The converted objects of a successful response; its message if it failed.
+fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let (given_version, given_kind) = (reply.str_at(&["apiVersion"]), reply.str_at(&["kind"]));
+    check_type(api_version, given_version, given_kind)?;
+    let response = reply.get("response").filter(|response| !response.is_null());
+    let response = response.ok_or("no response provided")?;
+    check_field_types(response)?;
+    let given = response.str_at(&["uid"]);
+    if api_version.ends_with("/v1") && given != uid {
+        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
+    }
+    match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
+        ("Success", _) => {}
+        (status, "") => return Err(format!("response.result.status was '{status}', not 'Success'")),
+        (_, message) => return Err(message.to_owned()),
+    }
+    match reply.remove_at(&["response", "convertedObjects"]) {
+        Some(Value::Array(objects)) => Ok(objects),
+        _ => Ok(vec![]),
+    }
+}
+
+/// Checks the types of the response's fields.
+fn check_field_types(response: &Value) -> Result<(), String> {
+    type Fits = fn(&Value) -> bool;
+    let text: Fits = |value| value.as_str().is_some();
+    let list: Fits = |value| value.as_array().is_some();
+    let object: Fits = |value| value.as_object().is_some();
+    let members: [(&[&str], &str, &str, Fits); 5] = [
+        (&["uid"], "ConversionResponse", "types.UID", text),
+        (&["convertedObjects"], "ConversionResponse", "[]runtime.RawExtension", list),
+        (&["result"], "ConversionResponse", "v1.Status", object),
+        (&["result", "status"], "Status", "string", text),
+        (&["result", "message"], "Status", "string", text),
+    ];
+    for (path, owner, wanted, fits) in members {
+        let given = response.at(path).filter(|given| !given.is_null());
+        if let Some(given) = given.filter(|given| !fits(given)) {
+            let (given, path) = (given.json_type(), path.join("."));
+            return Err(format!(
+                "json: cannot unmarshal {given} into Go struct field {owner}.response.{path} of type {wanted}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the response is a ConversionReview of the requested version. `v1beta1` does not check it.
+fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Result<(), String> {
+    if given_version == api_version && given_kind == "ConversionReview" || !api_version.ends_with("/v1") {
+        return Ok(());
+    }
+    let known = |version: &str| REVIEWS.iter().any(|(_, api_version)| *api_version == version);
+    if given_kind == "ConversionReview" && known(given_version) {
+        return Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion".to_owned());
+    }
+    if (given_version, given_kind) == ("v1", "Status") {
+        return Err("converting (v1.Status) to (v1.ConversionReview): unknown conversion".to_owned());
+    }
+    if !given_version.is_empty() && !given_kind.is_empty() {
+        return Err(unknown_kind(given_kind, given_version));
+    }
+    let shown = if given_version.is_empty() { "/" } else { given_version };
+    Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={given_kind}"))
+}
+
+/// The error of one converted object.
+enum Wrong {
+    /// It is not an object; the error is reported without a prefix.
+    Unreadable(String),
+    Version(String),
+    Object(String),
+    Metadata(String),
+}
+
+impl Wrong {
+    /// The error without an index: kube-apiserver decodes the items of a list one by one, so its errors name none.
+    fn text(&self) -> String {
+        match self {
+            Wrong::Unreadable(why) => why.clone(),
+            Wrong::Version(why) => format!(" returned invalid object at index 0: {why}"),
+            Wrong::Object(why) => format!(" returned invalid object: {why}"),
+            Wrong::Metadata(why) => format!(" returned invalid metadata: {why}"),
+        }
+    }
+}
+
+/// Checks a converted object and restores its metadata, except for labels and annotations.
+fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
+    if new.is_null() {
+        return Err(Wrong::Unreadable("unexpected end of JSON input".to_owned()));
+    }
+    if new.as_object().is_none() {
+        let given = new.json_type();
+        let why = format!("json: cannot unmarshal {given} into Go value of type map[string]interface {{}}");
+        return Err(Wrong::Unreadable(why));
+    }
+    let found = new.str_at(&["apiVersion"]);
+    if new.str_at(&["kind"]).is_empty() || found.matches('/').count() > 1 {
+        return Err(Wrong::Unreadable(format!("Object 'Kind' is missing in '{}'", new.to_json())));
+    }
+    if found != desired {
+        return Err(Wrong::Version(format!("invalid groupVersion (expected {desired}, received {found})")));
+    }
+    let (kind, found) = (old.str_at(&["kind"]), new.str_at(&["kind"]));
+    if found != kind {
+        return Err(Wrong::Version(format!("invalid kind (expected {kind}, received {found})")));
+    }
+    for (member, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (before, after) = (old.str_at(&["metadata", member]), new.str_at(&["metadata", member]));
+        if before != after {
+            return Err(Wrong::Object(format!("must have the same {name}: {before} != {after}")));
+        }
+    }
+    let metadata = restored(old.get("metadata"), new.get("metadata")).map_err(Wrong::Metadata)?;
+    new.set_at(&["metadata"], metadata);
+    Ok(new)
+}
+
+/// The metadata of `before` with the labels and annotations of `after`.
+fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, String> {
+    let after = after.filter(|metadata| !metadata.is_null()).ok_or("missing metadata in converted object")?;
+    if after.as_object().is_none() {
+        let of = type_of(after);
+        return Err(format!("invalid metadata of type {of} in converted object"));
+    }
+    let mut metadata = before.cloned().unwrap_or_default();
+    let mut changed = Value::object();
+    for member in ["labels", "annotations"] {
+        let given = after.get(member).filter(|map| !map.is_null());
+        let Some(given) = given else {
+            metadata.remove_at(&[member]);
+            continue;
+        };
+        if metadata.get(member) != Some(given) {
+            check_texts(member, given)?;
+            changed.set_at(&[member], given.clone());
+            metadata.set_at(&[member], given.clone());
+        }
+    }
+    let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
+    // upstream names the field so in these errors
+    let restated = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
+    let errors: Vec<String> = errors.iter().map(|error| restated(error.to_string())).collect();
+    if errors.is_empty() { Ok(metadata) } else { Err(aggregate(&errors)) }
+}
+
+/// Checks that the values of labels or annotations are strings.
+fn check_texts(member: &str, given: &Value) -> Result<(), String> {
+    let Some(map) = given.as_object() else {
+        return Err(format!("invalid metadata.{member} of type {} in converted object", type_of(given)));
+    };
+    match map.iter().find(|(_, value)| value.as_str().is_none()) {
+        Some((key, value)) => {
+            let of = type_of(value);
+            Err(format!("metadata.{member}[{key}] must be a string, but is {of} in converted object"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn object(metadata: Value) -> Value {
+        json!({"apiVersion": "g.io/v1", "kind": "Foo", "metadata": (metadata)})
+    }
+
+    #[test]
+    fn reports_forbidden_changes_of_webhooks() {
+        let old = object(json!({"name": "a", "namespace": "n", "uid": "u", "labels": {"a": "b"}}));
+        let new = |change: &[(&str, Value)]| {
+            let mut object = json!({"apiVersion": "g.io/v2", "kind": "Foo",
+                "metadata": {"name": "a", "namespace": "n", "uid": "u"}});
+            change.iter().for_each(|(path, value)| object.set_at(&path.split('.').collect::<Vec<_>>(), value.clone()));
+            object
+        };
+        let cases = [
+            (new(&[]), Ok(json!({"name": "a", "namespace": "n", "uid": "u"}))),
+            (
+                new(&[("metadata.labels", json!({"c": "d"})), ("metadata.generation", json!(7))]),
+                Ok(json!({"name": "a", "namespace": "n", "uid": "u", "labels": {"c": "d"}})),
+            ),
+            (
+                new(&[("apiVersion", json!("g.io/v1"))]),
+                Err(" returned invalid object at index 0: invalid groupVersion (expected g.io/v2, received g.io/v1)"),
+            ),
+            (
+                new(&[("kind", json!("Bar"))]),
+                Err(" returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
+            ),
+            (json!("x"), Err("json: cannot unmarshal string into Go value of type map[string]interface {}")),
+            (Value::Null, Err("unexpected end of JSON input")),
+            (json!({}), Err("Object 'Kind' is missing in '{}'")),
+            (
+                json!({"apiVersion": "a/b/c", "kind": "Foo"}),
+                Err(r#"Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"Foo"}'"#),
+            ),
+            (new(&[("metadata.name", json!("b"))]), Err(" returned invalid object: must have the same name: a != b")),
+            (new(&[("metadata.uid", json!("v"))]), Err(" returned invalid object: must have the same UID: u != v")),
+            (
+                new(&[("metadata.labels", json!(1))]),
+                Err(" returned invalid metadata: invalid metadata.labels of type int64 in converted object"),
+            ),
+            (
+                new(&[("metadata.labels", json!({"k": 1}))]),
+                Err(
+                    " returned invalid metadata: metadata.labels[k] must be a string, but is int64 in converted object",
+                ),
+            ),
+        ];
+        for (new, want) in cases {
+            let shown = new.to_json();
+            let found = checked(&old, new, "g.io/v2").map(|object| object.get("metadata").cloned().unwrap_or_default());
+            let found = found.map_err(|wrong| wrong.text());
+            assert_eq!(found, want.map_err(str::to_owned), "{shown}");
+        }
+    }
+
+    #[test]
+    fn reports_unsuccessful_replies() {
+        let reply = |response: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": (response)});
+        let cases = [
+            (
+                json!({"kind": "x"}),
+                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=x",
+            ),
+            (
+                json!({"kind": "ConversionReview", "apiVersion": "x.io/v1"}),
+                "no kind \"ConversionReview\" is registered for version \"x.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+            (
+                json!({"kind": "Status", "apiVersion": "v1"}),
+                "converting (v1.Status) to (v1.ConversionReview): unknown conversion",
+            ),
+            (reply(Value::Null), "no response provided"),
+            (reply(json!({"uid": "v"})), "expected response.uid=\"u\", got \"v\""),
+            (reply(json!({"uid": "u"})), "response.result.status was '', not 'Success'"),
+            (
+                reply(json!({"result": "x"})),
+                "json: cannot unmarshal string into Go struct field ConversionResponse.response.result of type v1.Status",
+            ),
+            (
+                reply(json!({"result": {"status": 5}})),
+                "json: cannot unmarshal number into Go struct field Status.response.result.status of type string",
+            ),
+            (reply(json!({"uid": "u", "result": {"status": "Failure", "message": "no"}})), "no"),
+        ];
+        for (reply, want) in cases {
+            assert_eq!(converted_objects(reply, "apiextensions.k8s.io/v1", "u").unwrap_err(), want);
+        }
+        let beta = json!({"response": {"result": {"status": "Success"}, "convertedObjects": [{}]}});
+        let odd = reply(json!({"uid": "u", "convertedObjects": "x"}));
+        let why = converted_objects(odd, "apiextensions.k8s.io/v1", "u").unwrap_err();
+        assert!(why.ends_with("ConversionResponse.response.convertedObjects of type []runtime.RawExtension"), "{why}");
+        assert_eq!(converted_objects(beta, "apiextensions.k8s.io/v1beta1", "u").unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,323 @@
+//! Builds a [`Resource`] from a CustomResourceDefinition (v1, as stored).
+
+use std::sync::Arc;
+
+use base::webhook::Client;
+use bytes::Bytes;
+use machinery::value::skim;
+use machinery::{Release, Text, Value};
+use objects::{Body, Objects};
+
+use super::builtin::Hooks;
+use super::names::Named;
+use super::registry::Defined;
+use super::rules::Deletion;
+use super::version::{Column, ScalePaths, Version};
+use super::{Conversion, Resource, Serving, kube_aware};
+
+fn text(value: &Value, path: &[&str]) -> Text {
+    match value.at(path) {
+        Some(Value::String(text)) => text.clone(),
+        _ => Text::default(),
+    }
+}
+
+fn texts(value: &Value, path: &[&str]) -> Vec<Text> {
+    let items = value.at(path).and_then(Value::as_array).unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(Text::from).collect()
+}
+
+fn flag(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Whether a condition of the CRD is `True`.
+pub fn condition(definition: &Value, kind: &str) -> bool {
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    conditions.iter().any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == "True")
+}
+
+/// A CRD without its schemas, which are large and rarely needed: each is replaced by its index in `schemas`.
+pub struct Outline {
+    pub definition: Value,
+    schemas: Vec<Bytes>,
+}
+
+const SCHEMA: &str = "openAPIV3Schema";
+
+/// Whether an outline omits managedFields as well as the schemas.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// managedFields are kept: the CRD can be changed and stored again.
+    Kept,
+    /// managedFields are omitted: serving the resource does not need them.
+    Untracked,
+}
+
+/// The `openAPIV3Schema` fields of a CRD: schemas, or their indexes in an outline.
+fn schemas_of(definition: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    versions.into_iter().flatten().filter_map(|version| version.get_mut("schema")?.get_mut(SCHEMA))
+}
+
+/// Replaces the indexes in an outline by empty schemas, so that it decodes as a CRD.
+pub fn with_empty_schemas(outline: &Value) -> Value {
+    let mut definition = outline.clone();
+    schemas_of(&mut definition).for_each(|schema| *schema = Value::object());
+    definition
+}
+
+impl Outline {
+    /// Reads the stored CRD without managedFields.
+    fn of(stored: &Bytes) -> Outline {
+        Outline::read(stored, Rest::Untracked)
+    }
+
+    /// Reads the stored CRD with managedFields, to be changed and stored again.
+    pub fn editable(stored: &Bytes) -> Outline {
+        Outline::read(stored, Rest::Kept)
+    }
+
+    /// The schemas are slices of the stored bytes, which stay in memory as long as the CRD.
+    fn read(stored: &Bytes, rest: Rest) -> Outline {
+        let dropped = match rest {
+            Rest::Kept => "",
+            Rest::Untracked => "managedFields",
+        };
+        if let Some((definition, places)) = skim::outline(stored, skim::Omitted { placed: SCHEMA, dropped }) {
+            return Outline { definition, schemas: places.into_iter().map(|place| stored.slice(place)).collect() };
+        }
+        let mut definition = machinery::value::decode(stored).unwrap_or_default();
+        let mut schemas = vec![];
+        for schema in schemas_of(&mut definition) {
+            let number = Value::Int(schemas.len() as i64);
+            schemas.push(std::mem::replace(schema, number).to_json().into());
+        }
+        Outline { definition, schemas }
+    }
+
+    /// Encodes `definition`, this outline or an edited copy of it, with its schemas.
+    pub fn encode(&self, definition: &Value) -> Body {
+        let outline = Body::encode(definition);
+        let Some((_, places)) = skim::outline(&outline.bytes, skim::Omitted { placed: SCHEMA, dropped: "" }) else {
+            return Body::encode(&self.filled(definition.clone()));
+        };
+        let mut bytes = Vec::with_capacity(outline.bytes.len() + self.schemas.iter().map(Bytes::len).sum::<usize>());
+        let (mut hole, mut done) = (outline.hole, 0);
+        for place in places {
+            let number = std::str::from_utf8(&outline.bytes[place.clone()]).ok().and_then(|text| text.parse().ok());
+            let Some(schema) = number.and_then(|number: usize| self.schemas.get(number)) else { continue };
+            if place.end <= outline.hole {
+                hole = hole + schema.len() - place.len();
+            }
+            bytes.extend_from_slice(&outline.bytes[done..place.start]);
+            bytes.extend_from_slice(schema);
+            done = place.end;
+        }
+        bytes.extend_from_slice(&outline.bytes[done..]);
+        // no spare capacity: the bytes stay in memory as long as the object
+        Body { bytes: Bytes::copy_from_slice(&bytes), hole }
+    }
+
+    /// As [`Outline::encode`], for a CRD whose schema fields hold other values than indexes.
+    pub fn encode_edited(&self, mut definition: Value) -> Body {
+        schemas_of(&mut definition).zip(0..).for_each(|(schema, number)| *schema = Value::Int(number));
+        self.encode(&definition)
+    }
+
+    /// Replaces the indexes in `value` by the schemas.
+    fn filled(&self, value: Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                Value::Object(map.into_iter().map(|(key, value)| self.filled_member(key, value)).collect())
+            }
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.filled(item)).collect()),
+            other => other,
+        }
+    }
+
+    fn filled_member(&self, key: Text, value: Value) -> (Text, Value) {
+        let number = value.as_int().filter(|_| key == SCHEMA).and_then(|number| usize::try_from(number).ok());
+        match number.and_then(|number| self.schemas.get(number)) {
+            Some(schema) => (key, machinery::value::decode(schema).unwrap_or_default()),
+            None => (key, self.filled(value)),
+        }
+    }
+
+    /// The CRD with its schemas.
+    pub fn to_value(&self) -> Value {
+        self.filled(self.definition.clone())
+    }
+
+    /// The schema of a version; null if it has none.
+    fn schema(&self, version: &Value) -> Bytes {
+        let number = version.at(&["schema", SCHEMA]).and_then(Value::as_int).and_then(|i| usize::try_from(i).ok());
+        number.and_then(|i| self.schemas.get(i)).cloned().unwrap_or(Bytes::from_static(b"null"))
+    }
+}
+
+/// The resource and the names of a stored CRD.
+pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Defined {
+    let outline = Outline::of(stored);
+    let names = Some(Named::of(&outline.definition));
+    Defined { resource: from_outline(&outline, objects, client, release), names }
+}
+
+/// The resource of a stored CRD; `None` while its names are not accepted.
+pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
+    from_outline(&Outline::of(stored), objects, client, release)
+}
+
+fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
+    let definition = &outline.definition;
+    let established = condition(definition, "Established");
+    if !established && !condition(definition, "NamesAccepted") {
+        return None;
+    }
+    let accepted = |key: &str| text(definition, &["status", "acceptedNames", key]);
+    let group = text(definition, &["spec", "group"]);
+    let plural = text(definition, &["spec", "names", "plural"]);
+    let kind = accepted("kind");
+    let spec = definition.get("spec")?;
+    let preserve = flag(spec, "preserveUnknownFields");
+    let listed = spec.get("versions").and_then(Value::as_array)?;
+    let storage = listed.iter().position(|v| flag(v, "storage"))?;
+    let served = |value| {
+        let mut version = version(outline, value, listed, &group, &kind, preserve);
+        version.release = release;
+        Arc::new(version)
+    };
+    let versions = listed.iter().map(served).collect();
+    let conversion =
+        spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
+    let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
+    Some(Resource {
+        release,
+        collection: objects.collection(&group, &plural),
+        group,
+        plural,
+        singular: accepted("singular"),
+        kind,
+        list_kind: accepted("listKind"),
+        short_names: texts(definition, &["status", "acceptedNames", "shortNames"]),
+        categories: texts(definition, &["status", "acceptedNames", "categories"]),
+        namespaced: spec.str_at(&["scope"]) == "Namespaced",
+        versions,
+        storage,
+        conversion,
+        built_in: None,
+        serving: &Serving::CUSTOM,
+        hooks: Hooks::None,
+        deletion: &Deletion::DEFAULT,
+        third_party: false,
+        broken: schema::definition::has_bad_bundle(definition),
+        established,
+        settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
+        terminating: terminating(definition, deleting, release),
+        fingerprint: fingerprint(outline),
+        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
+    })
+}
+
+/// The parts of a CRD that affect serving: its identity, spec and accepted names.
+fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
+    let part = |path: &[&str]| definition.at(path).map(Value::to_json).unwrap_or_default();
+    let (spec, names) = (part(&["spec"]), part(&["status", "acceptedNames"]));
+    let mut all = format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).into_bytes();
+    schemas.iter().for_each(|schema| all.extend_from_slice(schema));
+    base::digest::short(&all)
+}
+
+/// Whether creates are rejected: while the CRD is being deleted. Before 1.37 they were accepted again once all instances
+/// were deleted.
+fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
+    if release >= Release::V1_37 && deleting {
+        return true;
+    }
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    match conditions.iter().find(|c| c.str_at(&["type"]) == "Terminating") {
+        Some(condition) => condition.str_at(&["status"]) == "True",
+        None => deleting,
+    }
+}
+
+fn version(outline: &Outline, value: &Value, all: &[Value], group: &Text, kind: &Text, preserve: bool) -> Version {
+    let mut version = Version::encoded(text(value, &["name"]), outline.schema(value));
+    version.served = flag(value, "served");
+    version.preserve_unknown_fields = preserve;
+    version.deprecation = deprecation(value, all, group, kind);
+    version.columns = columns(value);
+    let fields = value.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
+    let path = |f: &Value| Text::from(f.str_at(&["jsonPath"]).trim_start_matches('.'));
+    version.selectable = fields.iter().map(path).collect();
+    version.status = value.at(&["subresources", "status"]).is_some_and(|s| !s.is_null());
+    version.scale = value.at(&["subresources", "scale"]).filter(|s| !s.is_null()).map(|scale| ScalePaths {
+        spec_replicas: text(scale, &["specReplicasPath"]),
+        status_replicas: text(scale, &["statusReplicasPath"]),
+        label_selector: Some(text(scale, &["labelSelectorPath"])).filter(|path| !path.is_empty()),
+    });
+    version
+}
+
+fn columns(version: &Value) -> Vec<Column> {
+    let listed = version.get("additionalPrinterColumns").and_then(Value::as_array).unwrap_or_default();
+    let column = |c: &Value| Column {
+        name: text(c, &["name"]),
+        kind: text(c, &["type"]),
+        format: text(c, &["format"]),
+        description: text(c, &["description"]),
+        priority: c.get("priority").and_then(Value::as_int).unwrap_or_default(),
+        json_path: text(c, &["jsonPath"]),
+    };
+    listed.iter().map(column).collect()
+}
+
+/// The warning of a version, if it is deprecated.
+fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Option<Text> {
+    if !flag(version, "deprecated") {
+        return None;
+    }
+    let name = version.str_at(&["name"]);
+    if let Some(given) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(given.into());
+    }
+    let better = all
+        .iter()
+        .filter(|v| flag(v, "served") && !flag(v, "deprecated"))
+        .map(|v| v.str_at(&["name"]))
+        .min_by(|a, b| kube_aware(a, b))
+        .filter(|best| kube_aware(best, name).is_lt());
+    let better = better.map(|best| format!("; use {group}/{best} {kind}")).unwrap_or_default();
+    Some(Text::from(format!("{group}/{name} {kind} is deprecated{better}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn stores_an_edited_outline() {
+        let whole = json!({
+            "metadata": {"labels": {"openAPIV3Schema": "a label"}, "managedFields": [{"manager": "m", "k:{\"type\":\"a\"}": {}}], "name": "a.b", "uid": "u"},
+            "spec": {"versions": [
+                {"name": "v1", "schema": {"openAPIV3Schema": {"default": {"openAPIV3Schema": 0}, "type": "object"}}},
+                {"name": "v2"},
+                {"name": "v3", "schema": {"openAPIV3Schema": null}}
+            ]}
+        });
+        let spaced = whole.to_json().replace("\"spec\":", "\"spec\": ");
+        for stored in [Body::encode(&whole).bytes, spaced.into()] {
+            let outline = Outline::editable(&stored);
+            let body = outline.encode(&outline.definition);
+            let want = Body::encode(&whole);
+            assert_eq!((body.bytes, body.hole), (want.bytes, want.hole));
+            let mut next = outline.definition.clone();
+            next.set_at(&["status"], json!({"a": 1}));
+            let mut changed = whole.clone();
+            changed.set_at(&["status"], json!({"a": 1}));
+            assert_eq!(outline.encode(&next).to_value(0), changed);
+            assert_eq!((outline.to_value(), outline.filled(next)), (whole.clone(), changed));
+        }
+    }
+}

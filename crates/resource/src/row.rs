@@ -1,0 +1,54 @@
+//! Builds a [`Resource`] from the row of a built-in kind.
+
+use std::sync::Arc;
+
+use machinery::{Release, Text};
+use objects::Objects;
+
+use super::builtin::BuiltIn;
+use super::version::Version;
+use super::{Conversion, Resource, Serving};
+
+fn texts(list: &[&'static str]) -> Vec<Text> {
+    list.iter().map(|s| Text::new_static(s)).collect()
+}
+
+fn version(row: &'static BuiltIn) -> Arc<Version> {
+    let mut version = Version::new(Text::new_static(row.version), &row.type_schema());
+    version.status = row.status;
+    version.deprecation = Some(Text::new_static(row.deprecation)).filter(|text| !text.is_empty());
+    version.built_in = Some(row);
+    Arc::new(version)
+}
+
+/// The resource of a built-in kind. `row` is its storage version; `older` are the others that it serves.
+pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects, release: Release) -> Resource {
+    let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
+    let stored_in = Text::new_static(row.storage_group());
+    Resource {
+        release,
+        collection: objects.collection(&stored_in, &plural),
+        group,
+        plural,
+        singular: Text::new_static(row.singular),
+        kind: Text::new_static(row.kind),
+        list_kind: Text::from(format!("{}List", row.kind)),
+        short_names: texts(row.short_names),
+        categories: texts(row.categories),
+        namespaced: row.namespaced,
+        versions: std::iter::once(row).chain(older).map(version).collect(),
+        storage: 0,
+        conversion: Conversion::None,
+        built_in: Some(row),
+        serving: &Serving::BUILT_IN,
+        hooks: row.hooks,
+        deletion: &row.deletion,
+        third_party: false,
+        broken: false,
+        established: true,
+        settled: true,
+        terminating: false,
+        fingerprint: String::new(),
+        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
+    }
+}

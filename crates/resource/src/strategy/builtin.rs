@@ -1,0 +1,152 @@
+//! Strategies of built-in kinds, their status, and `namespaces/finalize`, all driven by the row of the kind.
+
+use machinery::{Release, Value};
+use schema::apply::FieldSet;
+
+use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
+use crate::Version;
+use crate::builtin::StatusMetadata;
+use crate::codec::{BuiltInCodec, Codec};
+use crate::rules::metadata;
+
+/// Strategy of the main endpoint of built-in kinds.
+pub struct BuiltInStrategy(pub BuiltInCodec);
+
+/// Strategy of their status subresource.
+pub struct BuiltInStatus(pub BuiltInCodec);
+
+/// Strategy of `namespaces/finalize`, which writes `spec.finalizers`.
+pub struct Finalize(pub BuiltInCodec);
+
+impl BuiltInStrategy {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
+impl BuiltInStatus {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
+impl Finalize {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
+impl Strategy for BuiltInStrategy {
+    fn codec(&self) -> &dyn Codec {
+        &self.0
+    }
+
+    fn prepare_for_create(&self, object: &mut Value) {
+        (self.0.row.prepare)(object, None);
+    }
+
+    fn validate(&self, object: &Value) -> Validity {
+        let row = self.0.row;
+        let release = self.release();
+        let own = (row.validate)(object, None, release);
+        let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
+        row.declared_errors(object, errors, release).into()
+    }
+
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        (self.0.row.warnings)(object, None, self.release())
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        if self.0.row.status {
+            set_or_remove(object, &["status"], old.get("status").cloned());
+        }
+        metadata::restore_system_fields(object, old);
+        (self.0.row.prepare)(object, Some(old));
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity {
+        let row = self.0.row;
+        let release = self.release();
+        let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate)(object, Some(old), release));
+        row.declared_errors(object, errors, release).into()
+    }
+
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        (self.0.row.warnings)(object, Some(old), self.release())
+    }
+
+    fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
+        version.status.then_some(&reset::STATUS)
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.0.row.create_on_update
+    }
+
+    fn allow_create_on_apply(&self) -> bool {
+        true
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        self.0.row.unconditional_update
+    }
+}
+
+impl Strategy for BuiltInStatus {
+    fn codec(&self) -> &dyn Codec {
+        &self.0
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        with_status_of(object, old, self.0.row.status_metadata != StatusMetadata::Kept);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity {
+        let row = self.0.row;
+        let release = self.release();
+        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate_status)(object, old, release));
+        row.declared_errors(object, errors, release).into()
+    }
+
+    fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
+        match self.0.row.status_metadata {
+            StatusMetadata::Written => Some(&reset::SPEC),
+            StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),
+            StatusMetadata::Unowned | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
+        }
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        self.0.row.unconditional_update
+    }
+}
+
+impl Strategy for Finalize {
+    fn codec(&self) -> &dyn Codec {
+        &self.0
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        set_or_remove(object, &["status"], old.get("status").cloned());
+        metadata::restore_system_fields(object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity {
+        let row = self.0.row;
+        let release = self.release();
+        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate)(object, Some(old), release));
+        row.declared_errors(object, errors, release).into()
+    }
+
+    fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
+        Some(&reset::STATUS)
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        self.0.row.unconditional_update
+    }
+}

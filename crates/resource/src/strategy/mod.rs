@@ -1,0 +1,169 @@
+//! Strategies: how an endpoint prepares, validates and warns about the objects that are written through it.
+//!
+//! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, each with its
+//! subresources. The verbs know kinds only through it: the rules of a single kind are in its row.
+
+mod builtin;
+mod custom;
+mod scale;
+
+use std::sync::Arc;
+
+use machinery::{FieldError, Status, Value};
+use schema::apply::{FieldSet, Versions};
+
+use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint};
+use super::rules::{Subresource, metadata};
+use super::{Resource, Version};
+
+/// The result of validation.
+#[derive(Debug, Default)]
+pub struct Validity {
+    pub errors: Vec<FieldError>,
+    pub warnings: Vec<String>,
+}
+
+impl From<Vec<FieldError>> for Validity {
+    fn from(errors: Vec<FieldError>) -> Validity {
+        Validity { errors, warnings: vec![] }
+    }
+}
+
+/// The rules of one endpoint, as `rest.RESTCreateStrategy` and its siblings in kube-apiserver.
+pub trait Strategy: Send + Sync {
+    /// The codec of request bodies.
+    fn codec(&self) -> &dyn Codec;
+
+    /// The codec that compares stored objects and names them in errors.
+    fn storage_codec(&self) -> &dyn Codec {
+        self.codec()
+    }
+
+    /// Sets the fields of a new object that the server owns, and resets those that clients may not set.
+    fn prepare_for_create(&self, _object: &mut Value) {}
+
+    /// Validates a prepared object that is to be created.
+    fn validate(&self, _object: &Value) -> Validity {
+        Validity::default()
+    }
+
+    fn warnings_on_create(&self, _object: &Value) -> Vec<String> {
+        vec![]
+    }
+
+    /// Restores the fields that this endpoint does not write from the stored object, and updates the generation.
+    fn prepare_for_update(&self, object: &mut Value, old: &Value);
+
+    /// Validates a prepared object that is to replace `old`.
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity;
+
+    fn warnings_on_update(&self, _object: &Value, _old: &Value) -> Vec<String> {
+        vec![]
+    }
+
+    /// Canonicalizes a changed object before field ownership is computed.
+    fn canonicalize(&self, _object: &mut Value) {}
+
+    /// The fields that this endpoint resets in objects of a version; writers do not own them.
+    fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet>;
+
+    /// Whether PUT creates an object that does not exist.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether an apply creates an object that does not exist.
+    fn allow_create_on_apply(&self) -> bool {
+        false
+    }
+
+    /// Whether PUT without resourceVersion replaces the object unconditionally.
+    fn allow_unconditional_update(&self) -> bool;
+
+    /// The schema of the subresource's objects, if their kind is not that of the resource.
+    fn own_types(&self) -> Option<&dyn Versions> {
+        None
+    }
+
+    /// Whether clients of the endpoint exchange a view of objects, as Scale is, and not the objects themselves.
+    fn is_view(&self) -> bool {
+        false
+    }
+
+    /// The view that changes of an object are applied to.
+    fn editable(&self, old: &Value) -> Result<Value, Status> {
+        Ok(old.clone())
+    }
+
+    /// The object to be stored after its view was changed.
+    fn merge(&self, _edited: &Value, old: &Value) -> Result<Value, Status> {
+        Ok(old.clone())
+    }
+
+    /// The object as clients of the endpoint see it. A Scale without replicas may be one of an object that has none,
+    /// which [`Strategy::check_readable`] refuses.
+    fn view(&self, object: &Value) -> Result<Value, Status> {
+        Ok(object.clone())
+    }
+
+    /// Rejects reads of an object that this endpoint cannot represent.
+    fn check_readable(&self, _object: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Checks whether a configuration can be applied to what [`Strategy::editable`] returned.
+    fn check_apply(&self, _configuration: &Value, _live: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Checks the result of an apply to what [`Strategy::editable`] returned.
+    fn check_applied(&self, _configuration: &Value, _live: &Value, _applied: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
+/// The strategy of an endpoint.
+pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: Subresource) -> Arc<dyn Strategy> {
+    let at = Endpoint { resource: resource.clone(), version: version.clone() };
+    match (version.built_in, subresource) {
+        (None, Subresource::Scale) => Arc::new(scale::ScaleStrategy::new(CustomCodec(at))),
+        (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
+        (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
+        (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),
+        (Some(row), Subresource::Finalize) => Arc::new(builtin::Finalize(BuiltInCodec { at, row })),
+        (Some(row), _) => Arc::new(builtin::BuiltInStrategy(BuiltInCodec { at, row })),
+    }
+}
+
+/// The object of an update of the status: the stored one with the status, the managedFields and perhaps the other
+/// metadata of `object`.
+fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
+    let status = object.remove_at(&["status"]);
+    let managed_fields = object.remove_at(&["metadata", "managedFields"]);
+    let metadata = object.remove_at(&["metadata"]).filter(|_| writes_metadata);
+    *object = old.clone();
+    if let Some(metadata) = metadata {
+        object.set_at(&["metadata"], metadata);
+        metadata::restore_system_fields(object, old);
+    }
+    set_or_remove(object, &["status"], status);
+    set_or_remove(object, &["metadata", "managedFields"], managed_fields);
+}
+
+fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
+    match value {
+        Some(value) => object.set_at(path, value),
+        None => drop(object.remove_at(path)),
+    }
+}
+
+/// The field sets that endpoints reset.
+mod reset {
+    use std::sync::LazyLock;
+
+    use schema::apply::FieldSet;
+
+    pub static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
+    pub static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"]]));
+    pub static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["metadata"], &["spec"]]));
+}

@@ -1,0 +1,267 @@
+//! The subresource `scale` of custom resources: `autoscaling/v1` Scale as a view of an object.
+
+use std::sync::OnceLock;
+
+use base::wording::managed_fields::managed_fields_error;
+use machinery::patch::gotext;
+use machinery::{Status, Text, Value};
+use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
+
+use super::{Strategy, Validity, custom};
+use crate::codec::{Codec, CustomCodec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
+use crate::{ScalePaths, Version};
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+
+/// Marker for the replicas of an object that has none, while its Scale is edited.
+const UNSET: i64 = i32::MIN as i64;
+
+/// Strategy of the subresource `scale`.
+pub struct ScaleStrategy {
+    codec: CustomCodec,
+    /// The replicas path of each version, for managedFields.
+    tracked: Vec<ScalePath>,
+}
+
+impl Strategy for ScaleStrategy {
+    fn codec(&self) -> &dyn Codec {
+        &ScaleCodec
+    }
+
+    fn storage_codec(&self) -> &dyn Codec {
+        &self.codec
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        custom::prepare_for_update(&self.codec.0, object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Validity {
+        custom::validate_update(&self.codec.0, object, old)
+    }
+
+    fn canonicalize(&self, scale: &mut Value) {
+        set_scale_type(scale);
+        let replicas = replicas_of(scale);
+        set_replicas(scale, replicas);
+    }
+
+    fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
+        None
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    fn own_types(&self) -> Option<&dyn Versions> {
+        static TYPES: OnceLock<ScaleTypes> = OnceLock::new();
+        Some(TYPES.get_or_init(ScaleTypes::new))
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
+
+    fn editable(&self, old: &Value) -> Result<Value, Status> {
+        let paths = self.paths(old)?;
+        let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
+        let mut scale = scale_of(old, paths, Some(replicas))?;
+        let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &self.tracked).map_err(unreadable)?;
+        if let Some(list) = list {
+            scale.set_at(&MANAGED_FIELDS, list);
+        }
+        Ok(scale)
+    }
+
+    /// The object with the replicas of a Scale and with their field ownership.
+    fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
+        let path = &self.paths(old)?.spec_replicas;
+        let replicas = replicas_of(scale);
+        if replicas == UNSET {
+            return Err(Status::bad_request(format!("the spec replicas field \"{path}\" cannot be empty")));
+        }
+        let mut object = old.clone();
+        object.set_at(&segments(path), Value::Int(replicas));
+        let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
+        let api_version = self.codec.api_version();
+        let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(unreadable)?;
+        super::set_or_remove(&mut object, &MANAGED_FIELDS, list);
+        Ok(object)
+    }
+
+    fn view(&self, object: &Value) -> Result<Value, Status> {
+        let paths = self.paths(object)?;
+        let replicas = integer(object, &paths.spec_replicas)?;
+        scale_of(object, paths, replicas)
+    }
+
+    fn check_readable(&self, object: &Value) -> Result<(), Status> {
+        let path = &self.paths(object)?.spec_replicas;
+        self.view(object)?;
+        match integer(object, path)? {
+            Some(_) => Ok(()),
+            None => Err(Status::internal(format!("the spec replicas field \"{path}\" does not exist"))),
+        }
+    }
+
+    /// As with kube-apiserver, an apply that changes anything fails, since a Scale has no form in
+    /// any version of the resource; conflicts are reported, and equal values are shared.
+    fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
+        if applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
+            return Ok(());
+        }
+        let text = |key: &str| configuration.str_at(&["metadata", key]);
+        let (namespace, name) = (text("namespace"), text("name"));
+        let object = format!("{namespace}/{name}; autoscaling/v1, Kind=Scale");
+        Err(Status::untyped(500, format!("failed to convert new object ({object}) {UNCONVERTIBLE}")))
+    }
+
+    fn check_apply(&self, configuration: &Value, live: &Value) -> Result<(), Status> {
+        let is_scale =
+            configuration.str_at(&["apiVersion"]) == SCALE_VERSION && configuration.str_at(&["kind"]) == "Scale";
+        if !is_scale || live.at(&MANAGED_FIELDS).is_some() {
+            return Ok(());
+        }
+        let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {UNCONVERTIBLE}");
+        Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")))
+    }
+}
+
+const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+
+impl ScaleStrategy {
+    pub fn new(codec: CustomCodec) -> ScaleStrategy {
+        let Endpoint { resource, .. } = &codec.0;
+        let path = |version: &Version| ScalePath {
+            api_version: resource.api_version(version),
+            replicas: version
+                .scale
+                .as_ref()
+                .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
+        };
+        let tracked = resource.versions.iter().map(|version| path(version)).collect();
+        ScaleStrategy { tracked, codec }
+    }
+
+    fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {
+        paths(&self.codec.0, object)
+    }
+}
+
+fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths, Status> {
+    at.version.scale.as_ref().ok_or_else(|| at.resource.not_found(object.str_at(&["metadata", "name"])))
+}
+
+fn unreadable(error: ManagedFieldsError) -> Status {
+    Status::internal(managed_fields_error(&error))
+}
+
+fn segments(path: &str) -> Vec<&str> {
+    path.trim_start_matches('.').split('.').collect()
+}
+
+/// The value at a path, as by Go's `NestedFieldNoCopy`: null on the path means absent; any other non-object is an
+/// error.
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
+    let names = segments(path);
+    let mut value = object;
+    for (i, name) in names.iter().enumerate() {
+        match value {
+            Value::Object(map) => match map.get(name) {
+                Some(next) => value = next,
+                None => return Ok(None),
+            },
+            Value::Null => return Ok(None),
+            other => {
+                let so_far = format!(".{}", names[..=i].join("."));
+                return Err(accessor_error(&so_far, other, "map[string]interface{}"));
+            }
+        }
+    }
+    Ok(Some(value))
+}
+
+fn accessor_error(path: &str, value: &Value, expected: &str) -> Status {
+    let (shown, kind) = (gotext::plain(value), gotext::type_of(value));
+    Status::untyped(500, format!("{path} accessor error: {shown} is of the type {kind}, expected {expected}"))
+}
+
+fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
+    match nested(object, path)? {
+        None => Ok(None),
+        Some(Value::Int(i)) => Ok(Some(*i)),
+        Some(other) => Err(accessor_error(path, other, "int64")),
+    }
+}
+
+fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
+    let Some(path) = path else { return Ok(Text::default()) };
+    match nested(object, path)? {
+        None => Ok(Text::default()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(accessor_error(path, other, "string")),
+    }
+}
+
+/// Truncates to 32 bits, the width of the numbers of a Scale; greater ones wrap.
+fn narrow(replicas: i64) -> i64 {
+    i64::from(replicas as i32)
+}
+
+fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
+    let mut scale = Value::object();
+    set_scale_type(&mut scale);
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.at(&["metadata", key]) {
+            scale.set_at(&["metadata", key], value.clone());
+        }
+    }
+    set_replicas(&mut scale, replicas.map_or(0, narrow));
+    let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
+    scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
+    let selector = selector(object, paths.label_selector.as_ref())?;
+    if !selector.is_empty() {
+        scale.set_at(&["status", "selector"], Value::String(selector));
+    }
+    Ok(scale)
+}
+
+/// `spec.replicas` of a Scale.
+fn replicas_of(scale: &Value) -> i64 {
+    scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default()
+}
+
+/// Sets `spec.replicas` of a Scale; zero is omitted.
+fn set_replicas(scale: &mut Value, replicas: i64) {
+    match replicas {
+        0 => scale.set_at(&["spec"], Value::object()),
+        replicas => scale.set_at(&["spec", "replicas"], Value::Int(replicas)),
+    }
+}
+
+/// A Scale as the field manager sees it.
+struct ScaleTypes {
+    types: TypeSchema,
+}
+
+impl ScaleTypes {
+    fn new() -> ScaleTypes {
+        let integer = || machinery::json!({"type": "integer"});
+        let schema = machinery::json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"replicas": (integer())}},
+            "status": {"type": "object", "properties": {"replicas": (integer()), "selector": {"type": "string"}}}
+        }});
+        ScaleTypes { types: TypeSchema::compile(&schema) }
+    }
+}
+
+impl Versions for ScaleTypes {
+    fn types(&self, api_version: &str) -> Option<&TypeSchema> {
+        (api_version == SCALE_VERSION).then_some(&self.types)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        if api_version == SCALE_VERSION { Ok(object.clone()) } else { Err(ConvertError::MissingVersion) }
+    }
+}

@@ -1,0 +1,52 @@
+//! Members of one schema node, read with Go's zero values.
+
+use machinery::{FieldError, FieldPath, Map, Value};
+
+pub(crate) fn flag(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+/// Whether nothing stands below a node: most are such, and need no look for what does.
+pub(crate) fn is_leaf(schema: &Value) -> bool {
+    let inner = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
+    !schema.as_object().is_some_and(|members| members.values().any(inner))
+}
+
+pub(crate) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+    schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(crate) fn list<'a>(schema: &'a Value, key: &str) -> &'a [Value] {
+    schema.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+pub(crate) fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    schema.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter).map(|(k, v)| (k.as_str(), v))
+}
+
+/// The schema of items, unless there is a list of them.
+pub(crate) fn items(schema: &Value) -> Option<&Value> {
+    schema.get("items").filter(|i| i.as_object().is_some())
+}
+
+/// The schema of additional properties, unless it is a boolean.
+pub(crate) fn additional(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|a| a.as_object().is_some())
+}
+
+pub(crate) fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+pub(crate) fn has_properties(schema: &Value) -> bool {
+    schema.get("properties").and_then(Value::as_object).is_some_and(|p| !p.is_empty())
+}
+
+/// Requires a text, and one that is accepted.
+pub(crate) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else if !accepted.contains(&value) {
+        errors.push(FieldError::not_supported(path, &Value::from(value), accepted));
+    }
+}

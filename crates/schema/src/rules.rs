@@ -1,0 +1,47 @@
+//! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
+
+use cel::rules::{Options, Place, Rules, Validation};
+use machinery::{FieldError, FieldPath, Release, Value};
+
+use crate::program::Node;
+use crate::ratchet;
+
+/// The rules of a stored schema, if it has any.
+pub(crate) fn compile(openapi: &Value, release: Release) -> Option<Rules> {
+    let options = Options { all_stored: true, ..Options::of(release) };
+    Rules::compile(openapi, &FieldPath::root(), &options).0
+}
+
+/// The errors of an object, and the warnings about failures of what an update leaves as it was.
+pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &Node) -> (Vec<FieldError>, Vec<String>) {
+    let verdict = rules.validate(new, &Validation { old, ratcheting: Some(root), cost_max: None });
+    (verdict.errors, verdict.warnings)
+}
+
+/// The errors of a default, and what is left of `budget`: it must do as a value that stays, and as a new one.
+pub(crate) fn validate_default(rules: &Rules, default: &Value, budget: u64) -> (Vec<FieldError>, u64) {
+    let run = |old| {
+        let verdict = rules.validate(default, &Validation { old, ratcheting: None, cost_max: Some(budget) });
+        (verdict.errors, budget.saturating_sub(verdict.cost))
+    };
+    let (errors, left) = run(Some(default));
+    if !errors.is_empty() {
+        return (errors, left);
+    }
+    let (errors, left_as_new) = run(None);
+    (errors, left.min(left_as_new))
+}
+
+impl Place for Node {
+    fn member(&self, name: &str) -> Option<&dyn Place> {
+        Node::member(self, name).map(|node| node as &dyn Place)
+    }
+
+    fn items(&self) -> Option<&dyn Place> {
+        self.items.as_deref().map(|node| node as &dyn Place)
+    }
+
+    fn unchanged(&self, new: &Value, old: &Value) -> bool {
+        ratchet::unchanged(new, old, self)
+    }
+}

@@ -1,0 +1,223 @@
+//! One value against one node: the checks in upstream's order, each where it applies to the kind of value.
+
+mod junctor;
+
+use machinery::{Map, Value};
+
+use super::number;
+use crate::path::Path;
+use crate::program::{Additional, Checks, Node, Types};
+use crate::ratchet;
+use crate::report::{Report, shown};
+
+/// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
+pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    let before = report.mark();
+    checks(node, value, old, path, report);
+    if report.has_failed_since(&before)
+        && let Some(old) = old
+        && ratchet::unchanged(value, old, node)
+    {
+        report.restore(&before);
+    }
+}
+
+fn checks(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    let all = node.checks.as_deref();
+    if value.is_null() {
+        null(node, path, report);
+        if let Some(all) = all {
+            enumeration(all, value, path, report);
+        }
+        return;
+    }
+    if node.types.bits != 0 || all.is_some_and(|c| c.format.is_some()) {
+        kind(node, value, path, report);
+        report.matches += 1;
+    }
+    if let Some(all) = all {
+        junctor::check(all, value, path, report);
+    }
+    // Two for the junctors, one for the common checks, one for the node.
+    report.matches += 4;
+    match value {
+        Value::String(text) => {
+            if let Some(all) = all {
+                string(all, text, path, report);
+            }
+            report.matches += 1;
+        }
+        Value::Int(_) | Value::Float(_) => {
+            number::check(node, value, path, report);
+            report.matches += 2;
+        }
+        Value::Array(items) => {
+            array(node, items, old, path, report);
+            report.matches += 2;
+        }
+        _ => {}
+    }
+    if let Some(all) = all {
+        enumeration(all, value, path, report);
+    }
+    if let Value::Object(map) = value {
+        object(node, map, value, old, path, report);
+        report.matches += 1;
+    }
+}
+
+fn null(node: &Node, path: &Path<'_>, report: &mut Report) {
+    if node.types.bits != 0 && !node.types.has(Types::NULL) && !node.nullable {
+        report.wrong_type(path, &node.types.text, "null");
+    } else {
+        report.matches += 1;
+    }
+}
+
+/// The type of the value. Where the node has a known format, strings and arrays pass unless the type is a number, and errors
+/// name the format.
+fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
+    let types = &node.types;
+    let fits = match value {
+        Value::String(_) => types.has(Types::STRING),
+        Value::Bool(_) => types.has(Types::BOOLEAN),
+        Value::Int(_) => types.has(Types::INTEGER | Types::NUMBER),
+        Value::Float(f) => {
+            types.has(Types::NUMBER) || types.has(Types::INTEGER) && number::is_integral(*f, report.release)
+        }
+        Value::Array(_) => types.has(Types::ARRAY),
+        Value::Object(_) => types.has(Types::OBJECT),
+        Value::Null => true,
+    };
+    if fits {
+        report.matches += 1;
+        return;
+    }
+    if let Some((format, _)) = node.checks.as_deref().and_then(|c| c.format.as_ref()) {
+        match value {
+            Value::String(_) | Value::Array(_) if !types.has(Types::NUMBER | Types::INTEGER) => {
+                report.matches += 1;
+                return;
+            }
+            Value::String(_) | Value::Array(_) => {}
+            Value::Int(_) if format == "int64" => {}
+            Value::Int(_) => return report.wrong_type(path, format, "int64"),
+            Value::Float(_) => return report.wrong_type(path, format, "float64"),
+            _ => return report.wrong_type(path, format, ""),
+        }
+    }
+    report.wrong_type(path, &types.text, value.type_name());
+}
+
+/// The first of the length and pattern checks that fails, then the format.
+fn string(checks: &Checks, text: &str, path: &Path<'_>, report: &mut Report) {
+    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let shown = || machinery::value::quote(text);
+    if let Some(max) = checks.max_length.filter(|max| length() > *max) {
+        report.too_long(path, max);
+    } else if let Some(min) = checks.min_length.filter(|min| length() < *min) {
+        report.invalid(path, shown(), &format!("should be at least {min} chars long"));
+    } else if let Some((pattern, compiled)) = &checks.pattern {
+        match compiled {
+            Ok(regex) if regex.is_match(text) => {}
+            Ok(_) => report.invalid(path, shown(), &format!("should match '{pattern}'")),
+            Err(error) => {
+                let problem = format!("should match '{pattern}, but pattern is invalid: {error}'");
+                report.invalid(path, shown(), &problem);
+            }
+        }
+    }
+    if let Some((name, Some(format))) = &checks.format {
+        if !format.accepts(text) {
+            report.wrong_type(path, name, text);
+        }
+        report.matches += 1;
+    }
+}
+
+fn array(node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    if let Some(inner) = &node.items {
+        let old_items = ratchet::OldItems::new(old, node);
+        for (i, item) in items.iter().enumerate() {
+            check(inner, item, old_items.of(item, node), &Path::Index(path, i), report);
+        }
+    }
+    let Some(checks) = node.checks.as_deref() else { return };
+    let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    if let Some(min) = checks.min_items.filter(|min| count < *min) {
+        report.invalid(path, count.to_string(), &format!("should have at least {min} items"));
+    }
+    if let Some(max) = checks.max_items.filter(|max| count > *max) {
+        report.too_many(path, items.len(), max);
+    }
+    if checks.unique_items && items.iter().enumerate().any(|(i, item)| items[..i].contains(item)) {
+        report.invalid(path, machinery::value::quote(""), "shouldn't contain duplicates");
+    }
+}
+
+fn enumeration(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Report) {
+    let allowed = &checks.enumeration;
+    if !allowed.is_empty() && !allowed.iter().any(|a| equal_after_conversion(value, a)) {
+        report.not_supported(path, value, allowed);
+    }
+}
+
+/// Equality of a value with an allowed one, after Go's conversion of the value to the type of the allowed one.
+fn equal_after_conversion(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) | (_, Value::Null) => false,
+        (Value::Int(v), Value::Float(a)) => *v as f64 == *a,
+        (Value::Float(v), Value::Int(a)) => number::truncated(*v) == *a,
+        (Value::Int(v), Value::String(a)) => {
+            let c = u32::try_from(*v).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+            let mut chars = a.chars();
+            chars.next() == Some(c) && chars.next().is_none()
+        }
+        _ => value == allowed,
+    }
+}
+
+fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    let checks = node.checks.as_deref();
+    if let Some(checks) = checks {
+        let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
+        if let Some(min) = checks.min_properties.filter(|min| count < *min) {
+            report.invalid(path, count.to_string(), &format!("should have at least {min} properties"));
+        }
+        if let Some(max) = checks.max_properties.filter(|max| count > *max) {
+            report.too_many(path, map.len(), max);
+        }
+    }
+    additional(node, map, value, old, path, report);
+    let mut next = 0;
+    for (name, inner) in map.iter() {
+        if let Some(field) = node.field_after(name, &mut next) {
+            let type_meta = matches!(path, Path::Root) && matches!(name.as_str(), "kind" | "apiVersion");
+            let old = if type_meta { None } else { ratchet::member(value, old, node, name) };
+            check(field, inner, old, &Path::Field(path, name), report);
+        }
+    }
+    for name in checks.map(|c| c.required.as_slice()).unwrap_or_default() {
+        if !map.contains_key(name) {
+            report.required(&Path::Key(path, name));
+        }
+    }
+}
+
+fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    if matches!(node.additional, Additional::Absent | Additional::Any) {
+        return;
+    }
+    for (name, inner) in map.iter().filter(|(name, _)| node.field(name).is_none()) {
+        match &node.additional {
+            Additional::Schema(schema) => {
+                let type_meta = matches!(path, Path::Root) && matches!(name.as_str(), "kind" | "apiVersion");
+                let old = if type_meta { None } else { ratchet::member(value, old, node, name) };
+                check(schema, inner, old, &Path::Key(path, name), report);
+            }
+            _ => report.invalid_with(path, shown(&Value::from(name)), |at| {
+                format!("{at}.{name} in body is a forbidden property")
+            }),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The buffer of documents.
+
+/// A growing buffer that is not reallocated: a document of thousands of CRDs has hundreds of megabytes.
+#[derive(Default)]
+pub struct Pieces {
+    full: Vec<Vec<u8>>,
+    last: Vec<u8>,
+    full_bytes: usize,
+}
+
+/// The size from which a piece is full.
+const PIECE_BYTES: usize = 1 << 20;
+
+impl Pieces {
+    /// The length in bytes of all pieces.
+    pub fn len(&self) -> usize {
+        self.full_bytes + self.last.len()
+    }
+
+    pub fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.last);
+        if self.last.len() >= PIECE_BYTES {
+            self.full_bytes += self.last.len();
+            self.full.push(std::mem::take(&mut self.last));
+        }
+    }
+
+    /// Appends all pieces to `out`, and frees each one after it has been copied.
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        for piece in self.full.into_iter().chain([self.last]) {
+            out.extend_from_slice(&piece);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A deletion as the pipeline makes it: preconditions, admission, the mark of deletion, removal.
+
+use access::admission::Operation;
+use base::clock;
+use base::request::DeleteOptions;
+use machinery::{Map, Status, Value};
+use objects::Stored;
+use resource::rules::{Preconditions, Propagation};
+
+use super::admit::{self, Admit};
+use super::change::{Live, Write};
+use super::{Outcome, Request, Shown, hooks};
+
+impl Write<'_> {
+    /// One attempt at a deletion. `None`: the object changed meanwhile.
+    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
+        let (request, deletion) = (self.request, self.request.resource.deletion);
+        let (current, old) = (live.stored.clone(), &live.object);
+        check_preconditions(request, options, old)?;
+        if current.meta.deleting && deletion.is_held_by_own_finalizers(old) {
+            return Ok(Some(Outcome::Object(200, request.show(current).await?)));
+        }
+        let mut shown_options = admit::delete_options(options);
+        if matches!(deletion.preconditions, Preconditions::Storage { .. }) && !request.name().is_empty() {
+            shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
+        }
+        let admit = Admit { options: &shown_options, ..self.admit(Operation::Delete) };
+        admit.check_protected(&current.meta.name)?;
+        admit.mutate(None, Some(old)).await?;
+        admit.validate(None, Some(old)).await?;
+        let mut object = std::mem::take(&mut live.object);
+        deletion.mark(&mut object, propagation(options), &clock::now_rfc3339());
+        hooks::before_deletion(self, &current, &mut object).await?;
+        if deletion.is_held(&object) {
+            return self.mark(options, object, &live).await;
+        }
+        let mut revision = current.revision;
+        if !options.dry_run {
+            let Some(removed) = self.remove(&object, &current).await? else { return Ok(None) };
+            revision = removed;
+        }
+        if deletion.returns_object {
+            let shown = request.show(current).await?;
+            return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
+        }
+        Ok(Some(Outcome::Success(success(request, &current))))
+    }
+
+    /// Stores an object that is marked as being deleted.
+    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+        let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+        if options.dry_run {
+            return Ok(Some(Outcome::Object(code, Shown::Tree(object))));
+        }
+        match self.put(object, Some(live)).await? {
+            Some(stored) => self.written(stored, code).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+    match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
+        (_, Some("Foreground")) => Some(Propagation::Foreground),
+        (Some(false), _) | (_, Some("Background")) => Some(Propagation::Background),
+        _ => None,
+    }
+}
+
+fn success(request: &Request, deleted: &Stored) -> Value {
+    let resource = &request.resource;
+    let mut details = Map::new();
+    details.insert("name", Value::String(deleted.meta.name.clone()));
+    if !resource.group.is_empty() {
+        details.insert("group", Value::String(resource.group.clone()));
+    }
+    details.insert("kind", Value::String(resource.plural.clone()));
+    details.insert("uid", Value::String(deleted.meta.uid.clone()));
+    [
+        ("kind", Value::from("Status")),
+        ("apiVersion", Value::from("v1")),
+        ("metadata", Value::object()),
+        ("status", Value::from("Success")),
+        ("details", Value::Object(details)),
+    ]
+    .into()
+}
+
+/// Refuses to delete another object, or another version of it, than the preconditions say.
+fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+    let text = |key: &str| old.str_at(&["metadata", key]);
+    let (uid, version) = (text("uid"), text("resourceVersion"));
+    let (what, wanted, found, happened) = match (&options.uid, &options.resource_version) {
+        (Some(wanted), _) if *wanted != uid => ("UID", wanted, uid, "deleted and then recreated"),
+        (_, Some(wanted)) if *wanted != version => ("ResourceVersion", wanted, version, "modified"),
+        _ => return Ok(()),
+    };
+    let resource = &request.resource;
+    Err(match resource.deletion.preconditions {
+        Preconditions::Storage { small_since } => {
+            let first = if small_since.is_some_and(|since| resource.release >= since) { 'p' } else { 'P' };
+            let why =
+                format!("{first}recondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            Status::conflict(&resource.group, &resource.plural, request.name(), &why)
+        }
+        Preconditions::Registry => {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"
+            );
+            Status::conflict(&resource.storage_group(), &resource.kind, text("name"), &why)
+        }
+    })
+}
