@@ -16,3 +16,13 @@ pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 pub const IMPERSONATORS_MAX: usize = 10_000;
 /// What passes at least between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
+/// From this number of groups or values on, they are authorized together by `*`; kube-apiserver's.
+pub const IMPERSONATED_TOGETHER: usize = 4;
+/// Time limit that an authorization webhook may be given; kube-apiserver's.
+pub const AUTHORIZER_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// Bytes of a review whose response is cached; kube-apiserver's.
+pub const REMEMBERED_BYTES_MAX: usize = 10_000;
+/// Seconds by which the clock of an issuer may be ahead; kube-apiserver's.
+pub const NOT_BEFORE_LEEWAY: i64 = 300;
+/// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
+pub const ACCOUNT_LEEWAY: i64 = 60;

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::limits;
+
 /// Starts a task of the server; `name` is for debugging.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
@@ -110,16 +112,13 @@ pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> 
     TRACE.scope(at, work)
 }
 
-/// How long [`give_way`] waits for another thread to take over.
-const HAND_OVER: Duration = Duration::from_micros(50);
-
 /// Hands the other tasks of this worker to another thread, if there is one, in the middle of a computation that takes
 /// long. The computation goes on here. Call it again from time to time: another thread may not have been free.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn give_way() {
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
     if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
-        tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER));
+        tokio::task::block_in_place(|| std::thread::sleep(limits::HAND_OVER));
     }
 }
 

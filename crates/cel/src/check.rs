@@ -4,12 +4,13 @@
 //! at run time; type parameters are variables solved by unification.
 
 mod unify;
+mod validate;
 
 use crate::ast::{Ast, Comprehension, Entry, Expr, Field, Id, Issue, Kind, Literal, Offset, Source};
+use crate::decl::types::Type;
 use crate::env::Environment;
 use crate::library::{Library, Overload, OverloadIndex, registry};
 use crate::parser;
-use crate::types::Type;
 use machinery::Text;
 use unify::Solver;
 
@@ -121,10 +122,10 @@ struct Checker<'e> {
 fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     let (checked, mut issues) = resolve(env, ast, false);
     if issues.is_empty() && env.homogeneous_literals {
-        crate::validate::aggregates(&checked, &env.scope, &mut issues);
+        validate::aggregates(&checked, &env.scope, &mut issues);
     }
     if issues.is_empty() && env.checked_literals {
-        crate::validate::literals(&checked, &mut issues);
+        validate::literals(&checked, &mut issues);
     }
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }

@@ -3,12 +3,14 @@
 //! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Types, sizes
 //! and escaped names are those that kube-apiserver derives from the schema.
 
+pub mod types;
+
 pub(crate) use crate::limits::REQUEST_BYTES_MAX;
 use crate::parser::RESERVED;
-use crate::types::Type;
 use machinery::{Text, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use types::Type;
 
 /// A node of a schema as expressions see it.
 #[derive(Debug)]

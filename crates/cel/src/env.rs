@@ -1,10 +1,10 @@
 //! Environments: which variables, functions and syntax expressions may use.
 
 use crate::decl::Decl;
+use crate::decl::types::Type;
 use crate::library::{Libraries, Library};
-use crate::macros::Known;
 use crate::parser::Syntax;
-use crate::types::Type;
+use crate::parser::macros::Known;
 use machinery::Text;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Variable {
 pub struct Environment {
     /// The libraries whose functions and macros may be used.
     pub libraries: Libraries,
-    /// The variables, in the order of [`crate::Activation`].
+    /// The variables, in the order in which programs keep their values.
     pub variables: Vec<Variable>,
     /// Whether elements of list and map literals must be of one type.
     pub homogeneous_literals: bool,
@@ -37,6 +37,16 @@ pub struct Environment {
     pub scope: Text,
     /// The namespace that names are resolved in: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
     pub container: Text,
+}
+
+/// The names of the variables of an environment, by which an [`Activation`](crate::Activation) is filled. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct VariableNames(Arc<[Text]>);
+
+impl VariableNames {
+    pub(crate) fn as_slice(&self) -> &[Text] {
+        &self.0
+    }
 }
 
 /// Libraries by the minor release of Kubernetes 1 that brought them.
@@ -60,6 +70,12 @@ const SINCE: &[(u32, Library)] = &[
 ];
 
 impl Environment {
+    /// The names of the variables, for activations.
+    #[must_use]
+    pub fn variable_names(&self) -> VariableNames {
+        VariableNames(self.variables.iter().map(|variable| variable.name.clone()).collect())
+    }
+
     /// The libraries and rules of Kubernetes 1.`minor`, without variables.
     ///
     /// See <https://kubernetes.io/docs/reference/using-api/cel/> for the libraries of each release.

@@ -2,6 +2,7 @@
 //!
 //! Errors are values of `Result`; `&&`, `||` and folds absorb them, except the one that says the budget is used up.
 
+use crate::decl::types::Type;
 use crate::decl::{Decl, DeclKind};
 use crate::library::costs::Charge;
 use crate::library::{Overload, is_plain, registry};
@@ -9,8 +10,7 @@ use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
-use crate::program::Supply;
-use crate::types::Type;
+use crate::supply::Supply;
 use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal, untyped};
 use crate::work;
 use machinery::Text;
@@ -768,7 +768,7 @@ fn fits(value: &Val<'_>, t: &Type) -> bool {
         | (Val::Map(_), Type::Map(_))
         | (Val::Type(_), Type::Type(_))
         | (Val::Null, Type::Null) => true,
-        (Val::Optional(_), Type::Opaque(name, _)) => *name == crate::types::OPTIONAL,
+        (Val::Optional(_), Type::Opaque(name, _)) => *name == crate::decl::types::OPTIONAL,
         (Val::Authorization(part), t @ Type::Named(_)) => part.type_of() == *t,
         (Val::Opaque(opaque), t @ (Type::Named(_) | Type::Opaque(..))) => opaque.type_of() == *t,
         _ => false,

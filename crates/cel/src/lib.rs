@@ -5,8 +5,8 @@
 //! evaluation; [`estimate`] bounds its cost. [`rules`] has the validation rules of custom resources, [`regex`] the regular
 //! expressions of Go.
 //!
-//! Layers, each of which knows only those before it: syntax (`ast`, `lexer`, `parser`, `macros`); types and values
-//! (`types`, `decl`, `regex`, `value`, `library`); environments (`env`); checking (`check`, `validate`) and estimates
+//! Layers, each of which knows only those before it: syntax (`ast`, `lexer`, `parser`); types and values (`decl`,
+//! `regex`, `value`, `library`); environments (`env`); checking (`check`) and estimates
 //! (`cost::estimate`); programs (`node`, `eval`, `program`); rules.
 //!
 //! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; what an expression may take is
@@ -23,28 +23,27 @@ mod eval;
 mod lexer;
 mod library;
 mod limits;
-mod macros;
 mod node;
 mod parser;
 mod program;
 pub mod regex;
 pub mod rules;
-mod types;
-mod validate;
+mod supply;
 mod value;
 mod work;
 
 pub use ast::{Issue, Source};
 pub use check::{Checked, CompileError};
 pub use cost::estimate::{Part, Range, estimate, explain};
+pub use decl::types::{Param, Type};
 pub use decl::{Decl, DeclField, DeclKind, ListKind, ObjectType};
-pub use env::{Environment, Variable};
-pub use library::authorization::{Authorization, Authorizer, Check, Decision};
+pub use env::{Environment, Variable, VariableNames};
 pub use library::{Libraries, Library};
 pub use node::Program;
 pub use parser::is_identifier;
-pub use program::{Activation, Outcome, Supply};
-pub use types::{Param, Type};
+pub use program::{Activation, Outcome};
+pub use supply::Supply;
+pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };

@@ -1,9 +1,9 @@
 //! What programs are made of: nodes whose variables are slots and whose functions are pointers.
 
+use crate::decl::types::Type;
 use crate::library::costs::Charge;
 use crate::library::{Function, OverloadIndex};
 use crate::regex::Regex;
-use crate::types::Type;
 use crate::value::{Error, Timestamp, Val};
 use machinery::Text;
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! Depth is bounded as in cel-go by [`DEPTH_MAX`], counted for each rule.
 
 mod literal;
+pub(crate) mod macros;
 mod recover;
 
 use crate::ast::{Ast, Entry, Expr, Field, Id, Issue, Kind, Literal, NOWHERE, Offset, Source};
@@ -15,7 +16,6 @@ pub use crate::limits::NODES_MAX;
 pub use crate::limits::PARSE_DEPTH_MAX as DEPTH_MAX;
 use crate::limits::RECOVERIES_MAX;
 use crate::limits::SKIPPED_TOKENS_MAX;
-use crate::macros;
 use literal::literal_value;
 use machinery::Text;
 

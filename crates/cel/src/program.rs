@@ -5,17 +5,18 @@
 
 use crate::ast::{Comprehension, Expr, Field, Kind, Literal};
 use crate::check::{Checked, Reference};
-use crate::env::Environment;
+use crate::decl::types::Type;
+use crate::env::{Environment, VariableNames};
 use crate::eval::{Frame, Slot};
 use crate::library::costs::{Charge, Costs};
 use crate::library::{OverloadIndex, is_plain, registry};
-use crate::macros::{ACCUMULATOR, UNUSED};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
+use crate::parser::macros::{ACCUMULATOR, UNUSED};
 use crate::regex::Regex;
-use crate::types::Type;
+use crate::supply::Supply;
 use crate::value::{Error, Val};
 use machinery::Text;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ impl Program {
             let given = variables.iter().find(|(given, _)| name == given);
             given.map_or(Slot::Empty, |(_, value)| Slot::Value(value.clone()))
         }));
-        self.eval_in(&mut Activation(slots), cost_max)
+        self.eval_in(&mut Activation { names: VariableNames::default(), slots }, cost_max)
     }
 
     /// Evaluates the expression with an activation, which keeps the values that were computed for the next program.
@@ -75,7 +76,7 @@ impl Program {
     /// The same with a bound of the work, in units of [`crate::work`].
     pub(crate) fn eval_within<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64, units: u64) -> Outcome<'a> {
         crate::work::begin(units);
-        let mut slots = std::mem::take(&mut activation.0);
+        let mut slots = std::mem::take(&mut activation.slots);
         // most programs see all variables there are
         let rest = (slots.len() > self.names.len()).then(|| slots.split_off(self.names.len()));
         if slots.len() < self.slots {
@@ -88,73 +89,63 @@ impl Program {
         if let Some(rest) = rest {
             frame.slots.extend(rest);
         }
-        activation.0 = frame.slots;
+        activation.slots = frame.slots;
         Outcome { result, cost }
     }
 }
 
-/// Computes the value of a variable when an expression first needs it, at most once per activation.
-pub trait Supply: std::fmt::Debug {
-    /// The value.
-    fn value(&self) -> Val<'_>;
-}
-
-/// The values of an environment's variables for several programs, in the order in which the environment declares them.
+/// The values of an environment's variables for several programs.
 ///
 /// [`Program::eval`] takes values by name; an activation saves looking names up for each of many programs over the same
-/// variables, and computes values only when they are needed.
+/// variables, and computes values only when they are needed. Values for names that the environment does not declare are
+/// ignored.
 #[derive(Debug, Default)]
-pub struct Activation<'a>(Vec<Slot<'a>>);
+pub struct Activation<'a> {
+    names: VariableNames,
+    /// The slots of the variables in the order of the environment, and of loops.
+    slots: Vec<Slot<'a>>,
+}
 
 impl<'a> Activation<'a> {
+    /// An activation in which all variables are absent.
+    #[must_use]
+    pub fn new(names: &VariableNames) -> Activation<'a> {
+        let mut slots = Vec::with_capacity(names.as_slice().len() + LOOP_SLOTS);
+        slots.resize_with(names.as_slice().len(), || Slot::Empty);
+        Activation { names: names.clone(), slots }
+    }
+
     /// Values for the first variables; `None` for absent ones.
-    pub fn new(values: impl IntoIterator<Item = Option<Val<'a>>>) -> Activation<'a> {
-        Activation(values.into_iter().map(|value| value.map_or(Slot::Empty, Slot::Value)).collect())
+    pub(crate) fn of_values(values: impl IntoIterator<Item = Option<Val<'a>>>) -> Activation<'a> {
+        let slots = values.into_iter().map(|value| value.map_or(Slot::Empty, Slot::Value)).collect();
+        Activation { names: VariableNames::default(), slots }
     }
 
-    /// Values by name for the variables of an environment; those without a value are absent.
-    ///
-    /// # Errors
-    ///
-    /// The first name that the environment does not declare.
-    pub fn named<'n>(
-        env: &Environment,
-        values: impl IntoIterator<Item = (&'n str, Val<'a>)>,
-    ) -> Result<Activation<'a>, &'n str> {
-        let mut activation = Activation::new(env.variables.iter().map(|_| None));
-        for (name, value) in values {
-            let at = env.variables.iter().position(|variable| variable.name == name).ok_or(name)?;
-            activation.0[at] = Slot::Value(value);
+    /// Gives a variable a value.
+    pub fn set(&mut self, name: &str, value: Val<'a>) {
+        self.fill(name, Slot::Value(value));
+    }
+
+    /// Gives a variable a value that is computed when an expression first needs it.
+    pub fn supply(&mut self, name: &str, supply: &'a dyn Supply) {
+        self.fill(name, Slot::Supplied(supply));
+    }
+
+    /// Gives a variable the value of a program over the variables that the environment declares before it. The program is
+    /// evaluated when an expression first needs the value. Errors call the variable by the last part of its name.
+    pub fn compose(&mut self, name: &'a str, program: &'a Program) {
+        self.fill(name, Slot::Composed(program, name.rsplit('.').next().unwrap_or(name)));
+    }
+
+    fn fill(&mut self, name: &str, value: Slot<'a>) {
+        if let Some(at) = self.names.as_slice().iter().position(|known| known == name) {
+            self.slots[at] = value;
         }
-        Ok(activation)
-    }
-
-    /// No values, and room for the slots of variables and loops.
-    pub fn with_capacity(slots: usize) -> Activation<'a> {
-        Activation(Vec::with_capacity(slots))
-    }
-
-    /// Gives the next variable a value that is computed when an expression first needs it.
-    pub fn supply(&mut self, supply: &'a dyn Supply) {
-        self.0.push(Slot::Supplied(supply));
-    }
-
-    /// Gives the next variable a value.
-    pub fn push(&mut self, value: Val<'a>) {
-        self.0.push(Slot::Value(value));
-    }
-
-    /// Leaves the next variable without a value.
-    pub fn absent(&mut self) {
-        self.0.push(Slot::Empty);
-    }
-
-    /// Gives the next variable the value of a program over the variables before it, which is evaluated when an expression
-    /// first needs it. Errors call the variable `name`.
-    pub fn compose(&mut self, program: &'a Program, name: &'a str) {
-        self.0.push(Slot::Composed(program, name));
     }
 }
+
+/// Room for the slots of loops in an activation.
+const LOOP_SLOTS: usize = 4;
 
 struct Lowering<'c> {
     checked: &'c Checked,

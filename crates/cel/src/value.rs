@@ -3,18 +3,27 @@
 //! A list or an object of JSON stays JSON, with the declaration by which its parts are read. Lifetime `'a`
 //! is that of the inputs and of the program.
 
+pub(crate) mod authorization;
 mod configuration;
 mod convert;
 mod equal;
+pub(crate) mod format;
 mod native;
+pub(crate) mod net;
+pub(crate) mod semver;
+pub(crate) mod time;
 
+use crate::decl::types::Type;
 use crate::decl::{Decl, ListKind, ObjectType};
-use crate::library::{authorization::Authorization, format::Format, net::Cidr, net::Ip, semver::Version, urls::Url};
-use crate::types::Type;
 use machinery::quantity::Quantity;
 use machinery::{Text, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+use authorization::Authorization;
+use format::Format;
+use net::{Cidr, Ip};
+use semver::Version;
 
 pub use configuration::{Configuration, Foreign};
 pub use convert::from_json;
@@ -212,7 +221,7 @@ pub enum Opaque {
     /// What adding or subtracting quantities makes.
     Sum(Quantity),
     /// A URL.
-    Url(Url),
+    Url(machinery::url::Url),
     /// An IP address.
     Ip(Ip),
     /// A range of IP addresses.

@@ -9,9 +9,7 @@ use machinery::field::FieldErrorKind;
 use machinery::{FieldPath, Value, yaml};
 
 use crate::flags::Cel;
-
-/// Pieces of an expression that are shown: the most expensive ones.
-const PARTS_SHOWN: usize = 5;
+use crate::limits;
 
 /// Prints the report. The error is one line: what can't be read, or how much is too expensive or wrong.
 pub fn run(task: &Cel) -> Result<(), String> {
@@ -112,7 +110,7 @@ impl Report {
 
     fn parts(&mut self, estimate: &Estimate) {
         let share = |cost: u64| cost as f64 / estimate.each.max(1) as f64;
-        let shown = estimate.parts.iter().filter(|part| share(part.cost()) >= 0.01).take(PARTS_SHOWN);
+        let shown = estimate.parts.iter().filter(|part| share(part.cost()) >= 0.01).take(limits::PARTS_SHOWN);
         for part in shown {
             let percent = (share(part.cost()) * 100.0).min(100.0);
             let text = part.text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -138,7 +136,7 @@ impl Report {
             if bound.now.is_some() && bound.enough.is_none() && estimate.together.is_none() {
                 continue;
             }
-            let Bound { node, keyword, now, counted, enough } = bound;
+            let Bound { node, keyword, now, counted, enough, .. } = bound;
             let node = if node.is_empty() { "(the object)" } else { node };
             let now = now.map_or_else(|| format!("no {keyword}"), |now| format!("{keyword} {}", grouped(now)));
             let counted = grouped(*counted);

@@ -12,6 +12,7 @@ mod etcd;
 mod flags;
 mod identity;
 mod kubeconfig;
+mod limits;
 mod logs;
 mod migrate;
 mod reload;

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use machinery::{Value, json, names};
 use schema::definition::{
@@ -19,16 +18,13 @@ use client::Method;
 
 use crate::client::Client;
 use crate::flags::Migrate;
+use crate::limits;
 
 const REGISTRATIONS: &str = "/apis/extensions/v1beta1/thirdpartyresources";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const JSON: &str = "application/json";
 /// Lists of objects without their content.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-const PAGE: usize = 500;
-/// How often, and how many times, it is asked whether the definition is established.
-const WAIT: Duration = Duration::from_millis(100);
-const WAITS_MAX: usize = 300;
 
 /// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Migrate) -> Result<(), String> {
@@ -97,7 +93,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     let mut found = Uids::new();
     let mut token = String::new();
     loop {
-        let page = format!("{path}?limit={PAGE}&continue={token}");
+        let page = format!("{path}?limit={}&continue={token}", limits::PAGE);
         let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
         for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
@@ -153,7 +149,7 @@ async fn prepare(
 /// Waits until the definition is established.
 async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", what.definition());
-    for _ in 0..WAITS_MAX {
+    for _ in 0..limits::ESTABLISHED_WAITS_MAX {
         let definition = client.get(&path).await?.ok()?;
         if is_condition_true(&definition, "Established") {
             return Ok(());
@@ -161,7 +157,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
         if let Some(names) = find_condition(&definition, "NamesAccepted").filter(|c| c.str_at(&["status"]) == "False") {
             return Err(format!("names conflict in group {}: {}", what.group, names.str_at(&["message"])));
         }
-        tokio::time::sleep(WAIT).await;
+        tokio::time::sleep(limits::ESTABLISHED_WAIT).await;
     }
     Err(format!("CustomResourceDefinition {} is not established after 30 s", what.definition()))
 }

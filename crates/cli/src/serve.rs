@@ -5,20 +5,17 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
+use crate::limits;
 use crate::reload::Files;
 use crate::{accounts, etcd, kubeconfig, logs};
 
-/// The limit of open files that is assumed when the system does not report one: Linux' default soft limit.
-const FALLBACK_DESCRIPTORS: u64 = 1024;
 const KUBECONFIG: &str = "admin.kubeconfig";
-/// Time that threads have to end after the last response.
-const THREADS_END: Duration = Duration::from_secs(5);
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
@@ -115,7 +112,7 @@ async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String>
 /// aborts when one is being seeded.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
     // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
-    runtime.shutdown_timeout(THREADS_END);
+    runtime.shutdown_timeout(limits::THREADS_END);
     if let Some(key) = key {
         let _ = key.join();
     }
@@ -134,7 +131,7 @@ fn threads() -> Result<tokio::runtime::Runtime, String> {
 fn raise_descriptor_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files could not be raised");
-        rlimit::Resource::NOFILE.get_soft().unwrap_or(FALLBACK_DESCRIPTORS)
+        rlimit::Resource::NOFILE.get_soft().unwrap_or(limits::FALLBACK_DESCRIPTORS)
     })
 }
 

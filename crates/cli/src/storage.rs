@@ -13,18 +13,11 @@ use client::Method;
 
 use crate::client::Client;
 use crate::flags::Storage;
+use crate::limits;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const MANY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// Objects of a list, and of a line of progress.
-const PAGE: usize = 500;
-/// Connections that write at once: their writes share the disk.
-const WRITERS: usize = 8;
-/// How often a write is tried that met another one.
-const TRIES: usize = 10;
-/// How many refused objects are named.
-const NAMED: usize = 10;
 
 /// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Storage) -> Result<(), String> {
@@ -129,7 +122,7 @@ async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> 
     let names = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
     let root = format!("/apis/{}/{version}", definition.str_at(&["spec", "group"]));
     let mut writers = Vec::new();
-    for _ in 0..WRITERS {
+    for _ in 0..limits::WRITERS {
         writers.push(Client::connect(kubeconfig).await?);
     }
     let mut pass = Pass { plan, root, plural: names.str_at(&["plural"]), writers, counts: Counts::default() };
@@ -167,7 +160,7 @@ impl Pass<'_> {
         let name = self.plan.name;
         let mut token = String::new();
         loop {
-            let page = format!("{}/{}?limit={PAGE}&continue={token}", self.root, self.plural);
+            let page = format!("{}/{}?limit={}&continue={token}", self.root, self.plural, limits::PAGE);
             let response = client.call(Method::GET, &page, MANY, None).await?;
             // the list has become too old; what follows is read as it is now
             let next = response.body.str_at(&["metadata", "continue"]).to_owned();
@@ -195,7 +188,7 @@ impl Pass<'_> {
             let share: Vec<(String, String)> = items
                 .iter()
                 .skip(first)
-                .step_by(WRITERS)
+                .step_by(limits::WRITERS)
                 .map(|item| (path(root, plural, item), version(item)))
                 .collect();
             shares.push(tokio::task::spawn_local(async move {
@@ -221,7 +214,7 @@ impl Pass<'_> {
             Rewritten::Kept => {}
             Rewritten::Refused(why) => {
                 self.counts.refused += 1;
-                if self.counts.refused <= NAMED {
+                if self.counts.refused <= limits::REFUSED_NAMED {
                     say(&format!("{}: {why}", self.plan.name));
                 }
             }
@@ -249,7 +242,7 @@ enum Rewritten {
 }
 
 async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
-    for _ in 0..TRIES {
+    for _ in 0..limits::WRITE_ATTEMPTS {
         let response = client
             .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
             .await?;
@@ -267,7 +260,7 @@ async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Re
 /// Leaves the storage version alone in `status.storedVersions`, if the definition is still as it was.
 async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", definition.str_at(&["metadata", "name"]));
-    for _ in 0..TRIES {
+    for _ in 0..limits::WRITE_ATTEMPTS {
         let now = client.get(&path).await?.ok()?;
         for key in ["uid", "generation"] {
             if now.at(&["metadata", key]) != definition.at(&["metadata", key]) {

@@ -13,6 +13,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use machinery::url::Url;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -240,14 +241,14 @@ impl Connection {
 
 /// `host:port` of an `https://` URL; the default port is 443.
 fn authority(server: &str) -> Result<String, String> {
-    let authority =
-        server.strip_prefix("https://").ok_or_else(|| format!("server {server:?} is not an https:// URL"))?;
-    let authority = authority.trim_end_matches('/');
-    if authority.contains('/') {
+    let url = Url::parse(server).map_err(|error| format!("server {server:?}: {error}"))?;
+    if url.scheme != "https" {
+        return Err(format!("server {server:?} is not an https:// URL"));
+    }
+    if !url.path.trim_matches('/').is_empty() {
         return Err(format!("server {server:?} has a path, which is not supported"));
     }
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    Ok(if has_port { authority.to_owned() } else { format!("{authority}:443") })
+    Ok(if url.port().is_empty() { format!("{}:443", url.host.trim_end_matches(':')) } else { url.host })
 }
 
 fn tls(access: &Access, protocol: Protocol) -> Result<ClientConfig, String> {

@@ -169,8 +169,13 @@ impl Collection {
 
     /// Applies the changes of one transaction and returns their events; `None` stands for a deletion. The deletion of an
     /// absent object causes no event.
+    ///
+    /// # Panics
+    ///
+    /// If the revision is before that of the collection: readers would see the past after the present.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         let mut inner = self.lock();
+        assert!(revision >= inner.revision, "revision {revision} is applied after {}", inner.revision);
         let events: Vec<Arc<Event>> =
             changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
         inner.revision = revision;

@@ -28,9 +28,6 @@ type Changed = Vec<(Text, Option<Arc<Stored>>)>;
 /// The objects of a collection by path.
 type Found = Vec<(Text, Arc<Stored>)>;
 
-/// Minimum number of items for which a thread is started.
-const ITEMS_PER_CORE_MIN: usize = 64;
-
 /// Treatment of values that cannot be decoded: they prevent a start, and are logged and skipped later.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
@@ -453,11 +450,11 @@ impl Objects {
 /// Maps items on all cores and returns the results in order; most of a start is spent here.
 fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let (work, mut parts) = (&work, items.chunks(items.len().div_ceil(cores).max(ITEMS_PER_CORE_MIN)));
+    let (work, mut parts) = (&work, items.chunks(items.len().div_ceil(cores).max(limits::ITEMS_PER_CORE_MIN)));
     let here = parts.next().unwrap_or_default();
     std::thread::scope(|scope| {
         let start = |part| {
-            let builder = std::thread::Builder::new().stack_size(limits::WORKER_STACK_BYTES);
+            let builder = std::thread::Builder::new().stack_size(base::limits::WORKER_STACK_BYTES);
             (part, builder.spawn_scoped(scope, move || <[T]>::iter(part).map(work).collect::<Vec<_>>()))
         };
         let running: Vec<_> = parts.map(start).collect();

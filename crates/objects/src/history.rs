@@ -14,9 +14,6 @@ use super::ring::Ring;
 use super::stored::Stored;
 use crate::limits;
 
-/// Attempts to read history that is being compacted.
-const ATTEMPTS: usize = 3;
-
 /// Events as far as collections keep them, and what is there after the last of them.
 struct Past<'a> {
     objects: &'a Objects,
@@ -73,7 +70,7 @@ impl Objects {
     /// Reads the changes before `start`, as far back as lists and watches may reach.
     pub(super) async fn load_history(self: Arc<Self>, start: Revision) {
         let mut result = self.try_history(start).await;
-        for _ in 1..ATTEMPTS {
+        for _ in 1..limits::HISTORY_ATTEMPTS {
             // another server has compacted meanwhile: there is less history
             if matches!(result, Err(StoreError::Compacted(_))) {
                 result = self.try_history(start).await;

@@ -23,3 +23,9 @@ pub const FEED_RETRY: Duration = Duration::from_millis(100);
 pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long a read waits for changes that others have made.
 pub const CATCH_UP: Duration = Duration::from_secs(10);
+/// Attempts to read history that is being compacted. Ours.
+pub const HISTORY_ATTEMPTS: usize = 3;
+/// Items for which a further thread decodes. Ours: fewer take less time than the start of a thread.
+pub const ITEMS_PER_CORE_MIN: usize = 64;
+/// Renditions that an object keeps: one for each version that is read concurrently. Ours.
+pub const RENDITIONS_MAX: usize = 4;

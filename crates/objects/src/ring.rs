@@ -27,7 +27,14 @@ impl Ring {
         self.after
     }
 
+    /// Appends an event.
+    ///
+    /// # Panics
+    ///
+    /// If it is older than the last one: watches would skip it.
     pub fn push(&mut self, event: Arc<Event>) {
+        let last = self.events.back().map_or(self.after, |last| last.revision);
+        assert!(event.revision >= last, "an event of revision {} follows one of {last}", event.revision);
         self.bytes += size(&event);
         self.events.push_back(event);
         while self.is_over_full() {

@@ -9,6 +9,8 @@ use machinery::value::{decode, skim, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 use store::Revision;
 
+use crate::limits;
+
 /// One of `metadata.ownerReferences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
@@ -250,9 +252,6 @@ fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
 /// The encoding of an object in one version; `None` if it equals the stored bytes.
 pub type Rendition = Option<Arc<Body>>;
 
-/// Maximum number of renditions that an object keeps: one for each version that is read concurrently.
-const RENDITIONS_MAX: usize = 4;
-
 /// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
 /// list of a version without conversions reads.
 #[derive(Debug)]
@@ -320,7 +319,7 @@ impl Stored {
             },
         };
         let mut renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if renditions.len() >= RENDITIONS_MAX {
+        if renditions.len() >= limits::RENDITIONS_MAX {
             renditions.remove(0);
         }
         renditions.push(replaced);

@@ -41,3 +41,27 @@ pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> 
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_match_upstream() {
+        let cases = [
+            ("", "v1", 18_000, 1),
+            ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
+            ("admissionregistration.k8s.io", "v1beta1", 16_700, 12),
+            ("apiextensions.k8s.io", "v1beta1", 16_700, 9),
+            ("storagemigration.k8s.io", "v1beta1", 15_800, 9),
+            ("example.com", "v1", 1_000, 100),
+        ];
+        let row = builtin::KINDS.iter().find(|row| row.kind == "APIService").unwrap();
+        for (group, version, of_group, of_version) in cases {
+            let spec = api_service(group, version, "true");
+            assert_eq!(spec.at(&["spec", "groupPriorityMinimum"]), Some(&Value::Int(of_group)), "{group}");
+            assert_eq!(spec.at(&["spec", "versionPriority"]), Some(&Value::Int(of_version)), "{group} {version}");
+            assert_eq!((row.validate)(&spec, None), [], "{group}");
+        }
+    }
+}

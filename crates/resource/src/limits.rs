@@ -6,3 +6,18 @@ pub const MATCH_CONDITIONS_MAX: usize = 64;
 pub const CONVERSION_SECONDS: u64 = 30;
 /// Unreadable objects that the error of a list names, as kube-apiserver's.
 pub const CORRUPT_OBJECTS_REPORTED: usize = 100;
+/// Audit annotations of a policy; kube-apiserver's.
+pub const AUDIT_ANNOTATIONS_MAX: usize = 20;
+/// Bytes of `reason`, `action` and `reportingInstance` of an Event; kube-apiserver's.
+pub const EVENT_TEXT_BYTES_MAX: usize = 128;
+/// Bytes of the note of an Event; kube-apiserver's.
+pub const EVENT_NOTE_BYTES_MAX: usize = 1024;
+/// Seconds of a webhook's `timeoutSeconds`; kube-apiserver's.
+pub const WEBHOOK_SECONDS_MAX: i64 = 30;
+/// Bytes of all values of a ConfigMap or Secret; kube-apiserver's.
+pub const DATA_BYTES_MAX: usize = 1024 * 1024;
+/// Seconds that a requested token lasts unless the request says so; kube-apiserver's.
+pub const TOKEN_SECONDS: i64 = 3600;
+/// Bounds of the seconds that a token is requested for; kube-apiserver's.
+pub const TOKEN_SECONDS_MIN: i64 = 10 * 60;
+pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;

@@ -7,10 +7,10 @@ use machinery::{Release, Text, Value};
 use objects::{Key, Objects, Stored};
 use schema::definition::{ThirdPartyNames, from_third_party};
 
-use super::{Resource, RuntimeConfig};
 use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 use super::definition::{from_definition, from_stored};
 use super::registry::Defined;
+use super::{Resource, RuntimeConfig};
 
 /// The group and plural that an object defines, if it is a CRD or a ThirdPartyResource.
 pub fn defined_by(key: &Key) -> Option<(Text, Text)> {

@@ -8,20 +8,21 @@ use crate::ratchet;
 
 /// The rules of a stored schema, if it has any.
 pub(crate) fn compile(openapi: &Value, release: Release) -> Option<Rules> {
-    let options = Options { all_stored: true, ..Options::of(release) };
+    let mut options = Options::of(release);
+    options.all_stored = true;
     Rules::compile(openapi, &FieldPath::root(), &options).0
 }
 
 /// The errors of an object, and the warnings about failures of what an update leaves as it was.
 pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &Node) -> (Vec<FieldError>, Vec<String>) {
-    let verdict = rules.validate(new, &Validation { old, ratcheting: Some(root), cost_max: None });
+    let verdict = rules.validate(new, &Validation::of(old).ratcheting(root));
     (verdict.errors, verdict.warnings)
 }
 
 /// The errors of a default, and what is left of `budget`: it must do as a value that stays, and as a new one.
 pub(crate) fn validate_default(rules: &Rules, default: &Value, budget: u64) -> (Vec<FieldError>, u64) {
     let run = |old| {
-        let verdict = rules.validate(default, &Validation { old, ratcheting: None, cost_max: Some(budget) });
+        let verdict = rules.validate(default, &Validation::of(old).cost_max(budget));
         (verdict.errors, budget.saturating_sub(verdict.cost))
     };
     let (errors, left) = run(Some(default));

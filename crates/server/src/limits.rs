@@ -132,3 +132,29 @@ pub const LEASE_RETRY: Duration = Duration::from_secs(2);
 /// Bytes of a body that are decoded, changed and validated within an async worker: about a millisecond. Larger
 /// bodies hand the worker's other tasks to another thread first.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Seconds after its creation in which the resource of a migration may still come into being; upstream's.
+pub const MIGRATION_PATIENCE_SECONDS: i64 = 60;
+/// Changes between a decision and its write before the collector pauses. Ours.
+pub const GARBAGE_CONFLICTS_MAX: u32 = 8;
+/// Types that a policy is checked against; upstream's.
+pub const CHECKED_TYPES_MAX: usize = 10;
+/// Aggregated API servers that are checked at once. Ours; kube-aggregator: 5.
+pub const AVAILABILITY_PARALLEL: usize = 8;
+/// Shortest pause between two checks; doubled as long as they fail. Ours.
+pub const AVAILABILITY_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Concurrent requests of one check, of which one has to succeed; kube-aggregator's.
+pub const AVAILABILITY_ATTEMPTS: usize = 5;
+/// Bytes by which the output buffer of gzip grows. Ours: one chunk.
+pub const GZIP_ROOM_BYTES: usize = 16 * 1024;
+/// Rounds in which the names and conditions of a CRD settle; each makes one write. Ours.
+pub const NAMING_ROUNDS_MAX: usize = 16;
+/// Seconds between bookmarks of a quiet watch; kube-apiserver's.
+pub const BOOKMARK_SECONDS: u64 = 60;
+/// Seconds before the end of a watch at which a last bookmark is sent; kube-apiserver's.
+pub const LAST_BOOKMARK_SECONDS: u64 = 2;
+/// Bytes from which a piece of a document is full. Ours: pieces are freed one by one as they are copied.
+pub const OPENAPI_PIECE_BYTES: usize = 1 << 20;
+/// Writes of an import that are in flight at once. Ours: they share a sync.
+pub const IMPORT_PARALLEL: usize = 64;
+/// Objects between two reports of progress. Ours.
+pub const IMPORT_REPORTED: usize = 5_000;

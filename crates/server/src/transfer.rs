@@ -15,11 +15,9 @@ use machinery::{Text, Value, json};
 use objects::{Body, Key, Layout, Place, Storage};
 use store::{Expected, Refused, Revision, Snapshot, Write as Put};
 
+use crate::limits;
+
 const FORMAT: &str = "pintle objects 1";
-/// Writes that are on their way at once.
-const PARALLEL: usize = 64;
-/// Objects between two reports of progress.
-const REPORTED: usize = 5_000;
 
 /// What was carried over, or is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +63,7 @@ pub fn export(
         });
         write(line, out)?;
         done.objects += 1;
-        if done.objects.is_multiple_of(REPORTED) {
+        if done.objects.is_multiple_of(limits::IMPORT_REPORTED) {
             progress(done);
         }
     }
@@ -127,11 +125,11 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
             })
         }
     });
-    let mut written = stream::iter(writes).buffer_unordered(PARALLEL);
+    let mut written = stream::iter(writes).buffer_unordered(limits::IMPORT_PARALLEL);
     while let Some(revision) = written.next().await {
         done.revision = done.revision.max(revision?);
         done.objects += 1;
-        if done.objects.is_multiple_of(REPORTED) {
+        if done.objects.is_multiple_of(limits::IMPORT_REPORTED) {
             progress(done);
         }
     }

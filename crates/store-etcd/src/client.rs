@@ -15,16 +15,10 @@ use tonic_prost::ProstCodec;
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
+use crate::limits;
 use crate::member::{Member, has_honest_progress};
 use crate::messages::{self as m, Response};
 use crate::options::{Credentials, Options};
-
-/// Time limits of one attempt at one member, and of all attempts of a call together.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pauses between tries once every member has been asked: doubled each time.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Who we are to etcd.
 enum Token {
@@ -83,14 +77,14 @@ impl Client {
         request: &Q,
         again: fn(&Failure) -> bool,
     ) -> Result<A, Failure> {
-        let mut last = unanswered("no member", CALL_TIMEOUT);
+        let mut last = unanswered("no member", limits::CALL_TIMEOUT);
         let tries = async {
             for attempt in 0.. {
                 self.pause(attempt).await;
                 let at = self.current();
-                let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
+                let silent = unanswered(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
                 last = silent.clone();
-                let response = tokio::time::timeout(ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
+                let response = tokio::time::timeout(limits::ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
                 match response.unwrap_or(Err(silent)) {
                     Ok(response) => {
                         self.is_well();
@@ -107,7 +101,7 @@ impl Client {
             }
             unreachable!("attempts end with a response or with their time limit")
         };
-        let response = tokio::time::timeout(CALL_TIMEOUT, tries).await;
+        let response = tokio::time::timeout(limits::CALL_TIMEOUT, tries).await;
         response.unwrap_or_else(|_| {
             self.is_ill(last.text());
             Err(last)
@@ -117,8 +111,8 @@ impl Client {
     /// Before a try: none until every member has been asked.
     pub async fn pause(&self, attempt: usize) {
         if let Some(rounds) = (attempt + 1).checked_sub(self.members.len()).filter(|_| attempt > 0) {
-            let doubled = PAUSE_MIN * (1 << rounds.min(8));
-            tokio::time::sleep(doubled.min(PAUSE_MAX)).await;
+            let doubled = limits::RETRY_PAUSE_MIN * (1 << rounds.min(8));
+            tokio::time::sleep(doubled.min(limits::RETRY_PAUSE_MAX)).await;
         }
     }
 
@@ -255,14 +249,14 @@ impl Client {
         attempt: usize,
     ) -> Result<Stream<'_>, Failure> {
         let at = self.current();
-        let opened = tokio::time::timeout(ATTEMPT_TIMEOUT, async {
+        let opened = tokio::time::timeout(limits::ATTEMPT_TIMEOUT, async {
             let channel = self.channel(at).await?;
             let request = self.signed(&channel, requests).await.map_err(|failure| self.name_member(at, failure))?;
             let mut grpc = grpc(channel).await?;
             let streaming = grpc.streaming(request, PathAndQuery::from_static(m::WATCH), ProstCodec::default()).await;
             streaming.map_err(|status| self.name_member(at, Failure::of(&status)))
         });
-        let silent = unanswered(&self.members[at].url, ATTEMPT_TIMEOUT);
+        let silent = unanswered(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
         match opened.await.unwrap_or(Err(silent)) {
             Ok(response) => Ok(Stream { client: self, at, responses: response.into_inner() }),
             Err(failure) => {

@@ -1,7 +1,6 @@
 //! Readers of changes: a watch of etcd that goes on after the last change whatever happens to members and connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use store::contract::BoxFuture;
 use store::{Batch, Change, Changes, Revision, StoreError};
@@ -10,16 +9,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::client::{Client, Stream};
 use crate::failure::Failure;
+use crate::limits;
 use crate::messages::{self as m, revision};
-
-/// Time before a request for progress, since most often the event is on its way; between requests while a caller
-/// waits for a revision; and otherwise. Without the last a watch of keys that never change would fall behind what is
-/// compacted.
-const PROGRESS_FIRST: Duration = Duration::from_millis(5);
-const PROGRESS_WANTED: Duration = Duration::from_millis(100);
-const PROGRESS_IDLE: Duration = Duration::from_secs(10);
-/// Requests for progress that a member may leave unanswered before another one is asked.
-const UNANSWERED_MAX: u32 = 50;
 
 /// The keys that a follower watches, and the revision that callers wait for it to reach.
 pub struct Followed {
@@ -126,9 +117,9 @@ async fn watch_on(
         let asks = client.honest_progress();
         let wanted = *followed.wanted.borrow_and_update() > followed.after;
         let pause = match wanted && asks {
-            true if unanswered == 0 => PROGRESS_FIRST,
-            true => PROGRESS_WANTED,
-            false => PROGRESS_IDLE,
+            true if unanswered == 0 => limits::PROGRESS_FIRST,
+            true => limits::PROGRESS_WANTED,
+            false => limits::PROGRESS_IDLE,
         };
         let batch = tokio::select! {
             biased;
@@ -138,7 +129,7 @@ async fn watch_on(
             Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("a member was left".to_owned()))),
             () = tokio::time::sleep(pause) => {
                 unanswered += u32::from(asks);
-                if unanswered > UNANSWERED_MAX {
+                if unanswered > limits::PROGRESS_UNANSWERED_MAX {
                     let why = "a member is behind the others".to_owned();
                     return Err(End::Failed(stream.failed(Failure::Unknown(why)).await));
                 }

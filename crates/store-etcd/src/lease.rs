@@ -8,12 +8,11 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::limits;
 use crate::messages as m;
 
 /// How long a lease is used for new keys: that share of their lifetime, and at most so long (upstream's values).
 const SHARE: f64 = 0.05;
-const USED_MAX: Duration = Duration::from_secs(60);
-const KEYS_MAX: usize = 1000;
 
 /// A lease at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +37,15 @@ impl Leases {
     /// How much longer than its keys have to live a new lease lasts.
     fn extra(&self) -> Duration {
         let seconds = (self.lifetime.as_secs() as f64 * SHARE) as u64;
-        Duration::from_secs(seconds).min(USED_MAX)
+        Duration::from_secs(seconds).min(limits::LEASE_REUSE)
     }
 
     /// Counts one more key for a lease, if that lasts long enough, and not too long.
     fn reused(&self, lease: &mut Lease, now: Instant) -> Option<i64> {
         lease.keys += 1;
         let left = lease.ends.saturating_duration_since(now);
-        (left > self.lifetime && left < self.lifetime + self.extra() && lease.keys <= KEYS_MAX).then_some(lease.id)
+        (left > self.lifetime && left < self.lifetime + self.extra() && lease.keys <= limits::LEASE_KEYS_MAX)
+            .then_some(lease.id)
     }
 
     /// The lease of a key that is written now; 0 for none.
@@ -91,7 +91,7 @@ mod tests {
             assert!(!reused(whole, 1), "at the very moment upstream takes another too");
             assert_eq!(reused(whole - seconds(1), 1), extra > 1);
             assert!(!reused(now + seconds(lifetime), 1), "it would end too early");
-            assert!(!reused(whole - seconds(1), KEYS_MAX), "it has keys enough");
+            assert!(!reused(whole - seconds(1), limits::LEASE_KEYS_MAX), "it has keys enough");
         }
     }
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod failure;
 mod follow;
 mod lease;
+mod limits;
 mod member;
 mod messages;
 mod options;
@@ -31,8 +32,6 @@ use messages::{self as m, Response as _, number, revision};
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
 
-/// Keys that are asked for at once.
-const PAGE: i64 = 500;
 /// The key through which kube-apiservers agree on what to compact.
 const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
@@ -122,7 +121,7 @@ impl Etcd {
             let page = m::RangeRequest {
                 key,
                 range_end: range_end.clone(),
-                limit: PAGE,
+                limit: limits::PAGE,
                 revision: number(at),
                 ..Default::default()
             };

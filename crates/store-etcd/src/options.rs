@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
+use crate::limits;
+
 /// Addresses and credentials of etcd.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -31,12 +33,6 @@ pub struct Credentials {
     pub password: String,
 }
 
-/// Interval of HTTP/2 keepalive pings on a connection in use, and the time limit of a response. Members refuse clients
-/// that ask more often than every 5 seconds.
-const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(6);
-const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
-const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
-
 /// A prefix as kube-apiserver joins it: it begins with one slash and ends with none.
 pub fn normalise(prefix: &str) -> String {
     let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
@@ -55,15 +51,15 @@ impl Options {
     fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
         let wrong = |why: &dyn std::fmt::Display| format!("etcd server {url:?}: {why}");
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| wrong(&error))?;
-        let encrypted = match url.split_once("://") {
-            Some(("https", _)) => true,
-            Some(("http", _)) => false,
+        let encrypted = match endpoint.uri().scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
             _ => return Err(wrong(&"wanted http://HOST:PORT or https://HOST:PORT")),
         };
         let endpoint = endpoint
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .connect_timeout(limits::CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(limits::KEEP_ALIVE)
+            .keep_alive_timeout(limits::KEEP_ALIVE_TIMEOUT)
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(16 << 20)
             .tcp_nodelay(true);

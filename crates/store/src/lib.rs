@@ -5,6 +5,7 @@
 
 pub mod contract;
 mod embedded;
+mod limits;
 
 pub use contract::{
     Batch, BoxFuture, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write,

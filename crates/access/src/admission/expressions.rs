@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use cel::{Activation, Decl, Environment, Program, Supply, Type, Val, from_json};
+use cel::{Activation, Decl, Environment, Program, Supply, Type, Val, VariableNames, from_json};
 use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Version;
@@ -51,11 +51,10 @@ impl Expression {
         outcome.result.map_err(told)
     }
 
-    /// Adds the expression as the next variable.
+    /// Gives a variable the value of the expression.
     pub fn compose<'p>(&'p self, activation: &mut Activation<'p>, name: &'p str) {
-        match &self.program {
-            Ok(program) => activation.compose(program, name),
-            Err(_) => activation.absent(),
+        if let Ok(program) = &self.program {
+            activation.compose(name, program);
         }
     }
 }
@@ -148,9 +147,6 @@ impl Supply for RequestObject<'_> {
     }
 }
 
-/// Initial capacity for the variables of a policy and of comprehensions.
-const SLOTS: usize = 16;
-
 /// The variables of a write for expressions.
 pub struct Subject<'a> {
     shown: &'a Shown<'a>,
@@ -183,21 +179,17 @@ impl<'a> Subject<'a> {
         self.authorizer.settle(evaluate).await
     }
 
-    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, then the given ones, then those of `authorizer`
-    /// and `authorizer.requestResource`, which message expressions do not have.
-    pub fn activation<'p>(&'p self, more: Option<Val<'p>>, authorizer: bool) -> Activation<'p> {
-        let mut activation = Activation::with_capacity(SLOTS);
-        activation.push(value(&self.shown.object));
-        activation.push(value(&self.shown.old));
-        activation.supply(&self.namespace);
-        activation.supply(&self.request);
-        more.into_iter().for_each(|value| activation.push(value));
-        match authorizer {
-            true => {
-                activation.supply(&*self.authorizer);
-                activation.supply(&self.request_resource);
-            }
-            false => (0..2).for_each(|_| activation.absent()),
+    /// The values of `object`, `oldObject`, `namespaceObject`, `request` and, unless a message is evaluated, of `authorizer`
+    /// and `authorizer.requestResource`, as far as there are such variables.
+    pub fn activation<'p>(&'p self, variables: &VariableNames, authorizer: bool) -> Activation<'p> {
+        let mut activation = Activation::new(variables);
+        activation.set("object", value(&self.shown.object));
+        activation.set("oldObject", value(&self.shown.old));
+        activation.supply("namespaceObject", &self.namespace);
+        activation.supply("request", &self.request);
+        if authorizer {
+            activation.supply("authorizer", &*self.authorizer);
+            activation.supply("authorizer.requestResource", &self.request_resource);
         }
         activation
     }

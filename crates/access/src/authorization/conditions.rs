@@ -1,6 +1,6 @@
 //! The match conditions of a webhook: CEL over the SubjectAccessReview to be sent.
 
-use cel::{Activation, Decl, Environment, Program, Type, Val, from_json};
+use cel::{Activation, Decl, Environment, Program, Type, Val, VariableNames, from_json};
 use machinery::status::aggregate;
 use machinery::{Text, Value};
 use resource::builtin::{MINOR, access_review_type};
@@ -9,6 +9,7 @@ use resource::builtin::{MINOR, access_review_type};
 pub struct Condition {
     text: Text,
     program: Program,
+    variables: VariableNames,
 }
 
 impl std::fmt::Debug for Condition {
@@ -26,18 +27,18 @@ impl Condition {
             return Err(format!("must evaluate to bool but got {}", checked.output_type().format("")));
         }
         let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
-        Ok(Condition { text: text.into(), program })
+        Ok(Condition { text: text.into(), program, variables: env.variable_names() })
     }
 }
 
 /// Whether all conditions are true for the spec of a review; a false one takes precedence over errors of others.
 pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> {
-    if conditions.is_empty() {
-        return Ok(true);
-    }
+    let Some(first) = conditions.first() else { return Ok(true) };
     let spec = complete(spec);
     let request = from_json(&spec, Decl::json()).map_err(|error| error.to_string())?;
-    let mut activation = Activation::new([Some(request)]);
+    // all conditions have the same variables
+    let mut activation = Activation::new(&first.variables);
+    activation.set("request", request);
     let mut errors = vec![];
     for condition in conditions {
         match condition.program.eval_in(&mut activation, cel::rules::CALL_COST_MAX).result {

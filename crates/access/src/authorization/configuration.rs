@@ -12,11 +12,10 @@ use super::authorizer::Mode;
 use super::conditions::Condition;
 use super::webhook::{AccessReviewer, Remember};
 use crate::authentication::ReviewVersion;
-use resource::limits;
+use crate::limits;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
-const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
 /// Creates the client of a kubeconfig; the error is one line.
 pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
@@ -172,7 +171,7 @@ impl Reader<'_> {
             (Err(error), _) => self.invalid(&path, text, wording::duration_error(&error, magnitude)),
             (Ok(time), Some(seconds)) if time.is_zero() => return Some(Duration::from_secs(seconds)),
             (Ok(time), None) if time.is_zero() => self.required(&path, ""),
-            (Ok(time), _) if text.starts_with('-') || (name == "timeout" && time > TIMEOUT_MAX) => {
+            (Ok(time), _) if text.starts_with('-') || (name == "timeout" && time > limits::AUTHORIZER_TIMEOUT_MAX) => {
                 self.invalid(&path, text, range);
             }
             (Ok(time), _) => return Some(time),
@@ -232,8 +231,8 @@ impl Reader<'_> {
     }
 
     fn conditions(&mut self, conditions: &[Value], path: &FieldPath) -> Vec<Condition> {
-        if conditions.len() > limits::MATCH_CONDITIONS_MAX {
-            self.errors.push(FieldError::too_many(path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
+        if conditions.len() > resource::limits::MATCH_CONDITIONS_MAX {
+            self.errors.push(FieldError::too_many(path, conditions.len(), resource::limits::MATCH_CONDITIONS_MAX));
             return vec![];
         }
         let (mut seen, mut out): (Vec<Text>, Vec<Condition>) = (vec![], vec![]);

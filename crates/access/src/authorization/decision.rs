@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use machinery::Text;
 use machinery::Release;
+use machinery::Text;
 use machinery::status::aggregate;
 
 /// A decision, with its reason.

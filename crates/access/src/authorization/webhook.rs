@@ -12,9 +12,7 @@ use super::conditions::{Condition, all_hold};
 use super::decision::Words;
 use super::{Attributes, Decision, Selection};
 use crate::authentication::ReviewVersion;
-
-/// Maximum size of a review whose response is cached, in bytes; upstream's value.
-const REMEMBERED_BYTES_MAX: usize = 10_000;
+use crate::limits;
 
 /// Time to live of cached decisions.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +85,7 @@ impl AccessReviewer {
         match self.remote.post(&review).await {
             Ok(response) => {
                 let decision = decision(response.get("status").unwrap_or(&Value::Null));
-                if key.len() < REMEMBERED_BYTES_MAX {
+                if key.len() < limits::REMEMBERED_BYTES_MAX {
                     self.remembered.put(key, decision.clone());
                 }
                 decision

@@ -20,6 +20,7 @@ use http::Response;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use machinery::url::Url;
 use machinery::{Text, Value};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -62,12 +63,6 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// Path and query of the URL.
-fn split_url(url: &str) -> Option<(&str, &str)> {
-    let rest = url.strip_prefix("https://")?;
-    Some(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
-}
-
 impl Endpoint {
     /// Reads a `clientConfig`: `url`, or `service` with namespace, name, path and port, and `caBundle`.
     pub fn parse(config: &Value) -> Endpoint {
@@ -85,21 +80,17 @@ impl Endpoint {
                 (host, port, path, url, Some((Text::from(namespace), Text::from(name))))
             }
             None => {
-                let url = config.str_at(&["url"]);
-                let (authority, path) = split_url(url).unwrap_or(("", ""));
-                let bracket = authority.rfind(']').unwrap_or(0);
-                let split = authority[bracket..]
-                    .rfind(':')
-                    .map(|at| (&authority[..bracket + at], &authority[bracket + at + 1..]));
-                let (host, port) = split.unwrap_or((authority, "443"));
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                let shown = match path {
-                    "" => url.to_owned(),
-                    path => format!("{}{}", url.strip_suffix(path).unwrap_or(url), clean(path)),
+                let text = config.str_at(&["url"]);
+                let url = Url::parse(text).unwrap_or_default();
+                let path = url.path_and_query();
+                let shown = match path.as_str() {
+                    "" => text.to_owned(),
+                    path => format!("{}://{}{}", url.scheme, url.host, clean(path)),
                 };
+                let port = url.port();
                 let number = if port.is_empty() { Ok(443) } else { port.parse::<u16>() };
                 invalid_port = number.is_err().then(|| port.to_owned());
-                (host, number.unwrap_or(443), clean(path), shown, None)
+                (url.hostname().to_owned(), number.unwrap_or(443), clean(&path), shown, None)
             }
         };
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };

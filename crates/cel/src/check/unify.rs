@@ -1,6 +1,6 @@
 //! Unification of types.
 
-use crate::types::{Param, Type};
+use crate::decl::types::{Param, Type};
 use std::sync::Arc;
 
 /// The type variables and what they stand for.

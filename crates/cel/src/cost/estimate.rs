@@ -9,11 +9,11 @@ mod parts;
 use self::calls::Call;
 use crate::ast::{Comprehension, Expr, Id, Kind, Literal};
 use crate::check::Checked;
+use crate::decl::types::Type;
 use crate::decl::{Decl, Step};
 use crate::env::Environment;
 use crate::library::registry;
-use crate::macros::ACCUMULATOR;
-use crate::types::Type;
+use crate::parser::macros::ACCUMULATOR;
 use machinery::Text;
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ pub(crate) mod time;
 pub(crate) mod urls;
 
 use self::costs::Costs;
-use crate::types::{Param, Type};
+use crate::decl::types::{Param, Type};
 use crate::value::{Result, Val};
 use std::collections::HashMap;
 use std::sync::OnceLock;

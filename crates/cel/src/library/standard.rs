@@ -1,8 +1,8 @@
 //! Operators and conversions of the language.
 
 use crate::decl::ListKind;
-use crate::library::time;
-use crate::types::Type;
+use crate::decl::types::Type;
+use crate::value::time;
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
 use machinery::value::shortest::{decimal, scientific};
 use std::cmp::Ordering;

@@ -3,8 +3,8 @@
 mod latest;
 
 use super::standard::{double_text, plain, type_name};
-use super::time;
 use crate::limits::PRECISION_MAX;
+use crate::value::time;
 use crate::value::{Error, Result, Val};
 use crate::work;
 use machinery::value::quote;

@@ -3,10 +3,10 @@
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Node, Options, Reason, Rule, Rules, path};
 use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
+use crate::decl::types::Type;
 use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX};
 use crate::env::Environment;
 use crate::node::Program;
-use crate::types::Type;
 use machinery::field::FieldErrorKind;
 use machinery::value::write_json_string;
 use machinery::{FieldError, FieldPath, Text, Value};

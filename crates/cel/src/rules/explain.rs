@@ -12,6 +12,7 @@ use machinery::{FieldError, FieldPath, Text, Value};
 
 /// What the rules of a schema cost.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Explanation {
     /// All rules and message expressions that compile, in the order of the schema.
     pub estimates: Vec<Estimate>,
@@ -23,6 +24,7 @@ pub struct Explanation {
 
 /// What one expression costs.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Estimate {
     /// Of the expression in the definition.
     pub path: FieldPath,
@@ -51,6 +53,7 @@ impl Estimate {
 
 /// A bound of the schema that an estimate depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// The node, as objects have it.
     pub node: String,

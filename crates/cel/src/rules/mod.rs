@@ -22,7 +22,13 @@ use machinery::{FieldError, FieldPath, Release, Text, Value};
 use std::sync::Arc;
 
 /// How a definition's rules are compiled.
+///
+/// ```
+/// let mut options = cel::rules::Options::default();
+/// options.all_stored = true;
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The release whose functions new expressions may use.
     pub new_minor: u32,
@@ -121,6 +127,7 @@ pub trait Place {
 
 /// What is known of the value before an update, for the sake of unchanged parts.
 #[derive(Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Validation<'a> {
     /// The object before an update.
     pub old: Option<&'a Value>,
@@ -130,8 +137,29 @@ pub struct Validation<'a> {
     pub cost_max: Option<u64>,
 }
 
+impl<'a> Validation<'a> {
+    /// The validation of an object that is created, or updated from `old`.
+    #[must_use]
+    pub fn of(old: Option<&'a Value>) -> Validation<'a> {
+        Validation { old, ..Validation::default() }
+    }
+
+    /// Failures of unchanged parts only warn; `place` is that of the whole object.
+    #[must_use]
+    pub fn ratcheting(self, place: &'a dyn Place) -> Validation<'a> {
+        Validation { ratcheting: Some(place), ..self }
+    }
+
+    /// Bounds the cost that may be spent.
+    #[must_use]
+    pub fn cost_max(self, cost: u64) -> Validation<'a> {
+        Validation { cost_max: Some(cost), ..self }
+    }
+}
+
 /// The result of a validation.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Verdict {
     /// Failed rules and rules that could not be evaluated, in the order of the schema.
     pub errors: Vec<FieldError>,

@@ -223,7 +223,7 @@ impl Walk {
 
     fn evaluate<'a>(&mut self, program: &'a Program, values: [Option<Val<'a>>; 2]) -> Outcome<'a> {
         let units = self.work.min(work::EVALUATION_UNITS);
-        let outcome = program.eval_within(&mut Activation::new(values), CALL_COST_MAX, units);
+        let outcome = program.eval_within(&mut Activation::of_values(values), CALL_COST_MAX, units);
         self.work -= units - work::left().min(units);
         outcome
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use machinery::{Map as JsonMap, Text, Value};
 
 use super::native::{take, take_json, take_map};
+use super::time;
 use super::{Key, List, Map, Val};
-use crate::library::time;
 use crate::limits::NATIVE_VALUES_MAX;
 
 /// What an expression makes of `Object`.

@@ -1,8 +1,8 @@
 //! JSON to values by their declaration, and back.
 
+use super::time;
 use super::{Error, Key, List, Map, Result, Timestamp, Val};
 use crate::decl::{Decl, DeclKind};
-use crate::library::time;
 use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;
 use machinery::Value;

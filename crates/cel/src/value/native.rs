@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Map as JsonMap, Value};
 
+use super::time;
 use super::{Key, List, Map, Val};
-use crate::library::time;
 
 /// Integers beyond this are no exact doubles: `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;

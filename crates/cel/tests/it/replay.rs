@@ -125,7 +125,8 @@ impl State {
         let mut versions = BTreeMap::new();
         for (path, version, schema) in &schemas {
             let unchanged = self.definitions.get(&key).is_some_and(|stored| stored.schemas.contains(schema));
-            let options = Options { expensive_expressions: unchanged, ..options.clone() };
+            let mut options = options.clone();
+            options.expensive_expressions = unchanged;
             let (rules, problems) = Rules::compile(schema, path, &options);
             errors.extend(problems);
             let v = body.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
@@ -194,7 +195,7 @@ impl State {
         default(&mut object, version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
         let place = Node::of(version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
         let verdict = rules.as_ref().map(|rules| {
-            let validation = Validation { old: old.as_ref(), ratcheting: Some(&place), cost_max: None };
+            let validation = Validation::of(old.as_ref()).ratcheting(&place);
             rules.validate(&object, &validation)
         });
         let got = verdict.map(|verdict| reported(&verdict.errors)).unwrap_or_default();

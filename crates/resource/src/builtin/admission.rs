@@ -7,12 +7,11 @@ use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, g
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::{BASE, BuiltIn};
+use crate::limits;
 use crate::rules::{MetadataRules, OnUpdate};
 
 pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
 static OPERATION: Shape = Shape::Text("v1.OperationType");
-
-const MATCH_CONDITIONS_MAX: usize = 64;
 
 static MATCH_CONDITION: Struct =
     Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
@@ -171,9 +170,9 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
 /// Validates `matchConditions`.
 pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>, errors: &mut Vec<FieldError>) {
     let conditions = list(object, "matchConditions");
-    if conditions.len() > MATCH_CONDITIONS_MAX {
+    if conditions.len() > limits::MATCH_CONDITIONS_MAX {
         let path = path.child("matchConditions");
-        errors.push(FieldError::too_many(&path, conditions.len(), MATCH_CONDITIONS_MAX));
+        errors.push(FieldError::too_many(&path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
     }
     let mut seen: Vec<&str> = vec![];
     for (path, condition) in items(object, "matchConditions", path) {

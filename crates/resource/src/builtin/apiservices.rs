@@ -2,7 +2,7 @@
 
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, text};
@@ -246,24 +246,6 @@ mod tests {
             let found: Vec<String> =
                 validate(&object, None).iter().map(|e| format!("{}: {}", e.field, e.message())).collect();
             assert_eq!(found.join(", "), want);
-        }
-    }
-
-    #[test]
-    fn priorities_match_upstream() {
-        let cases = [
-            ("", "v1", 18_000, 1),
-            ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
-            ("admissionregistration.k8s.io", "v1beta1", 16_700, 12),
-            ("apiextensions.k8s.io", "v1beta1", 16_700, 9),
-            ("storagemigration.k8s.io", "v1beta1", 15_800, 9),
-            ("example.com", "v1", 1_000, 100),
-        ];
-        for (group, version, of_group, of_version) in cases {
-            let spec = api_service(group, version, "true");
-            assert_eq!(spec.at(&["spec", "groupPriorityMinimum"]), Some(&Value::Int(of_group)), "{group}");
-            assert_eq!(spec.at(&["spec", "versionPriority"]), Some(&Value::Int(of_version)), "{group} {version}");
-            assert_eq!(validate(&spec, None), [], "{group}");
         }
     }
 }

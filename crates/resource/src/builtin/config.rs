@@ -4,7 +4,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
+use crate::limits;
 use crate::rules::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;
@@ -35,9 +36,6 @@ pub const CONFIG_MAP: BuiltIn = BuiltIn {
     columns: &[columns::DATA, columns::AGE],
     ..BASE
 };
-
-/// Limit of the total size of all values of a ConfigMap or Secret, in bytes.
-pub const DATA_BYTES_MAX: usize = 1024 * 1024;
 
 pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
     object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
@@ -99,8 +97,8 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
             size += if field == "data" { value.as_str().unwrap_or_default().len() } else { decoded_len(value) };
         }
     }
-    if size > DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::new("[]"), DATA_BYTES_MAX));
+    if size > limits::DATA_BYTES_MAX {
+        errors.push(FieldError::too_long(&FieldPath::new("[]"), limits::DATA_BYTES_MAX));
     }
     errors
 }

@@ -5,12 +5,11 @@ use machinery::{Release, Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{declarative, BASE, BuiltIn, Form, Selectable, StoredAs, columns};
+use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns, declarative};
+use crate::limits;
 use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
 
 const GROUP: &str = "events.k8s.io";
-const TEXT_MAX: usize = 128;
-const NOTE_MAX: usize = 1024;
 
 /// Fields that have different names in the two groups, the core name first.
 const RENAMED: [(&str, &str); 7] = [
@@ -196,10 +195,10 @@ fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
     }
     invalid_each(&path, controller, names::qualified_name(controller), &mut errors);
     let limits = [
-        ("reportingInstance", TEXT_MAX, true),
-        ("action", TEXT_MAX, true),
-        ("reason", TEXT_MAX, true),
-        ("message", NOTE_MAX, false),
+        ("reportingInstance", limits::EVENT_TEXT_BYTES_MAX, true),
+        ("action", limits::EVENT_TEXT_BYTES_MAX, true),
+        ("reason", limits::EVENT_TEXT_BYTES_MAX, true),
+        ("message", limits::EVENT_NOTE_BYTES_MAX, false),
     ];
     for (name, most, required) in limits {
         let (value, path) = (text(event, name), FieldPath::new(name));

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::rules::MetadataRules;
 
 static SPEC: Struct = Struct {

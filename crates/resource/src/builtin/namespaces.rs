@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{declarative, BASE, BuiltIn, Form, OwnSubresource, columns};
+use super::{BASE, BuiltIn, Form, OwnSubresource, columns, declarative};
 use crate::rules::{Deletion, MetadataRules, Preconditions, Subresource, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.

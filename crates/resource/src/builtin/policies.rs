@@ -11,8 +11,7 @@ use super::admission::{self as shared, KIND, default_to};
 use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
 use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
-
-const AUDIT_ANNOTATIONS_MAX: usize = 20;
+use crate::limits;
 
 static NAMED_RULE: Struct = Struct {
     name: "NamedRuleWithOperations",
@@ -341,13 +340,13 @@ fn validation_errors(validation: &Value, scope: Scope<'_>, path: &FieldPath, err
 /// Audit annotations: keys are qualified by the name of the policy.
 fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let annotations = list(spec, "auditAnnotations");
-    if annotations.len() > AUDIT_ANNOTATIONS_MAX {
+    if annotations.len() > limits::AUDIT_ANNOTATIONS_MAX {
         // the value is shown by the names of its Go fields
         let shown = |annotation: &Value| -> Value {
             let member = |name: &str| Value::from(text(annotation, name));
             [("Key", member("key")), ("ValueExpression", member("valueExpression"))].into()
         };
-        let why = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
+        let why = format!("must not have more than {} auditAnnotations", limits::AUDIT_ANNOTATIONS_MAX);
         let shown: Value = annotations.iter().map(shown).collect();
         errors.push(FieldError::invalid(&path.child("auditAnnotations"), &shown, why));
     }

@@ -6,7 +6,7 @@ use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, list, text};
-use super::{declarative, BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::rules::Deletion;
 
 static QUANTITY: Shape = Shape::Quantity;

@@ -5,7 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
-use super::{declarative, BASE, BuiltIn, Form, Hooks, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
 use crate::rules::MetadataRules;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

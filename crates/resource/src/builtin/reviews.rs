@@ -6,6 +6,7 @@ use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{items, list, text};
 use super::{BASE, BuiltIn, Form, Review};
+use crate::limits;
 use crate::rules::MetadataRules;
 
 static REQUIREMENT: Struct = Struct {
@@ -239,11 +240,6 @@ static REQUEST_STATUS: Struct =
 static REQUEST_FIELDS: [Field; 5] = fields(&REQUEST_SPEC, &REQUEST_STATUS);
 static REQUEST_SHAPE: Struct = Struct { name: "TokenRequest", fields: &REQUEST_FIELDS };
 
-/// Default lifetime of a token, and the bounds of the requested one, in seconds.
-const TOKEN_SECONDS: i64 = 3600;
-const TOKEN_SECONDS_MIN: i64 = 10 * 60;
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
-
 /// The TokenRequest of `serviceaccounts/token`; it is not a resource.
 pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
     review: Some(Review::TokenRequest),
@@ -254,7 +250,7 @@ pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
     form: Form::Typed(&REQUEST_SHAPE),
     default: |request| {
         if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
-            request.set_at(&["spec", "expirationSeconds"], Value::Int(TOKEN_SECONDS));
+            request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
         }
     },
     validate: |request, _, _| validate_expiration(request),
@@ -264,8 +260,8 @@ pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
 fn validate_expiration(request: &Value) -> Vec<FieldError> {
     let seconds = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let why = match seconds {
-        ..TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
-        TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => return vec![],
+        ..limits::TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
+        limits::TOKEN_SECONDS_MIN..=limits::TOKEN_SECONDS_MAX => return vec![],
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     vec![FieldError::invalid(&FieldPath::new("spec").child("expirationSeconds"), &Value::Int(seconds), why)]

@@ -6,8 +6,9 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::config::{BYTE_MAP, DATA_BYTES_MAX, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{declarative, BASE, BuiltIn, Form, columns, key_pair};
+use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
+use super::{BASE, BuiltIn, Form, columns, declarative, key_pair};
+use crate::limits;
 use crate::rules::MetadataRules;
 
 static SHAPE: Struct = Struct {
@@ -94,8 +95,8 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
         errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &Value::from(key), m)));
         size += decoded_len(value);
     }
-    if size > DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::new("data"), DATA_BYTES_MAX));
+    if size > limits::DATA_BYTES_MAX {
+        errors.push(FieldError::too_long(&FieldPath::new("data"), limits::DATA_BYTES_MAX));
     }
     if let Some((_, needs)) = TYPES.iter().find(|(name, _)| *name == new.str_at(&["type"])) {
         errors.extend(missing(new, needs));

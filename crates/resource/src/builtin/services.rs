@@ -10,7 +10,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
-use super::{declarative, BASE, BuiltIn, Form, Hooks, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
 use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {

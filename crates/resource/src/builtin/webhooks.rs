@@ -9,9 +9,9 @@ use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::expressions::Scope;
 use super::{BuiltIn, Form, columns, declarative};
+use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-const SECONDS_MAX: i64 = 30;
 
 static SERVICE: Struct = Struct {
     name: "ServiceReference",
@@ -207,7 +207,7 @@ fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
         one_of(hook, "sideEffects", path, &["None", "NoneOnDryRun"], errors);
     }
     if let Some(seconds) = hook.get("timeoutSeconds")
-        && !seconds.as_int().is_some_and(|s| (1..=SECONDS_MAX).contains(&s))
+        && !seconds.as_int().is_some_and(|s| (1..=limits::WEBHOOK_SECONDS_MAX).contains(&s))
     {
         let why = "the timeout value must be between 1 and 30 seconds";
         errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, why));

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use machinery::url::Url;
 use machinery::{FieldError, FieldPath, Map, Text, Value};
 
 use super::openapi::{list, text};
 use super::{conversion, structural};
-use crate::format::url;
 
 /// A condition without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,7 +305,7 @@ pub(super) fn approval(definition: &Value) -> (Approval, String) {
     if value.starts_with("unapproved") {
         return (Approval::Bypassed, format!("not approved: {}", machinery::value::quote(value)));
     }
-    match url::parse_request(value) {
+    match Url::parse_request(value) {
         Ok(url) if !url.host.is_empty() && !url.scheme.is_empty() => {
             (Approval::Approved, format!("approved in {value}"))
         }

@@ -1,11 +1,11 @@
 //! The rules for `spec.conversion`.
 
+use machinery::url::Url;
 use machinery::{FieldError, FieldPath, Value, names as label};
 
 use super::hoist::Hoisted;
 use super::openapi::{list, one_of, text};
 use super::options::Options;
-use crate::format::url;
 
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
 
@@ -62,7 +62,7 @@ fn client_config(config: &Value, options: &Options, path: &FieldPath, errors: &m
 /// The errors of the URL of a webhook.
 pub fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let url = match url::parse(text) {
+    let url = match Url::parse(text) {
         Ok(url) => url,
         Err(error) => {
             errors.push(FieldError::required(path, format!("url must be a valid URL: {error}{FORM}")));

@@ -22,17 +22,14 @@ pub(super) fn validate(
     if !schema_has(schema, &|node| !list(node, KEY).is_empty()) {
         return vec![];
     }
-    let stored = options.known_rules.iter().chain(&options.known_messages).map(Text::from).collect();
-    let options = CelOptions {
-        stored,
-        expensive_expressions: options.unchanged_versions.contains(version),
-        ..CelOptions::of(options.release)
-    };
+    let mut compiled = CelOptions::of(options.release);
+    compiled.stored = options.known_rules.iter().chain(&options.known_messages).map(Text::from).collect();
+    compiled.expensive_expressions = options.unchanged_versions.contains(version);
     let mut schema = std::borrow::Cow::Borrowed(schema);
     if !broken.is_empty() {
         drop_broken(schema.to_mut(), path, broken);
     }
-    let (_, mut errors) = Rules::compile(&schema, path, &options);
+    let (_, mut errors) = Rules::compile(&schema, path, &compiled);
     // Malformed fields come first; they are reported among the schema errors.
     let fields = Rules::check_fields(&schema, path).len();
     errors.split_off(fields.min(errors.len()))

@@ -7,7 +7,7 @@ use super::conditions::{Approval, approval};
 use super::hoist::{Hoisted, schema_has};
 use super::options::Options;
 use super::ratchet::has_extensions;
-use super::{conversion, names, schema, subresources, versions};
+use super::{conversion, names, openapi, schema, subresources, versions};
 use crate::metadata;
 
 /// All errors of a definition that is created.
@@ -126,7 +126,7 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
     let path = FieldPath::new("spec");
     names::validate_group(spec.spec.str_at(&["group"]), &path.child("group"), errors);
     let scope = spec.spec.str_at(&["scope"]);
-    crate::openapi::one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
+    openapi::one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
     let preserving = spec.flag("preserveUnknownFields");
     schema_presence(spec, options, preserving, &path, errors);
     let has_defaults = options.allow_defaults && spec.has_defaults();

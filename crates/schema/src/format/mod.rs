@@ -6,7 +6,8 @@ mod codes;
 mod mail;
 mod net;
 mod time;
-pub(crate) mod url;
+
+use machinery::url::Url;
 
 pub use time::parse_duration;
 
@@ -39,7 +40,7 @@ fn same(normal: &str, name: &str) -> bool {
 
 const FORMATS: &[(&str, Check)] = &[
     ("bsonobjectid", codes::object_id),
-    ("uri", url::is_request_uri),
+    ("uri", |text| Url::parse_request(text).is_ok()),
     ("email", mail::is_address),
     ("hostname", net::hostname),
     ("ipv4", net::ipv4),

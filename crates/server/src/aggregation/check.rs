@@ -12,9 +12,6 @@ use resource::builtin::SERVED_HERE;
 use super::{Aggregation, Remote, identity};
 use crate::limits;
 
-/// Concurrent checks, of which one has to succeed.
-const ATTEMPTS: usize = 5;
-
 /// The result of a check, with upstream's reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -61,7 +58,7 @@ impl Aggregation {
             Ok(address) => address,
             Err(why) => return unresolved(why, &backend.namespace, &backend.name, backend.port),
         };
-        let attempts = (0..ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
+        let attempts = (0..limits::AVAILABILITY_ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
         match select_ok(attempts).await {
             Ok(_) => Condition { reason: "Passed", message: "all checks passed".to_owned() },
             Err(message) => Condition { reason: "FailedDiscoveryCheck", message },

@@ -8,7 +8,6 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use machinery::{Text, Value, json};
 
 use super::{Aggregation, Remote, identity};
-use crate::limits;
 
 /// The entry of a version whose resources are unknown.
 pub fn stale(version: &Text) -> Value {
@@ -24,7 +23,7 @@ pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     if response.status() != http::StatusCode::OK {
         return None;
     }
-    let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await.ok()?;
+    let body = Limited::new(response.into_body(), base::limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await.ok()?;
     let list = machinery::value::decode(&body.to_bytes()).ok()?;
     let resources = list.get("resources").and_then(Value::as_array).unwrap_or_default();
     Some(json!({"version": (remote.version.clone()), "resources": (aggregated(resources)), "freshness": "Current"}))

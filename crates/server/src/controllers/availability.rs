@@ -15,15 +15,10 @@ use crate::aggregation::{Condition, Remote};
 use crate::limits;
 use crate::verbs::{self, Context, Subresource};
 
-/// Servers that are looked at at once.
-const PARALLEL: usize = 8;
-/// What passes at least between two looks, and then twice as much as long as one fails.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-
 /// Looks whether they are until `stop` becomes true: when one comes or moves, and now and then.
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     let mut moves = context.aggregation.moves();
-    let mut pause = PAUSE_MIN;
+    let mut pause = limits::AVAILABILITY_PAUSE_MIN;
     let mut known: BTreeSet<Text> = BTreeSet::new();
     loop {
         moves.mark_unchanged();
@@ -32,7 +27,8 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
         known = now;
         let none = remotes.is_empty();
-        let looks = stream::iter(remotes).map(|remote| look(&context, remote)).buffer_unordered(PARALLEL);
+        let looks =
+            stream::iter(remotes).map(|remote| look(&context, remote)).buffer_unordered(limits::AVAILABILITY_PARALLEL);
         // to the end, whatever the first one says
         let all_good = looks.fold(true, |all, good| async move { all && good }).await;
         pause = match all_good {
@@ -47,7 +43,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
             }
         };
         tokio::select! {
-            moved = change => if moved { pause = PAUSE_MIN },
+            moved = change => if moved { pause = limits::AVAILABILITY_PAUSE_MIN },
             () = super::stopped(&mut stop) => return,
         }
     }

@@ -21,8 +21,6 @@ use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
-/// Seconds from its creation on in which the resource of a migration may still come into being; upstream's.
-const PATIENCE_SECONDS: i64 = 60;
 /// What can be done to a resource whose objects can be written again.
 const WANTED_VERBS: &str = "[update patch list]";
 
@@ -122,7 +120,7 @@ fn next_step(migration: &Value, target: Option<&Target>, now_seconds: i64) -> St
     let version = migration.str_at(&["status", "resourceVersion"]);
     let Some(target) = target else {
         let created = machinery::time::parse_rfc3339(migration.str_at(&["metadata", "creationTimestamp"]));
-        if created.is_some_and(|(seconds, _)| seconds + PATIENCE_SECONDS > now_seconds) {
+        if created.is_some_and(|(seconds, _)| seconds + limits::MIGRATION_PATIENCE_SECONDS > now_seconds) {
             return Step::Wait;
         }
         return Step::Fail(match version {

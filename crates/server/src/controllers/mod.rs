@@ -184,7 +184,7 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
         let much = async {
             match shared {
                 true => std::future::pending().await,
-                false => context.objects.wait_for(last + limits::HISTORY_REVISIONS / 2).await,
+                false => context.objects.wait_for(last + objects::limits::HISTORY_REVISIONS / 2).await,
             }
         };
         tokio::select! {
@@ -195,7 +195,7 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
         let revision = context.objects.revision();
         let before = match shared {
             true => last,
-            false => revision.saturating_sub(limits::HISTORY_REVISIONS),
+            false => revision.saturating_sub(objects::limits::HISTORY_REVISIONS),
         };
         last = revision;
         if before > 0

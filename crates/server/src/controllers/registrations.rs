@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use machinery::Status;
 use objects::Key;
-use resource::builtin::{self, API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
+use resource::builtin::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
 use resource::defined_by;
 use tokio::sync::{Notify, watch};
 

@@ -13,14 +13,13 @@ use resource::{Resource, Version};
 use schema::shape::{OBJECT_META, declared_schema};
 use tokio::sync::{Notify, watch};
 
+use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies";
 const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
 const MANAGER: &str = "validatingadmissionpolicy-status";
-/// Types that a policy is checked against, at most; upstream's.
-const TYPES_MAX: usize = 10;
 
 /// Wakes with every change of a policy, and of what defines types.
 #[derive(Default)]
@@ -130,7 +129,7 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
                 (group.is_empty() || resource.group == *group) && resources.contains(&resource.plural.as_str())
             };
             for resource in served.values().filter(named).filter(|resource| resource.served(version).is_some()) {
-                if out.len() < TYPES_MAX {
+                if out.len() < limits::CHECKED_TYPES_MAX {
                     out.insert((resource.group.clone(), Text::from(*version), resource.kind.clone()));
                 }
             }

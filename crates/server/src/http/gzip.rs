@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
+use crate::limits;
+
 /// A gzip header without file name and modification time, for the fastest compression level.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
-/// The bytes by which the output buffer grows.
-const ROOM: usize = 16 * 1024;
 
 thread_local! {
     /// A compressor takes about 300 KB, so each thread has one, which compresses one part at a time.
@@ -25,7 +25,7 @@ pub struct Gzip {
 impl Gzip {
     /// Compresses the next part, without references to the parts before it. `last` ends the stream.
     pub fn part(&mut self, part: impl IntoIterator<Item = Bytes>, last: bool) -> Vec<u8> {
-        let mut out = Vec::with_capacity(ROOM);
+        let mut out = Vec::with_capacity(limits::GZIP_ROOM_BYTES);
         if !std::mem::replace(&mut self.begun, true) {
             out.extend(HEADER);
         }
@@ -47,7 +47,7 @@ impl Gzip {
 
 fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
     loop {
-        out.reserve(ROOM);
+        out.reserve(limits::GZIP_ROOM_BYTES);
         let before = compressor.total_in();
         let status = compressor.compress_vec(bytes, out, flush);
         let used = usize::try_from(compressor.total_in() - before).unwrap_or(bytes.len());

@@ -15,7 +15,6 @@ use super::measure;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
-use crate::limits;
 use crate::verbs::Request;
 
 impl Edge {
@@ -99,7 +98,7 @@ fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
 fn default_manager(headers: &HeaderMap) -> Text {
     let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
     let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    let mut cut = name.len().min(limits::FIELD_MANAGER_BYTES_MAX);
+    let mut cut = name.len().min(base::limits::FIELD_MANAGER_BYTES_MAX);
     while !name.is_char_boundary(cut) {
         cut -= 1;
     }

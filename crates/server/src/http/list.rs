@@ -297,7 +297,7 @@ mod tests {
             let text = |media, pretty| Encoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
             assert_eq!(sent(&Encoding::json(&empty, false).unwrap(), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, false), items), line(&whole));
-            assert_eq!(sent(&text(Media::Json, true), items), super::super::respond::pretty(&whole).into_bytes());
+            assert_eq!(sent(&text(Media::Json, true), items), super::super::pretty::pretty(&whole).into_bytes());
             assert_eq!(sent(&text(Media::Yaml, false), items), yaml::encode(&whole).into_bytes());
             let cbor = Encoding::cbor(&empty, count, Shown::to_value).unwrap();
             assert_eq!(sent(&cbor, items), cbor::encode(&whole));

@@ -1,6 +1,5 @@
 //! Content negotiation: the media type and the shape of a response.
 
-use base::request::FeatureGates;
 use machinery::Status;
 use machinery::status::Reason;
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use access::authentication::websocket::TOKEN_PROTOCOL;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{HeaderMap, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use machinery::url::Url;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -89,8 +90,7 @@ fn protocol(offered: &str) -> Option<&str> {
 
 /// Whether there is a valid `Origin` header. Go's WebSocket server requires one of all clients, not only of browsers.
 fn has_origin(headers: &HeaderMap) -> bool {
-    let origin = text(headers, "origin");
-    origin.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || origin.starts_with('/'))
+    Url::parse_request(text(headers, "origin")).is_ok()
 }
 
 /// The type of messages.

@@ -1,5 +1,7 @@
 //! The buffer of documents.
 
+use crate::limits;
+
 /// A growing buffer that is not reallocated: a document of thousands of CRDs has hundreds of megabytes.
 #[derive(Default)]
 pub struct Pieces {
@@ -7,9 +9,6 @@ pub struct Pieces {
     last: Vec<u8>,
     full_bytes: usize,
 }
-
-/// The size from which a piece is full.
-const PIECE_BYTES: usize = 1 << 20;
 
 impl Pieces {
     /// The length in bytes of all pieces.
@@ -19,7 +18,7 @@ impl Pieces {
 
     pub fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.last);
-        if self.last.len() >= PIECE_BYTES {
+        if self.last.len() >= limits::OPENAPI_PIECE_BYTES {
             self.full_bytes += self.last.len();
             self.full.push(std::mem::take(&mut self.last));
         }

@@ -15,9 +15,7 @@ use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 use super::as_server;
 use super::change::Change;
 use super::{Context, Request, Subresource};
-
-/// Rounds that settling one definition may take; each makes one write.
-const ROUNDS_MAX: usize = 16;
+use crate::limits;
 
 /// The resource of definitions themselves.
 pub fn definitions(context: &Context) -> Option<Arc<Resource>> {
@@ -83,7 +81,7 @@ pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
     let Some(resource) = definitions(context) else { return Ok(()) };
     // of two that ask for the same name, one is decided upon before the other
     let _turn = context.naming_turn.lock().await;
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..limits::NAMING_ROUNDS_MAX {
         let edited = AtomicBool::new(false);
         let next = |outline: &Outline| {
             let next = next_status(context, outline);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
-use machinery::{Release, FieldError, FieldPath, Status, Value};
+use machinery::{FieldError, FieldPath, Release, Status, Value};
 use resource::{Document, Format, Strict, Unpatched};
 
 use super::Request;

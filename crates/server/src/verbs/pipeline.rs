@@ -18,7 +18,7 @@ use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
-use super::{Outcome, Request, catch_up, hooks, meta, quota};
+use super::{Outcome, catch_up, hooks, meta, quota};
 use crate::limits;
 
 impl Write<'_> {

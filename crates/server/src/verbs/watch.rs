@@ -12,11 +12,7 @@ use tokio::time::Instant;
 
 use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
 use super::{Context, Items, Request, Shown};
-
-/// Seconds between bookmarks of a quiet watch.
-const BOOKMARK_SECONDS: u64 = 60;
-/// Seconds before the end at which a last bookmark is sent.
-const LAST_BOOKMARK_SECONDS: u64 = 2;
+use crate::limits;
 
 /// One event of a stream.
 pub enum WatchEvent {
@@ -110,8 +106,8 @@ pub async fn watch(
 
 /// A bookmark a minute, and one shortly before the end, which is the last.
 fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
-    let last = deadline.checked_sub(Duration::from_secs(LAST_BOOKMARK_SECONDS))?;
-    let regular = now + Duration::from_millis(BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
+    let last = deadline.checked_sub(Duration::from_secs(limits::LAST_BOOKMARK_SECONDS))?;
+    let regular = now + Duration::from_millis(limits::BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
     Some(last.min(regular)).filter(|next| *next > now)
 }
 

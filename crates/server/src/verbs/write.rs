@@ -5,7 +5,7 @@ use machinery::{Release, Status, Value};
 use resource::Document;
 
 use super::change::{Change, Write};
-use super::patch::{Patch, PatchKind, decode_configuration};
+use super::patch::{self, Patch, PatchKind, decode_configuration};
 use super::{Context, Outcome, Request, catch_up, meta, review};
 
 /// Creates the object of a body.

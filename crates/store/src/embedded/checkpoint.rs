@@ -6,9 +6,8 @@ use super::disk::{Appending, Disk};
 use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch, each_entry};
 use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
 use crate::contract::{Change, Revision, StoreError};
+use crate::limits;
 
-/// Bytes of the records of one frame.
-const FRAME_BYTES: usize = 256 << 10;
 const TEMPORARY: &str = "checkpoint.tmp";
 
 fn unavailable(error: &std::io::Error) -> StoreError {
@@ -31,16 +30,21 @@ impl Entries {
     pub fn begin(mut file: Box<dyn Appending>, revision: Revision) -> std::io::Result<Entries> {
         let header = Header::new(revision);
         file.append(&header.encode())?;
-        Ok(Entries { file, header, frame: Frame::with_capacity(FRAME_BYTES), length: FILE_HEADER as u64 })
+        Ok(Entries {
+            file,
+            header,
+            frame: Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES),
+            length: FILE_HEADER as u64,
+        })
     }
 
     pub fn push(&mut self, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
         self.frame.push(Kind::Put, revision, key, value);
-        if self.frame.len() >= FRAME_BYTES { self.flush() } else { Ok(()) }
+        if self.frame.len() >= limits::CHECKPOINT_FRAME_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        let frame = std::mem::replace(&mut self.frame, Frame::with_capacity(FRAME_BYTES));
+        let frame = std::mem::replace(&mut self.frame, Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES));
         let bytes = frame.finish(self.header.salt, self.header.first);
         self.length += bytes.len() as u64;
         self.file.append(&bytes)

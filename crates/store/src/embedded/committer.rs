@@ -11,12 +11,7 @@ use super::options::Durability;
 use super::state::{Shared, State};
 use super::writer::{Failure, Writer};
 use crate::contract::{Change, Refused, Revision, StoreError, Write};
-
-/// Writes that share one fdatasync, and their bytes unless a single write is larger.
-const GROUP_MAX: usize = 1024;
-const GROUP_BYTES_MAX: usize = 16 << 20;
-/// How often a disk without room is tried again.
-const RETRY: Duration = Duration::from_millis(200);
+use crate::limits;
 
 /// A job for the committer, and the channel for its result.
 pub enum Job {
@@ -37,12 +32,12 @@ pub struct Committer {
 impl Committer {
     /// Serves jobs until every sender is gone.
     pub fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        let mut group = Vec::with_capacity(GROUP_MAX);
+        let mut group = Vec::with_capacity(limits::COMMIT_GROUP_MAX);
         let mut clock = Clock::new();
         loop {
             let every = self.every();
             let open = match every {
-                None => jobs.blocking_recv_many(&mut group, GROUP_MAX) > 0,
+                None => jobs.blocking_recv_many(&mut group, limits::COMMIT_GROUP_MAX) > 0,
                 Some(every) => clock.receive(&mut jobs, &mut group, every),
             };
             if !open {
@@ -71,7 +66,7 @@ impl Committer {
     fn every(&self) -> Option<Duration> {
         let durability = self.log.as_ref().map(|log| log.options().durability);
         match durability {
-            Some(_) if self.shared.lock().full.is_some() => Some(RETRY),
+            Some(_) if self.shared.lock().full.is_some() => Some(limits::DISK_RETRY),
             Some(Durability::Interval(every)) => Some(every),
             _ => None,
         }
@@ -193,7 +188,9 @@ fn note(shared: &Shared, failed: Option<Failure>) {
 fn next_group(writes: &mut std::iter::Peekable<std::vec::IntoIter<Written>>) -> Waiting {
     let mut bytes = 0;
     let mut group = vec![];
-    while let Some(next) = writes.next_if(|(write, _)| group.is_empty() || bytes + size(write) <= GROUP_BYTES_MAX) {
+    while let Some(next) =
+        writes.next_if(|(write, _)| group.is_empty() || bytes + size(write) <= limits::COMMIT_GROUP_BYTES_MAX)
+    {
         bytes += size(&next.0);
         group.push(next);
     }
@@ -255,7 +252,7 @@ impl Clock {
         // without a runtime there are no rings: every job counts as one
         let Some(runtime) = &self.runtime else {
             self.rang = true;
-            return jobs.blocking_recv_many(group, GROUP_MAX) > 0;
+            return jobs.blocking_recv_many(group, limits::COMMIT_GROUP_MAX) > 0;
         };
         runtime.block_on(async {
             let same = self.interval.take().filter(|interval| interval.period() == every);
@@ -265,7 +262,7 @@ impl Clock {
             tokio::select! {
                 biased;
                 _ = interval.tick() => self.rang = true,
-                count = jobs.recv_many(group, GROUP_MAX) => open = count > 0,
+                count = jobs.recv_many(group, limits::COMMIT_GROUP_MAX) => open = count > 0,
             }
             self.interval = Some(interval);
             open
@@ -287,7 +284,15 @@ mod tests {
             let value = Some(bytes::Bytes::from(vec![0; bytes]));
             (Write { key: "k".into(), expected: crate::contract::Expected::Absent, value }, oneshot::channel().0)
         };
-        let sizes = [GROUP_BYTES_MAX * 2, 10, 20, GROUP_BYTES_MAX - 31, 1, GROUP_BYTES_MAX / 2, GROUP_BYTES_MAX / 2];
+        let sizes = [
+            limits::COMMIT_GROUP_BYTES_MAX * 2,
+            10,
+            20,
+            limits::COMMIT_GROUP_BYTES_MAX - 31,
+            1,
+            limits::COMMIT_GROUP_BYTES_MAX / 2,
+            limits::COMMIT_GROUP_BYTES_MAX / 2,
+        ];
         let mut writes = sizes.map(write).into_iter().collect::<Vec<_>>().into_iter().peekable();
         let mut groups = vec![];
         while writes.peek().is_some() {

@@ -10,9 +10,7 @@ use bytes::Bytes;
 use super::disk::Disk;
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop};
 use crate::contract::{Change, Entry, Revision, StoreError};
-
-/// Changes that are read at a time to find what was live.
-const ENTRIES_BATCH: usize = 1024;
+use crate::limits;
 
 /// A file of changes.
 #[derive(Clone, Debug)]
@@ -132,7 +130,7 @@ impl Files {
             })?;
         }
         while seen < at {
-            let changes = self.read_after(seen, ENTRIES_BATCH)?;
+            let changes = self.read_after(seen, limits::ENTRIES_BATCH)?;
             seen = changes.last().map_or(at, |last| last.revision);
             changes.into_iter().filter(|change| change.revision <= at).for_each(&mut take);
         }

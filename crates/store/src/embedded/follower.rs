@@ -7,9 +7,7 @@ use tokio::sync::watch;
 use super::files::Files;
 use super::state::Shared;
 use crate::contract::{Batch, BoxFuture, Change, Changes, Revision, StoreError};
-
-/// Changes handed out at a time.
-const BATCH_MAX: usize = 1024;
+use crate::limits;
 
 pub struct Follower {
     shared: Arc<Shared>,
@@ -37,13 +35,13 @@ impl Follower {
         }
         if self.after >= state.tail_after {
             let start = state.tail.partition_point(|change| change.revision <= self.after);
-            return Ok(state.tail.range(start..).take(BATCH_MAX).cloned().collect());
+            return Ok(state.tail.range(start..).take(limits::FOLLOWER_BATCH).cloned().collect());
         }
         let compacted = state.compacted;
         drop(state);
         match &self.files {
             Some(files) if self.after >= compacted => {
-                let mut changes = files.read_after(self.after, BATCH_MAX)?;
+                let mut changes = files.read_after(self.after, limits::FOLLOWER_BATCH)?;
                 self.shared.lock().share(&mut changes);
                 Ok(changes)
             }

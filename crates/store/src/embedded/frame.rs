@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::disk::Disk;
 use crate::contract::{Revision, StoreError};
+use crate::limits;
 
 const FILE_MAGIC: &[u8; 8] = b"pintlog2";
 const FRAME_MAGIC: &[u8; 4] = b"PNTL";
@@ -16,8 +17,6 @@ pub const FILE_HEADER: usize = 28;
 pub const FRAME_HEADER: usize = 24;
 /// Bytes of a record before its key and value: kind, revision, their lengths.
 const RECORD_HEADER: usize = 17;
-/// Bytes that are read at a time.
-const READ_BYTES: usize = 1 << 20;
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +175,7 @@ impl<'a> Reader<'a> {
     fn peek(&mut self, length: usize) -> std::io::Result<&[u8]> {
         if self.buffer.len() - self.used < length {
             self.at = self.offset();
-            self.buffer = self.disk.read_at(self.name, self.at, length.max(READ_BYTES))?.into();
+            self.buffer = self.disk.read_at(self.name, self.at, length.max(limits::READ_BYTES))?.into();
             self.used = 0;
         }
         let end = self.buffer.len().min(self.used + length);
@@ -215,7 +214,7 @@ impl<'a> Reader<'a> {
     pub fn proven(&mut self, offset: u64) -> std::io::Result<Option<Revision>> {
         let (mut at, mut proven) = (offset, None);
         loop {
-            let bytes = self.disk.read_at(self.name, at, READ_BYTES)?;
+            let bytes = self.disk.read_at(self.name, at, limits::READ_BYTES)?;
             for (i, window) in bytes.windows(FRAME_HEADER).enumerate() {
                 let is_header = window.starts_with(FRAME_MAGIC)
                     && header_checksum(self.salt, window) == u32_at(window, 20)
@@ -224,7 +223,7 @@ impl<'a> Reader<'a> {
                     proven = proven.max(Some(u64_at(window, 12)));
                 }
             }
-            if bytes.len() < READ_BYTES {
+            if bytes.len() < limits::READ_BYTES {
                 return Ok(proven);
             }
             // the last bytes may be the start of a header

@@ -7,6 +7,8 @@
 //! Files, from the disk up: `disk`, `frame` (bytes), `files` (which there are), `writer`, `recovery`, `checkpoint`,
 //! `format` (the directory), `offline` (check, backup, restore); `state`, `committer`, `follower` above.
 
+use crate::limits;
+
 mod checkpoint;
 mod committer;
 mod disk;
@@ -39,9 +41,6 @@ pub use format::FORMAT_VERSION;
 pub use format::create_directory;
 pub use offline::{RESTORE_BUMP, Summary, backup, backup_to, check, restore, snapshot};
 pub use options::{Durability, Options};
-
-/// Writes that may wait for the committer before callers have to.
-const QUEUE_MAX: usize = 4096;
 
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]
@@ -138,7 +137,7 @@ impl Embedded {
     fn start(shared: Shared, log: Option<Writer>) -> Embedded {
         let shared = Arc::new(shared);
         let files = log.as_ref().map(|log| log.files.clone());
-        let (jobs, receiver) = mpsc::channel(QUEUE_MAX);
+        let (jobs, receiver) = mpsc::channel(limits::QUEUE_MAX);
         let committer = Committer { shared: shared.clone(), log };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");

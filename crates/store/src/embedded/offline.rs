@@ -12,9 +12,7 @@ use super::frame::{self, Header};
 use super::recovery::{self, Found};
 use super::{OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot, StoreError};
-
-/// How often a log is read again that seems to be damaged: a server may be writing what is read at this moment.
-const ATTEMPTS_MAX: usize = 10;
+use crate::limits;
 
 /// What a data directory or a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +50,7 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
             Ok(found) => return Ok(found),
             // a server has replaced files under us, however often it does so
             Err(_) if names() != before => {}
-            Err(_) if attempt < ATTEMPTS_MAX => attempt += 1,
+            Err(_) if attempt < limits::READ_ATTEMPTS => attempt += 1,
             Err(error) => return Err(open_error(directory, error)),
         }
     }

@@ -8,6 +8,7 @@ use super::files::{
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
 use super::state::State;
 use crate::contract::{Change, Revision, StoreError};
+use crate::limits;
 
 /// What a log holds, and what is to be done before it can go on.
 pub struct Found {
@@ -20,9 +21,6 @@ pub struct Found {
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
 }
-
-/// Bytes of a segment that are written anew at a time.
-const WRITTEN_ANEW_BYTES: usize = 1 << 20;
 
 fn missing(after: Revision, before: Revision) -> StoreError {
     StoreError::Corrupt(format!("revisions between {after} and {before} are missing"))
@@ -292,7 +290,7 @@ fn write_anew(disk: &dyn Disk, segment: &Segment, proven: Revision) -> std::io::
     let known = segment.frames.iter().rfind(|(first, _)| *first <= proven);
     let mut at = known.map_or(0, |(_, offset)| *offset);
     while at < segment.length {
-        let most = usize::try_from(segment.length - at).unwrap_or(usize::MAX).min(WRITTEN_ANEW_BYTES);
+        let most = usize::try_from(segment.length - at).unwrap_or(usize::MAX).min(limits::REWRITE_BYTES);
         let bytes = disk.read_at(&segment.name, at, most)?;
         if bytes.is_empty() {
             return Err(std::io::ErrorKind::UnexpectedEof.into());

@@ -7,11 +7,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
-
-/// Changes kept in memory for followers; older ones are read from the log.
-const TAIL_MAX: usize = 8192;
-/// Bytes of their values, if there is a log.
-const TAIL_BYTES_MAX: usize = 32 << 20;
+use crate::limits;
 
 /// The live value of a key.
 #[derive(Clone)]
@@ -96,19 +92,27 @@ impl State {
     }
 
     /// Makes a change part of the index and of the tail.
+    ///
+    /// # Panics
+    ///
+    /// If the revision is not the next one: what is in memory would no longer be what is on disk.
     pub fn apply(&mut self, change: Change) {
         let revision = change.revision;
+        assert!(revision > self.head, "revision {revision} is applied after {}", self.head);
         self.index_change(&change, revision);
         self.head = revision;
         self.tail_bytes += bytes_of(&change);
         self.tail.push_back(change);
-        while self.tail.len() > TAIL_MAX || (self.logged && self.tail_bytes > TAIL_BYTES_MAX && self.tail.len() > 1) {
+        while self.tail.len() > limits::TAIL_CHANGES_MAX
+            || (self.logged && self.tail_bytes > limits::TAIL_BYTES_MAX && self.tail.len() > 1)
+        {
             self.drop_oldest();
         }
     }
 
     fn drop_oldest(&mut self) {
         if let Some(first) = self.tail.pop_front() {
+            debug_assert!(self.tail_bytes >= bytes_of(&first), "the bytes of the tail are counted");
             self.tail_bytes -= bytes_of(&first);
             self.tail_after = first.revision;
         }

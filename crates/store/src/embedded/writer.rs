@@ -8,9 +8,7 @@ use super::files::{Files, Segment};
 use super::frame::{FILE_HEADER, Frame, Header, Kind};
 use super::options::{Durability, Options};
 use crate::contract::{Change, Revision};
-
-/// Bytes of the records of one frame, unless a single record is larger.
-const FRAME_BYTES_MAX: usize = 4 << 20;
+use crate::limits;
 
 /// Why changes were not appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +73,10 @@ impl Writer {
         let mut frames = vec![];
         let mut bytes = vec![];
         while let Some(first) = rest.first() {
-            let mut frame = Frame::with_capacity(rest.iter().map(size).sum::<usize>().min(FRAME_BYTES_MAX));
+            let mut frame = Frame::with_capacity(rest.iter().map(size).sum::<usize>().min(limits::FRAME_BYTES_MAX));
             let mut count = 0;
             while let Some(change) =
-                rest.get(count).filter(|next| count == 0 || frame.len() + size(next) < FRAME_BYTES_MAX)
+                rest.get(count).filter(|next| count == 0 || frame.len() + size(next) < limits::FRAME_BYTES_MAX)
             {
                 let kind = if change.value.is_some() { Kind::Put } else { Kind::Delete };
                 frame.push(kind, change.revision, &change.key, change.value.as_deref().unwrap_or_default());

@@ -14,11 +14,11 @@ pub fn activation<'p>(
     params: Option<&'p Value>,
     authorizer: bool,
 ) -> Activation<'p> {
-    let params = programs.takes_params.then(|| params.map_or(Val::Null, value));
-    let mut activation = subject.activation(params, authorizer);
-    activation.push(value(&programs.variable_names));
+    let mut activation = subject.activation(&programs.names, authorizer);
+    activation.set("params", params.map_or(Val::Null, value));
+    activation.set("variables", value(&programs.variable_names));
     for (name, expression) in &programs.variables {
-        expression.compose(&mut activation, name.strip_prefix("variables.").unwrap_or(name));
+        expression.compose(&mut activation, name);
     }
     activation
 }

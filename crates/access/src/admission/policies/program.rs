@@ -1,6 +1,6 @@
 //! The expressions of a policy, compiled.
 
-use cel::{Environment, Type};
+use cel::{Environment, Type, VariableNames};
 use machinery::status::Reason;
 use machinery::{Text, Value};
 use resource::builtin::Scope;
@@ -27,9 +27,10 @@ pub struct Mutation {
 }
 
 /// All expressions of a policy. Each sees the variables `object`, `oldObject`, `namespaceObject`, `request`, `params` (if
-/// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own, in this order.
+/// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own.
 pub struct Programs {
-    pub takes_params: bool,
+    /// The names of the variables of all expressions.
+    pub names: VariableNames,
     /// With their names: `variables.NAME`.
     pub variables: Vec<(Text, Expression)>,
     /// `variables` as a whole: which there are.
@@ -68,7 +69,7 @@ impl Programs {
         let changing = Scope { variables: Some(&types), mutations: true, ..scope }.environment();
         let condition = |condition: &Value| compile(condition.str_at(&["expression"]), &env).0;
         Programs {
-            takes_params,
+            names: env.variable_names(),
             variables,
             variable_names: Value::Object(variable_names),
             conditions: list(spec, "matchConditions").iter().map(condition).collect(),

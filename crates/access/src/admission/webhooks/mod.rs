@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use base::clock;
 use base::trace::{self, Kind};
 use base::webhook::{CallError, Client, Endpoint};
+use cel::VariableNames;
 use futures_util::future::join_all;
 use imbl::OrdMap;
 use machinery::{Status, Text, Value};
@@ -27,6 +28,12 @@ use super::{Attributes, World};
 use crate::audit::Layer;
 use review::ReviewVersion;
 
+/// Compiled match conditions.
+struct Conditions {
+    variables: VariableNames,
+    expressions: Vec<Expression>,
+}
+
 /// One webhook of a configuration.
 pub struct Hook {
     name: Text,
@@ -34,7 +41,7 @@ pub struct Hook {
     mutating: bool,
     matching: Matching,
     conditions: Vec<Value>,
-    compiled: OnceLock<Vec<Expression>>,
+    compiled: OnceLock<Conditions>,
     /// Whether a call that fails refuses the write.
     fails: bool,
     endpoint: Arc<Endpoint>,
@@ -86,10 +93,11 @@ impl Hook {
         }
     }
 
-    fn conditions(&self) -> &[Expression] {
+    fn conditions(&self) -> &Conditions {
         self.compiled.get_or_init(|| {
             let env = Scope::WEBHOOK.environment();
-            self.conditions.iter().map(|condition| compile(condition.str_at(&["expression"]), &env).0).collect()
+            let compiled = |condition: &Value| compile(condition.str_at(&["expression"]), &env).0;
+            Conditions { variables: env.variable_names(), expressions: self.conditions.iter().map(compiled).collect() }
         })
     }
 
@@ -106,7 +114,8 @@ impl Hook {
         }
         let held = {
             let subject = Subject::new(world, attributes, version, &shown);
-            subject.settle(|| all_hold(self.conditions(), &mut subject.activation(None, true))).await
+            let Conditions { variables, expressions } = self.conditions();
+            subject.settle(|| all_hold(expressions, &mut subject.activation(variables, true))).await
         };
         match held {
             Ok(true) => Ok(Some((version, shown))),

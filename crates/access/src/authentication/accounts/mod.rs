@@ -31,8 +31,6 @@ const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
 /// What tokens of ServiceAccounts are signed with.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
-/// Seconds by which clocks may differ, and for which what is deleted stays good.
-const LEEWAY: i64 = 60;
 
 /// How tokens of ServiceAccounts are issued and accepted.
 #[derive(Default)]
@@ -293,13 +291,13 @@ fn accepted_audiences(claims: &Value, wanted: &[Text], own: &[Text]) -> Result<V
 
 fn check_times(claims: &Value, now: i64) -> Result<(), String> {
     let time = |name: &str| claims.get(name).and_then(Value::as_float).map(|seconds| seconds as i64);
-    if time("exp").is_none_or(|expiry| now - LEEWAY > expiry) {
+    if time("exp").is_none_or(|expiry| now - limits::ACCOUNT_LEEWAY > expiry) {
         return Err("service account token has expired".to_owned());
     }
-    if time("nbf").is_some_and(|begin| now + LEEWAY < begin) {
+    if time("nbf").is_some_and(|begin| now + limits::ACCOUNT_LEEWAY < begin) {
         return Err("service account token is not valid yet".to_owned());
     }
-    if time("iat").is_some_and(|issued| now + LEEWAY < issued) {
+    if time("iat").is_some_and(|issued| now + limits::ACCOUNT_LEEWAY < issued) {
         return Err("service account token is issued in the future".to_owned());
     }
     Ok(())
@@ -345,7 +343,7 @@ fn long_deleted(object: &Stored, now: i64) -> bool {
         let value = object.body.to_value(0);
         machinery::time::parse_rfc3339(value.str_at(&["metadata", "deletionTimestamp"])).map(|(seconds, _)| seconds)
     };
-    object.meta.deleting && since().is_some_and(|since| since < now - LEEWAY)
+    object.meta.deleting && since().is_some_and(|since| since < now - limits::ACCOUNT_LEEWAY)
 }
 
 /// What a token is known by that has this `jti`.

@@ -12,12 +12,10 @@ use base::request::User;
 use machinery::{Text, Value};
 
 use super::jose::{Algorithm, Unverified};
+use crate::limits;
 use claims::Claims;
 pub use configuration::{Anonymous, Configuration};
 use keys::KeySource;
-
-/// Seconds by which the clock of an issuer may be ahead of ours.
-const NOT_BEFORE_LEEWAY: i64 = 300;
 
 /// One who issues tokens, and what those say about their bearer.
 #[derive(Debug)]
@@ -76,7 +74,7 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
         None => return Err("oidc: token has no expiry".to_owned()),
     }
     match time("nbf") {
-        Some(begin) if now + NOT_BEFORE_LEEWAY < begin => Err(format!(
+        Some(begin) if now + limits::NOT_BEFORE_LEEWAY < begin => Err(format!(
             "oidc: current time {} before the nbf (not before) time: {}",
             machinery::time::rfc3339(now),
             machinery::time::rfc3339(begin)

@@ -25,8 +25,6 @@ const NODES: &str = "system:nodes";
 /// What tokens of ServiceAccounts say of the node of their pod.
 const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
 const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
-/// From this number of groups or values on, they are authorized together by `*`.
-const MANY: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -221,7 +219,9 @@ impl Attempt<'_> {
                 let masters = Attributes { name: User::MASTERS, ..all };
                 return Err(self.refuse(&masters, "impersonating the system:masters group is not allowed"));
             }
-            if wanted.groups.len() >= MANY && self.ask(Attributes { name: "*", ..all }).await.is_ok() {
+            if wanted.groups.len() >= limits::IMPERSONATED_TOGETHER
+                && self.ask(Attributes { name: "*", ..all }).await.is_ok()
+            {
                 return Ok(());
             }
         }
@@ -238,7 +238,9 @@ impl Attempt<'_> {
                 return Err(self.refuse(&all, &why));
             }
             let values = wanted.extra_parts(base).count();
-            if values >= MANY && self.ask(Attributes { subresource: "*", name: "*", ..all }).await.is_ok() {
+            if values >= limits::IMPERSONATED_TOGETHER
+                && self.ask(Attributes { subresource: "*", name: "*", ..all }).await.is_ok()
+            {
                 return Ok(());
             }
         }

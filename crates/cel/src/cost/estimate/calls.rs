@@ -3,9 +3,9 @@
 use super::{Argument, Coster, Entries, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
 use crate::decl::Step;
+use crate::decl::types::Type;
 use crate::library::Overload;
 use crate::library::costs::{Estimate, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
-use crate::types::Type;
 
 /// The bytes of an IP address.
 const ADDRESS: Range = Range { min: 4, max: 16 };

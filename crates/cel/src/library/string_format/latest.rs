@@ -1,8 +1,9 @@
 //! What clauses print in the latest version of the strings extension.
 
 use super::{Clause, PRECISION_MAX, bytes};
-use crate::library::{standard::plain, time};
+use crate::library::standard::plain;
 use crate::value::Val;
+use crate::value::time;
 use crate::work;
 
 pub(super) fn print(clause: Clause, value: &Val<'_>) -> Option<String> {

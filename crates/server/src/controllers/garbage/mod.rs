@@ -28,8 +28,6 @@ const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector"
 const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
-/// Changes that may come between a decision and its write before there is a pause.
-const CONFLICTS_MAX: u32 = 8;
 
 /// Collects until `stop` becomes true.
 pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
@@ -67,7 +65,7 @@ async fn attend(context: &Context, graph: &Graph, task: Task) {
         Ok(Verdict::Grace(after)) => graph.again(Task { due: true, failures: 0, ..task }, after),
         Err(status) if status.reason == Reason::NotFound => {}
         // changed meanwhile: decide anew
-        Err(status) if status.reason == Reason::Conflict && task.failures < CONFLICTS_MAX => {
+        Err(status) if status.reason == Reason::Conflict && task.failures < limits::GARBAGE_CONFLICTS_MAX => {
             graph.again(Task { failures: task.failures + 1, ..task }, Duration::ZERO);
         }
         Err(status) => {

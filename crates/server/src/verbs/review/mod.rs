@@ -4,7 +4,7 @@ mod access;
 mod rules;
 mod tokens;
 
-use access::admission::Operation;
+use ::access::admission::Operation;
 use base::clock;
 use base::request::WriteOptions;
 use machinery::{Status, Text, Value};

@@ -191,10 +191,10 @@ fn many_may_be_allowed_at_once() {
     ] {
         let rules = [on("user-info"), info("users", "bob"), star];
         let message = refused(" \"g0\"", "impersonate:user-info", resource, "");
-        assert_eq!(act(&Modes::default(), &ann(), &rules, &of(MANY - 1)), Err(message));
-        assert!(act(&Modes::default(), &ann(), &rules, &of(MANY)).is_ok());
+        assert_eq!(act(&Modes::default(), &ann(), &rules, &of(limits::IMPERSONATED_TOGETHER - 1)), Err(message));
+        assert!(act(&Modes::default(), &ann(), &rules, &of(limits::IMPERSONATED_TOGETHER)).is_ok());
         let rules = [on("user-info"), info("users", "bob"), info(resource, "")];
-        assert!(act(&Modes::default(), &ann(), &rules, &of(MANY)).is_ok());
+        assert!(act(&Modes::default(), &ann(), &rules, &of(limits::IMPERSONATED_TOGETHER)).is_ok());
     }
 }
 

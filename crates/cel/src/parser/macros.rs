@@ -2,8 +2,8 @@
 //!
 //! Nodes made here stand where the call stands. The names of hidden variables can't be written in source text.
 
+use super::{NODES_MAX, Parser};
 use crate::ast::{Comprehension, Expr, Kind, Literal, Offset};
-use crate::parser::{NODES_MAX, Parser};
 use machinery::Text;
 
 /// Which macros there are.

@@ -1,12 +1,13 @@
 //! Checks of literal arguments: durations, timestamps, patterns and format strings.
 
+use super::Checked;
 use crate::ast::{Expr, Issue, Kind, Literal};
-use crate::check::Checked;
+use crate::decl::types::Type;
+use crate::library::standard;
 use crate::library::string_format::{Part, parts, wrong_type};
-use crate::library::{standard, time};
 use crate::regex::Regex;
-use crate::types::Type;
 use crate::value::Val;
+use crate::value::time;
 
 /// Reports literal arguments that are always invalid.
 pub(crate) fn literals(checked: &Checked, issues: &mut Vec<Issue>) {

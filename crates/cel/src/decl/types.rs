@@ -1,6 +1,6 @@
 //! Types as the checker sees them, and how messages print them.
 
-use crate::decl::ObjectType;
+use super::ObjectType;
 use machinery::Text;
 use std::sync::Arc;
 

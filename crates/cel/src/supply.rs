@@ -1,0 +1,9 @@
+//! Variables that are computed when they are needed.
+
+use crate::value::Val;
+
+/// Computes the value of a variable when an expression first needs it, at most once per activation.
+pub trait Supply: std::fmt::Debug {
+    /// The value.
+    fn value(&self) -> Val<'_>;
+}
