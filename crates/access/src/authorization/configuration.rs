@@ -124,7 +124,8 @@ impl Reader<'_> {
             self.required(&path.child("webhook"), "required when type=Webhook");
             return None;
         };
-        self.webhook(webhook, path).map(|reviewer| Mode::Webhook(Box::new(reviewer)))
+        let named = |reviewer: AccessReviewer| reviewer.named(entry.str_at(&["name"]));
+        self.webhook(webhook, path).map(|reviewer| Mode::Webhook(Box::new(named(reviewer))))
     }
 
     /// Upstream's messages leave `webhook` out of the paths.

@@ -33,6 +33,26 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     Ok(Outcome::Object(200, request.read(stored).await?))
 }
 
+/// Converts the objects of a list by the webhook of their CRD.
+async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Status> {
+    let (resource, version) = (&request.resource, &request.version);
+    let prepared = resource.prepare(&objects.iter().collect::<Vec<_>>(), version).await;
+    prepared.map_err(|why| {
+        let unconverted = objects.iter().filter(|stored| !stored.remembers(version.id));
+        let unreadable: Vec<_> = unconverted.map(|stored| (&**stored, why.clone())).collect();
+        resource.unreadable_list(&unreadable, why)
+    })
+}
+
+/// The error of a list that was ended by `why`: names the objects that cannot be read, if there are any.
+fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
+    let (resource, version) = (&request.resource, &request.version);
+    let all: Vec<Arc<Stored>> = scan.ahead(usize::MAX).cloned().collect();
+    let fails = |stored: &Arc<Stored>| resource.rendition(stored, version).err();
+    let unreadable: Vec<_> = all.iter().filter_map(|stored| Some((&**stored, fails(stored)?))).collect();
+    resource.unreadable_list(&unreadable, why)
+}
+
 /// A resourceVersion; empty is 0. The error is upstream's text.
 pub fn parse_version(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
@@ -121,7 +141,11 @@ impl Selection {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let scan = Scan::new(root, &self.scope, after.as_deref());
-        let survey = self.survey(request, scan.clone(), limit, revision).await?;
+        let surveyed = self.survey(request, scan.clone(), limit, revision).await;
+        let survey = surveyed.map_err(|why| match request.resource.is_prepared() {
+            true => why,
+            false => if_unreadable(request, &scan, why),
+        })?;
         let mut page = Page {
             revision,
             continue_token: String::new(),
@@ -196,8 +220,7 @@ impl Selection {
     /// Converts the objects that will be read among the next `count` of a scan, where a webhook converts them; `most` of
     /// them are wanted.
     pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
-        let (resource, version) = (&request.resource, &request.version);
-        if !resource.is_prepared() {
+        if !request.resource.is_prepared() {
             return Ok(());
         }
         let mut ahead: Vec<Arc<Stored>> = scan.ahead(count).cloned().collect();
@@ -206,7 +229,7 @@ impl Selection {
             ahead.retain(|stored| self.matches(request, stored).unwrap_or_default());
             ahead.truncate(most);
         }
-        resource.prepare(&ahead.iter().collect::<Vec<_>>(), version).await
+        prepare(request, &ahead).await
     }
 
     fn is_unselected(&self) -> bool {
