@@ -10,6 +10,7 @@ mod error;
 mod joined;
 mod metadata;
 mod read;
+mod table;
 mod time;
 mod types;
 
@@ -21,6 +22,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
+pub use table::named;
 pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};
@@ -92,6 +94,8 @@ pub enum Merge {
     PatchedWhole(&'static str),
     /// A struct that has one owner.
     Atomic,
+    /// As the table of Go types says; the second is whether the struct, or each item of the list, has one owner.
+    Table(&'static machinery::types::Merging, bool),
 }
 
 impl Field {
