@@ -51,12 +51,12 @@ fn add_fields(go: &'static GoStruct, embedded: &'static str, out: &mut Vec<Field
                 let path = format!("{embedded}{}.", field.name);
                 go_struct(inner).into_iter().for_each(|inner| add_fields(inner, path.clone().leak(), out));
             }
-            _ => out.push(field_of(field, embedded)),
+            _ => out.push(field_of(go.name, field, embedded)),
         }
     }
 }
 
-fn field_of(field: &'static GoField, embedded: &'static str) -> Field {
+fn field_of(go: &'static str, field: &'static GoField, embedded: &'static str) -> Field {
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
@@ -73,6 +73,7 @@ fn field_of(field: &'static GoField, embedded: &'static str) -> Field {
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')).filter(|default| !default.is_empty()),
         embedded,
+        rules: super::rules::of_field(go, field.name),
     }
 }
 
