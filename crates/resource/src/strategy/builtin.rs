@@ -42,7 +42,14 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
-        (self.0.row.prepare)(object, None);
+        let row = self.0.row;
+        if row.fresh_status {
+            set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
+        }
+        (row.prepare)(object, None);
+        if row.generation {
+            builtin::track_generation(object, None);
+        }
     }
 
     fn validate(&self, object: &Value) -> Validity {
@@ -63,6 +70,9 @@ impl Strategy for BuiltInStrategy {
         }
         metadata::restore_system_fields(object, old);
         (self.0.row.prepare)(object, Some(old));
+        if self.0.row.generation {
+            builtin::track_generation(object, Some(old));
+        }
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {

@@ -1,0 +1,214 @@
+//! Kinds that manage Pods, and a few small ones besides: defaults and validation that depend on several fields.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::selector::LabelSelector;
+use machinery::{Map, Release, Value, json};
+
+use super::checks::text;
+use super::pods;
+
+fn or_else(object: &mut Value, path: &[&str], value: Value) {
+    if object.at(path).is_none_or(Value::is_null) {
+        object.set_at(path, value);
+    }
+}
+
+fn default_pod_template(object: &mut Value, path: &[&str]) {
+    if let Some(spec) = object.at_mut(path) {
+        pods::default_spec(spec);
+    }
+}
+
+pub fn default_template(object: &mut Value) {
+    default_pod_template(object, &["spec", "template", "spec"]);
+    default_pod_template(object, &["template", "spec"]);
+}
+
+pub fn default_deployment(object: &mut Value) {
+    default_template(object);
+    if object.str_at(&["spec", "strategy", "type"]) == "RollingUpdate" {
+        or_else(object, &["spec", "strategy", "rollingUpdate", "maxUnavailable"], Value::from("25%"));
+        or_else(object, &["spec", "strategy", "rollingUpdate", "maxSurge"], Value::from("25%"));
+    }
+}
+
+pub fn default_daemon_set(object: &mut Value) {
+    default_template(object);
+    if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
+        or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
+        or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxSurge"], Value::Int(0));
+    }
+}
+
+pub fn default_stateful_set(object: &mut Value) {
+    default_template(object);
+    if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
+        or_else(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], Value::Int(0));
+    }
+    let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+    or_else(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
+    let claims = object.at_mut(&["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
+    for claim in claims.into_iter().flatten() {
+        or_else(claim, &["apiVersion"], Value::from("v1"));
+        or_else(claim, &["kind"], Value::from("PersistentVolumeClaim"));
+    }
+}
+
+/// Selector and labels of a ReplicationController default to the labels of its template.
+pub fn default_controller(object: &mut Value) {
+    default_template(object);
+    let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
+    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+        or_else(object, &["spec", "selector"], Value::Object(labels.clone()));
+        or_else(object, &["metadata", "labels"], Value::Object(labels));
+    }
+}
+
+pub fn default_job(object: &mut Value) {
+    default_template(object);
+    default_job_spec(object, &["spec"]);
+}
+
+pub fn default_cron_job(object: &mut Value) {
+    default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
+    default_job_spec(object, &["spec", "jobTemplate", "spec"]);
+}
+
+fn default_job_spec(object: &mut Value, path: &[&str]) {
+    let Some(spec) = object.at_mut(path) else { return };
+    if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
+        spec.set_at(&["completions"], Value::Int(1));
+        spec.set_at(&["parallelism"], Value::Int(1));
+    }
+    or_else(spec, &["parallelism"], Value::Int(1));
+}
+
+const JOB_LABELS: [(&str, &str); 4] = [
+    ("batch.kubernetes.io/controller-uid", "uid"),
+    ("batch.kubernetes.io/job-name", "name"),
+    ("controller-uid", "uid"),
+    ("job-name", "name"),
+];
+
+/// A Job without a selector of its own selects the Pods that have its uid.
+pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
+    let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
+    if old.is_some() || manual {
+        return;
+    }
+    for (label, field) in JOB_LABELS {
+        let value = Value::from(job.str_at(&["metadata", field]));
+        job.set_at(&["spec", "template", "metadata", "labels", label], value);
+    }
+    let uid = Value::from(job.str_at(&["metadata", "uid"]));
+    job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
+}
+
+/// A Node's network of Pods, in both of its forms.
+pub fn default_node(node: &mut Value) {
+    let first = node.at(&["spec", "podCIDRs"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();
+    match (first, text(node.get("spec").unwrap_or(&Value::Null), "podCIDR").to_owned()) {
+        (Some(first), one) if one.is_empty() => node.set_at(&["spec", "podCIDR"], first),
+        (None, one) if !one.is_empty() => node.set_at(&["spec", "podCIDRs"], Value::Array(vec![Value::from(one)])),
+        _ => {}
+    }
+}
+
+/// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.
+pub fn default_network_policy(policy: &mut Value) {
+    let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
+    if types.is_empty() {
+        let outgoing = policy.at(&["spec", "egress"]).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+        let types = if outgoing { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+        policy.set_at(&["spec", "policyTypes"], types);
+    }
+}
+
+/// DaemonSets, Deployments, ReplicaSets and StatefulSets.
+pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec");
+    let selector = object.at(&["spec", "selector"]);
+    match selector {
+        None | Some(Value::Null) => errors.push(FieldError::required(&path.child("selector"), "")),
+        Some(selector) if is_empty_selector(selector) => {
+            let why = "empty selector is invalid for deployment";
+            errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+        }
+        Some(_) => {}
+    }
+    validate_template(object, selector, &path, &mut errors);
+    if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
+        && selector != Some(old)
+    {
+        let new = selector.cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&path.child("selector"), &new, "field is immutable"));
+    }
+    errors
+}
+
+fn is_empty_selector(selector: &Value) -> bool {
+    let is_empty = |name| match selector.get(name) {
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        _ => true,
+    };
+    is_empty("matchLabels") && is_empty("matchExpressions")
+}
+
+fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let (template, path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
+    let labels = pods::template_labels(template).cloned().unwrap_or_default();
+    let selects = |selector: &Value| {
+        let parsed = LabelSelector::from_value(selector);
+        parsed.is_none_or(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+    };
+    if selector.is_some_and(|selector| !is_empty_selector(selector) && !selects(selector)) {
+        let labels = Value::Object(labels.clone());
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&path.child("metadata").child("labels"), &labels, why));
+    }
+    let (spec, path) = (template.get("spec").unwrap_or(&empty), path.child("spec"));
+    pods::validate_spec(spec, &path, errors);
+    let policy = text(spec, "restartPolicy");
+    if matches!(policy, "OnFailure" | "Never") {
+        errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));
+    }
+}
+
+pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec");
+    let selector = object.at(&["spec", "selector"]).and_then(Value::as_object);
+    if selector.is_none_or(Map::is_empty) {
+        errors.push(FieldError::required(&path.child("selector"), ""));
+    }
+    let wanted = json!({"matchLabels": (selector.cloned().map(Value::Object).unwrap_or_default())});
+    validate_template(object, Some(&wanted), &path, &mut errors);
+    errors
+}
+
+pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec").child("template");
+    let empty = Value::object();
+    let spec = object.at(&["spec", "template", "spec"]).unwrap_or(&empty);
+    pods::validate_spec(spec, &path.child("spec"), &mut errors);
+    let policy = text(spec, "restartPolicy");
+    if policy == "Always" {
+        let path = path.child("spec").child("restartPolicy");
+        let why = "valid values: \"OnFailure\", \"Never\"";
+        errors.push(FieldError { message: format!("{why}"), ..FieldError::required(&path, why) });
+    }
+    if let Some(old) = old {
+        for name in ["selector", "template", "completionMode"] {
+            let (new, old) = (object.at(&["spec", name]), old.at(&["spec", name]));
+            if new != old {
+                let path = FieldPath::new("spec").child(name);
+                errors.push(FieldError::invalid(&path, &new.cloned().unwrap_or_default(), "field is immutable"));
+            }
+        }
+    }
+    errors
+}
