@@ -17,7 +17,7 @@ use crate::authorization;
 pub struct Authorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
-    answers: Mutex<ResponseCache>,
+    decisions: Mutex<ResponseCache>,
 }
 
 /// The authorization checks of the expressions about one write.
@@ -36,21 +36,21 @@ impl std::fmt::Debug for Authorizer<'_> {
 
 impl<'a> Authorizer<'a> {
     pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
-        Authorizer { authorizer, user: attributes.user, answers: Mutex::default() }
+        Authorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
     }
 
-    fn answers(&self) -> MutexGuard<'_, ResponseCache> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn decisions(&self) -> MutexGuard<'_, ResponseCache> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Evaluates again until all required decisions are known.
     pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
             let done = deadline::long(&mut evaluate).await;
-            let Some(check) = self.answers().open.take() else { return done };
+            let Some(check) = self.decisions().open.take() else { return done };
             let who = self.who(&check);
             let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;
-            self.answers().known.push((check, told(&decision)));
+            self.decisions().known.push((check, decision_of(&decision)));
         }
     }
 
@@ -75,7 +75,7 @@ fn asked(check: &Check) -> authorization::Attributes<'_> {
     }
 }
 
-fn told(decision: &authorization::Decision) -> Decision {
+fn decision_of(decision: &authorization::Decision) -> Decision {
     Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
 }
 
@@ -115,14 +115,14 @@ impl cel::Authorizer for Authorizer<'_> {
     fn decide(&self, check: &Check) -> Decision {
         let who = self.who(check);
         if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {
-            return told(&decision);
+            return decision_of(&decision);
         }
-        let mut answers = self.answers();
-        if let Some((_, decision)) = answers.known.iter().find(|(known, _)| known == check) {
+        let mut decisions = self.decisions();
+        if let Some((_, decision)) = decisions.known.iter().find(|(known, _)| known == check) {
             return decision.clone();
         }
         // the result of this evaluation is discarded
-        answers.open.get_or_insert_with(|| check.clone());
+        decisions.open.get_or_insert_with(|| check.clone());
         Decision::default()
     }
 }

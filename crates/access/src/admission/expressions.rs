@@ -47,8 +47,8 @@ impl Expression {
             return Err(Failed::All(why.to_owned()));
         };
         budget.0 = left;
-        let told = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
-        outcome.result.map_err(told)
+        let failed = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
+        outcome.result.map_err(failed)
     }
 
     /// Gives a variable the value of the expression.

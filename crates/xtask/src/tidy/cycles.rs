@@ -182,7 +182,12 @@ mod tests {
             (&[("a/mod.rs", "mod c; use c::C;"), ("a/c.rs", "use super::A;")], None),
             // a folder is one module
             (
-                &[("a/c.rs", "use crate::b::B;"), ("a/d.rs", "struct D;"), ("b.rs", "use crate::a::d::D;")],
+                &[
+                    ("lib.rs", "mod a; mod b;"),
+                    ("a/mod.rs", "mod c; mod d;"),
+                    ("a/c.rs", "use crate::b::B;"),
+                    ("a/d.rs", "struct D;"),
+                    ("b.rs", "use crate::a::d::D;")],
                 Some("crates/x/src/a/c.rs:1: modules import each other: a/c.rs imports crate::b::B, b.rs imports crate::a::d::D".to_owned()),
             ),
             (

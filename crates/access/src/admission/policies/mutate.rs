@@ -283,8 +283,8 @@ fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
         if let Some(why) = misnamed(&value) {
             return Err(format!("type mismatch: {why}"));
         }
-        let untold = "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
-        to_json(&value).map_err(|why| format!("{untold}: {why}"))
+        let unmarshalled = "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
+        to_json(&value).map_err(|why| format!("{unmarshalled}: {why}"))
     });
     let from = Some(text("from")).filter(|from| !from.is_empty());
     Ok(Operation { op: Some(text("op")), path: Some(text("path")), from, value: value.transpose()? })

@@ -64,12 +64,12 @@ pub struct Webhooks {
     client: Arc<Client>,
 }
 
-/// Why a call let nothing pass.
+/// Why a call does not let a write pass.
 enum Failure {
-    /// The webhook could not be asked, or did not answer what it should: `failurePolicy` decides.
+    /// The call failed, or its response is not valid: `failurePolicy` decides.
     Calling(CallError),
     Refused(Status),
-    /// It may not be asked this, or what it answers cannot be done.
+    /// The webhook may not be called for this write, or its patch cannot be applied.
     Failed(Status),
 }
 
@@ -127,7 +127,7 @@ impl Hook {
         }
     }
 
-    /// Asks the webhook, and counts that; answers the patched object, if it changes it.
+    /// Calls the webhook and measures the call. Returns the patched object if the webhook changes it.
     async fn call(
         &self,
         client: &Client,
@@ -173,15 +173,15 @@ impl Hook {
             ])
         };
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
-        let answer = trace::span(name, Kind::Client, of_span, call).await;
-        let answer = answer.and_then(|answer| match review::check_type(&answer) {
-            Ok(()) => Ok(answer),
+        let reviewed = trace::span(name, Kind::Client, of_span, call).await;
+        let reviewed = reviewed.and_then(|reviewed| match review::check_type(&reviewed) {
+            Ok(()) => Ok(reviewed),
             Err(why) => Err(CallError { why, code: 503 }),
         });
         let failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
-        let answer = answer.map_err(failed)?;
+        let reviewed = reviewed.map_err(failed)?;
         let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
-        let response = review::verified(&answer, review_version, &uid, self.mutating).map_err(invalid)?;
+        let response = review::verified(&reviewed, review_version, &uid, self.mutating).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
@@ -192,13 +192,13 @@ impl Hook {
         let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
         attributes.annotate_request(&annotation("patch.webhook", place), || {
             let patch = response.patch();
-            self.told([("patch", patch), ("patchType", Value::from("JSONPatch"))])
+            self.annotated([("patch", patch), ("patchType", Value::from("JSONPatch"))])
         });
         Ok(Some(decoded))
     }
 
-    /// What an annotation tells of a call.
-    fn told<const N: usize>(&self, more: [(&str, Value); N]) -> String {
+    /// The text of an annotation about a call.
+    fn annotated<const N: usize>(&self, more: [(&str, Value); N]) -> String {
         let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
         in_order(who.into_iter().chain(more))
     }
@@ -279,7 +279,7 @@ impl Webhooks {
         let patched = hook.call(&self.client, attributes, (version, &shown), place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
-            hook.told([("mutated", matches!(changed, Ok(Some(_))).into())])
+            hook.annotated([("mutated", matches!(changed, Ok(Some(_))).into())])
         });
         let Some(object) = changed.or_else(|failure| hook.judge(failure, attributes, place).map(|()| None))? else {
             return Ok(None);
@@ -300,8 +300,8 @@ impl Webhooks {
         for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
                 calls.push(async move {
-                    let answered = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
-                    answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
+                    let called = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
+                    called.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
                 });
             }
         }
