@@ -111,7 +111,7 @@ impl Expiry {
             tracing::debug!(event = %path, error = %status, "an event cannot be deleted yet");
             self.lock().set(path, Some(now + 1));
         } else if stored.meta.finalizers {
-            // whoever holds it lets it go
+            // the last reader drops it
             self.lock().set(path, None);
         }
     }

@@ -19,8 +19,8 @@ pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
-/// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
-/// kube-apiserver alone leaves it. So is the one that only tells what a policy gets wrong, since it writes to every policy.
+/// Those that put objects into every namespace are off: without pods nothing needs them, and a namespace is as empty as
+/// kube-apiserver alone leaves it. So is the one that only reports type errors of policies, since it writes to every policy.
 static KNOWN: [Known; 9] = [
     Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },

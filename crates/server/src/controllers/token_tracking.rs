@@ -1,4 +1,4 @@
-//! When tokens that lie in Secrets were used (KEP-2799): the day is told on the Secret, and a ConfigMap tells since when
+//! When tokens in Secrets were used (KEP-2799): the day is written to the Secret, and a ConfigMap says since when
 //! that is done. Each server does it for what it sees, as kube-apiserver does.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl TokenTracking {
         let uses = context.authentication.accounts.uses();
         loop {
             for path in uses.take() {
-                if let Err(error) = tell_use(&context, &path).await {
+                if let Err(error) = record_use(&context, &path).await {
                     tracing::warn!(%path, %error, "a Secret does not say that its token was used");
                 }
             }
@@ -69,7 +69,7 @@ impl TokenTracking {
 }
 
 /// Sets the label of a Secret, unless another server has.
-async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
+async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
     let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
     let today = time::date(clock::now_seconds());

@@ -1,4 +1,4 @@
-//! What ValidatingAdmissionPolicies get wrong about the types that they are for, told in their status
+//! Type errors of ValidatingAdmissionPolicies, reported in their status
 //! (`validatingadmissionpolicy-status-controller` of kube-controller-manager).
 
 use std::collections::BTreeSet;
@@ -108,7 +108,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// A kind by group, version and name, in whose order kinds are told.
+/// A kind by group, version and name, in whose order kinds are reported.
 type Kind = (Text, Text, Text);
 
 /// The kinds that a policy is for. Rules for any group or any version are for too many to be checked.
@@ -125,7 +125,7 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
         let resources: Vec<&str> = resources.collect();
         for (group, version) in groups.iter().flat_map(|group| versions.iter().map(move |version| (group, version))) {
             let named = |resource: &&Arc<Resource>| {
-                // no group is any group, to whom looks for a kind
+                // a lookup without a group finds kinds of any group
                 (group.is_empty() || resource.group == *group) && resources.contains(&resource.plural.as_str())
             };
             for resource in served.values().filter(named).filter(|resource| resource.served(version).is_some()) {

@@ -20,7 +20,7 @@ use crate::limits;
 
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
-/// The namespace and name of the ConfigMap that tells since when uses of tokens are tracked.
+/// The namespace and name of the ConfigMap that says since when uses of tokens are tracked.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -50,10 +50,10 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
-/// The ConfigMap that tells servers beside us whom to believe.
+/// The ConfigMap from which aggregated API servers read the CA bundles to trust.
 const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 
-/// Publishes whom servers beside us are to believe. Authorities are added to those that other servers have published.
+/// Publishes the CA bundles that aggregated API servers trust. Certificates are added to those of other servers.
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
@@ -112,7 +112,7 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), mandatory(flow::defaults::schemas())).await
 }
 
-/// The ConfigMap that tells since when uses of tokens in Secrets are told (KEP-2799).
+/// The ConfigMap that says since when uses of tokens in Secrets are tracked (KEP-2799).
 pub fn token_tracking() -> Value {
     let (namespace, name) = TOKEN_TRACKING;
     machinery::json!({
@@ -122,7 +122,7 @@ pub fn token_tracking() -> Value {
 }
 
 /// Makes the APIServices of built-in kinds that are missing, and puts those in order that are to be looked after when a
-/// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
+/// server starts; they are not created later. What is not served here goes, unless another server may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let mut missing = resource::api_services(&context.registry, false);
@@ -133,7 +133,7 @@ async fn register(context: &Context) -> Result<(), Status> {
         let at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
-            // somebody else's, or one that the controller looks after
+            // not one of the server's, or one that the controller maintains
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);

@@ -140,7 +140,7 @@ async fn delete_listed(
 }
 
 /// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
-/// etcd those that are under way at the same time may overtake each other.
+/// etcd deletions that are in flight at the same time may overtake each other.
 async fn delete_all<F>(deletions: Vec<F>, at_once: usize) -> Result<(), Status>
 where
     F: Future<Output = Result<(), Status>>,

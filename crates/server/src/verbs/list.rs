@@ -14,7 +14,7 @@ use super::items::{Items, Pace, Scan};
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 
-/// Answers one object.
+/// Returns one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let query = request.query();
     if query.flag("export") {
@@ -349,7 +349,7 @@ pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Statu
     wait_until(context, version).await
 }
 
-/// Answers a list.
+/// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &options)?;

@@ -1,4 +1,4 @@
-//! Nobody gives away what they don't have: checks of writes of roles and bindings.
+//! Prevention of privilege escalation: the authors of roles and bindings have all permissions that they grant.
 
 use access::authorization::{Attributes, Rule, missing, quoted, require};
 use base::request::{User, Verb};
@@ -119,7 +119,7 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
-    // a missing role is told as one of the kind that the request is for, which is how upstream's storage calls it
+    // a missing role is reported as one of the kind that the request is for, which is how upstream's storage calls it
     let errors: Vec<String> =
         unresolved.iter().map(|role| request.resource.not_found(&role.name).message.clone()).collect();
     if !errors.is_empty() {
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn references_fail_as_lookups_do() {
-        let told = |kind: &str, namespace: &str, name: &str| {
+        let refused = |kind: &str, namespace: &str, name: &str| {
             let status = check_reference(kind, namespace, name).unwrap_err();
             (status.code, status.message.clone())
         };
-        assert_eq!(told("", "n", "r"), (500, "unsupported role reference kind: \"\"".to_owned()));
-        assert_eq!(told("Role", "", "r"), (400, "Namespace parameter required.".to_owned()));
-        assert_eq!(told("Role", "n", ""), (400, "Name parameter required.".to_owned()));
-        assert_eq!(told("ClusterRole", "", "a/b").1, "Name parameter invalid: \"a/b\": may not contain '/'");
+        assert_eq!(refused("", "n", "r"), (500, "unsupported role reference kind: \"\"".to_owned()));
+        assert_eq!(refused("Role", "", "r"), (400, "Namespace parameter required.".to_owned()));
+        assert_eq!(refused("Role", "n", ""), (400, "Name parameter required.".to_owned()));
+        assert_eq!(refused("ClusterRole", "", "a/b").1, "Name parameter invalid: \"a/b\": may not contain '/'");
         assert!(check_reference("ClusterRole", "", "system:x").is_ok());
     }
 

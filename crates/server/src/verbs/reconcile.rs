@@ -1,5 +1,5 @@
-//! The roles and bindings of the server at each start: what they have lost is added, what they have gained stays
-//!. Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
+//! The roles and bindings of the server at each start: rules and subjects that are missing are added, others stay.
+//! An object with the annotation `…/autoupdate: "false"` is left as it is.
 
 use access::authorization::{Rule, missing};
 use machinery::{Value, json};

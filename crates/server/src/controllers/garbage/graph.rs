@@ -1,4 +1,4 @@
-//! Who depends on whom, by uid, and what is to be looked at: kept from events, so that nothing is polled.
+//! The dependents of each owner, by uid, and the tasks that follow from events, so that nothing is polled.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ struct State {
     later: BTreeMap<(Instant, u64), Task>,
     /// Dependents of owners whose kind is not served; a new definition may change that.
     parked: HashSet<Task>,
-    /// Tells apart what is due at the same time.
+    /// Distinguishes tasks that are due at the same time.
     sequence: u64,
 }
 
@@ -144,7 +144,7 @@ impl Graph {
             }
             if object.meta.deleting && object.meta.finalizers {
                 state.waiting.insert(uid.clone(), key.clone());
-                // without dependents nobody is in a hurry
+                // nothing waits for an object without dependents
                 let due = state.dependents.contains_key(uid);
                 state.look_at(What::Owner, key, uid, due);
             }

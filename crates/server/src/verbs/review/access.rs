@@ -1,4 +1,4 @@
-//! May somebody: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
+//! Reviews of access: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
 
 use access::authorization::{Attributes, Selection};
 use base::request::User;
