@@ -14,7 +14,7 @@ use super::Attributes;
 use crate::authorization;
 
 /// `authorizer`: checks for the user of the request.
-pub struct Authorizer<'a> {
+pub struct ExpressionAuthorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
     decisions: Mutex<ResponseCache>,
@@ -28,15 +28,15 @@ struct ResponseCache {
     open: Option<Check>,
 }
 
-impl std::fmt::Debug for Authorizer<'_> {
+impl std::fmt::Debug for ExpressionAuthorizer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "authorizer of {}", self.user.name)
     }
 }
 
-impl<'a> Authorizer<'a> {
-    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
-        Authorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
+impl<'a> ExpressionAuthorizer<'a> {
+    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> ExpressionAuthorizer<'a> {
+        ExpressionAuthorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
     }
 
     fn decisions(&self) -> MutexGuard<'_, ResponseCache> {
@@ -60,8 +60,8 @@ impl<'a> Authorizer<'a> {
     }
 }
 
-fn asked(check: &Check) -> authorization::Attributes<'_> {
-    authorization::Attributes {
+fn asked(check: &Check) -> authorization::AccessAttributes<'_> {
+    authorization::AccessAttributes {
         verb: &check.verb,
         is_resource: check.path.is_empty(),
         group: &check.group,
@@ -71,7 +71,7 @@ fn asked(check: &Check) -> authorization::Attributes<'_> {
         namespace: &check.namespace,
         name: &check.name,
         path: &check.path,
-        ..authorization::Attributes::default()
+        ..authorization::AccessAttributes::default()
     }
 }
 
@@ -79,7 +79,7 @@ fn decision_of(decision: &authorization::Decision) -> Decision {
     Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
 }
 
-impl Supply for Authorizer<'_> {
+impl Supply for ExpressionAuthorizer<'_> {
     fn value(&self) -> Val<'_> {
         Authorization::of(self)
     }
@@ -87,7 +87,7 @@ impl Supply for Authorizer<'_> {
 
 /// `authorizer.requestResource`: the resource of the write.
 pub struct RequestResource<'a> {
-    pub authorizer: Arc<Authorizer<'a>>,
+    pub authorizer: Arc<ExpressionAuthorizer<'a>>,
     pub attributes: &'a Attributes<'a>,
 }
 
@@ -111,7 +111,7 @@ impl Supply for RequestResource<'_> {
     }
 }
 
-impl cel::Authorizer for Authorizer<'_> {
+impl cel::Authorizer for ExpressionAuthorizer<'_> {
     fn decide(&self, check: &Check) -> Decision {
         let who = self.who(check);
         if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {

@@ -8,11 +8,11 @@ use futures_util::FutureExt as _;
 
 use super::decision::Words;
 use super::webhook::AccessReviewer;
-use super::{Attributes, Decision, Rbac, Rule};
+use super::{AccessAttributes, Decision, PolicyRule, Rbac};
 
 /// One authorizer (`--authorization-mode`).
 #[derive(Debug)]
-pub enum Mode {
+pub enum AuthorizationMode {
     AlwaysAllow,
     AlwaysDeny,
     Rbac,
@@ -22,16 +22,16 @@ pub enum Mode {
 /// The chain. Members of `system:masters` are allowed before any authorizer is asked.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
-    modes: ArcSwap<Vec<Mode>>,
+    modes: ArcSwap<Vec<AuthorizationMode>>,
 }
 
 impl Authorizer {
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>) -> Authorizer {
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>) -> Authorizer {
         Authorizer { rbac, modes: ArcSwap::from_pointee(modes) }
     }
 
     /// Replaces the authorizers.
-    pub fn set_modes(&self, modes: Vec<Mode>) {
+    pub fn set_modes(&self, modes: Vec<AuthorizationMode>) {
         self.modes.store(Arc::new(modes));
     }
 
@@ -40,17 +40,17 @@ impl Authorizer {
     }
 
     /// Decides about a request of a user.
-    pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+    pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
         }
         let mut words = Words::default();
         for mode in self.modes.load_full().iter() {
             let decision = match mode {
-                Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
-                Mode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
-                Mode::Rbac => self.rbac.decide(user, asked),
-                Mode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
+                AuthorizationMode::AlwaysAllow => Decision::AllowedFor(String::new()),
+                AuthorizationMode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
+                AuthorizationMode::Rbac => self.rbac.decide(user, asked),
+                AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
             };
             match decision {
                 Decision::NoOpinion(said) => {
@@ -64,8 +64,8 @@ impl Authorizer {
     }
 
     /// Decides without waiting; `None` if an authorizer has to be awaited.
-    pub fn decide_at_once(&self, user: &User, asked: &Attributes<'_>) -> Option<Decision> {
-        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, Mode::Webhook(_)));
+    pub fn decide_at_once(&self, user: &User, asked: &AccessAttributes<'_>) -> Option<Decision> {
+        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, AuthorizationMode::Webhook(_)));
         if asks_outside && !user.in_group(User::MASTERS) {
             return None;
         }
@@ -73,18 +73,18 @@ impl Authorizer {
     }
 
     /// The rules of a user in a namespace, the errors of their resolution, and whether they are incomplete.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>, bool) {
         let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
         for mode in self.modes.load().iter() {
             match mode {
-                Mode::AlwaysAllow => rules.extend(Rule::all()),
-                Mode::AlwaysDeny => {}
-                Mode::Rbac => {
+                AuthorizationMode::AlwaysAllow => rules.extend(PolicyRule::all()),
+                AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Rbac => {
                     let (found, failed) = self.rbac.rules_of(user, namespace);
                     rules.extend(found);
                     errors.extend(failed.iter().map(ToString::to_string));
                 }
-                Mode::Webhook(_) => {
+                AuthorizationMode::Webhook(_) => {
                     incomplete = true;
                     errors.push("webhook authorizer does not support user rule resolution".to_owned());
                 }

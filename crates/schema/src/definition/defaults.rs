@@ -18,7 +18,7 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, require_pruned: bool) -
     let mut root = node(schema, Formats::All);
     root.embedded = true;
     root.below.embedded = true;
-    let mut walk = Walk { require_pruned, errors: vec![], budget: rules::DEFAULTS_BUDGET };
+    let mut walk = DefaultsWalk { require_pruned, errors: vec![], budget: rules::DEFAULTS_BUDGET };
     walk.node(schema, &root, &root, &mut vec![], false, path);
     walk.errors
 }
@@ -72,7 +72,7 @@ fn unpruned(node: &Node) -> bool {
     fields.chain(node.additional.node()).chain(node.items.as_deref()).any(unpruned)
 }
 
-struct Walk {
+struct DefaultsWalk {
     require_pruned: bool,
     errors: Vec<FieldError>,
     /// What rules may still cost.
@@ -86,7 +86,7 @@ enum Step {
     Item,
 }
 
-impl Walk {
+impl DefaultsWalk {
     fn node<'n>(
         &mut self,
         schema: &Value,

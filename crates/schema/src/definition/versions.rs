@@ -13,7 +13,7 @@ use super::{internal, names, schema, structural, subresources};
 
 pub(super) fn validate(
     spec: &Hoisted<'_>,
-    context: &schema::Context<'_>,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -59,7 +59,7 @@ fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
 fn validate_version(
     spec: &Hoisted<'_>,
     version: &Value,
-    context: &schema::Context<'_>,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {

@@ -237,7 +237,7 @@ async fn rewrite_all(
     let (target, next) = (Arc::new(target), Arc::new(AtomicUsize::new(0)));
     let all: Arc<[Arc<Stored>]> = all.into();
     let writer = |_| {
-        let share = Share { all: all.clone(), next: next.clone(), stop: stop.clone() };
+        let share = WriterShare { all: all.clone(), next: next.clone(), stop: stop.clone() };
         base::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
     };
     let writers: Vec<_> = (0..limits::MIGRATION_WRITERS).map(writer).collect();
@@ -250,14 +250,14 @@ async fn rewrite_all(
 }
 
 /// What one of several writers does of the whole.
-struct Share {
+struct WriterShare {
     all: Arc<[Arc<Stored>]>,
     /// The first object that no writer has taken.
     next: Arc<AtomicUsize>,
     stop: watch::Receiver<bool>,
 }
 
-impl Share {
+impl WriterShare {
     async fn rewrite(self, context: Arc<Context>, target: Arc<Target>) -> Result<(), Status> {
         while !*self.stop.borrow()
             && let Some(stored) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed))

@@ -20,7 +20,7 @@ use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;
 use super::negotiate::{self, Media};
-use super::open::Open;
+use super::open::OpenCount;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
@@ -40,7 +40,7 @@ pub struct Edge {
     pub served: &'static [Media],
     pub inflight: InFlight,
     /// Open connections and WebSockets, which a shutdown waits for.
-    pub open: Arc<Open>,
+    pub open: Arc<OpenCount>,
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
@@ -51,7 +51,7 @@ pub type HttpResponse = Response<Body>;
 impl Edge {
     pub fn new(
         context: Arc<Context>,
-        (health, open): (Arc<Health>, Arc<Open>),
+        (health, open): (Arc<Health>, Arc<OpenCount>),
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,

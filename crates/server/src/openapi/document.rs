@@ -7,13 +7,13 @@ use machinery::{Value, json};
 
 use super::index::Group;
 use super::pieces::Pieces;
-use super::{Dialect, Encoding, paths, proto, schema, standard};
+use super::{Dialect, DocumentEncoding, paths, proto, schema, standard};
 
 /// The Kubernetes release in `info.version` of documents with built-in kinds.
 const RELEASE: &str = "v1.35.3";
 
 /// Encodes the v3 document of a group version.
-pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
+pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
     let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
         true => json!({"title": "Kubernetes", "version": RELEASE}),
         false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
@@ -24,7 +24,7 @@ pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
 }
 
 /// Encodes the v2 document of all groups.
-pub fn merged(groups: &[&Group], encoding: Encoding) -> Vec<u8> {
+pub fn merged(groups: &[&Group], encoding: DocumentEncoding) -> Vec<u8> {
     let mut writer = Writer::new(Dialect::V2, encoding);
     groups.iter().for_each(|group| writer.group(group));
     writer.finish(&json!({"title": "Kubernetes", "version": RELEASE}))
@@ -32,7 +32,7 @@ pub fn merged(groups: &[&Group], encoding: Encoding) -> Vec<u8> {
 
 struct Writer {
     dialect: Dialect,
-    encoding: Encoding,
+    encoding: DocumentEncoding,
     paths: Pieces,
     schemas: Pieces,
     /// Names of the schemas written so far: a name is written once.
@@ -42,7 +42,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(dialect: Dialect, encoding: Encoding) -> Writer {
+    fn new(dialect: Dialect, encoding: DocumentEncoding) -> Writer {
         let (paths, schemas) = (Pieces::default(), Pieces::default());
         Writer { dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
     }
@@ -61,8 +61,8 @@ impl Writer {
 
     fn path(&mut self, path: &str, item: &Value) {
         match self.encoding {
-            Encoding::Json => json_field(path, item, &mut self.paths),
-            Encoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
+            DocumentEncoding::Json => json_field(path, item, &mut self.paths),
+            DocumentEncoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
         }
     }
 
@@ -71,8 +71,8 @@ impl Writer {
             return;
         }
         match self.encoding {
-            Encoding::Json => json_field(name, schema, &mut self.schemas),
-            Encoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
+            DocumentEncoding::Json => json_field(name, schema, &mut self.schemas),
+            DocumentEncoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
         }
     }
 
@@ -85,8 +85,8 @@ impl Writer {
             Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
         };
         match self.encoding {
-            Encoding::Json => self.json(&rest),
-            Encoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
+            DocumentEncoding::Json => self.json(&rest),
+            DocumentEncoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
         }
     }
 

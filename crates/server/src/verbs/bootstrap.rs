@@ -173,20 +173,20 @@ pub async fn restore_registration(
 
 /// How objects are kept that a server has from the start.
 #[derive(Clone, Copy)]
-struct Kept {
+struct Upkeep {
     /// The field manager.
     manager: &'static str,
     /// Objects that exist get back the rules and subjects that they have lost.
     reconciled: bool,
 }
 
-const PLAIN: Kept = Kept { manager: SERVER, reconciled: false };
-const FLOW: Kept = Kept { manager: FLOW_PRODUCER, reconciled: false };
-const ROLES: Kept = Kept { manager: SERVER, reconciled: true };
+const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
+const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
+const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
 
 async fn create_of(
     context: &Context,
-    kept: Kept,
+    kept: Upkeep,
     (group, plural): (&str, &str),
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
@@ -206,7 +206,7 @@ pub async fn create_missing(
 /// Creates or repairs objects, some at once.
 async fn keep_all(
     context: &Context,
-    kept: Kept,
+    kept: Upkeep,
     resource: &Arc<Resource>,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
@@ -233,7 +233,7 @@ async fn in_turn<F: Future<Output = Result<(), Status>>>(
 }
 
 /// Creates an object, or adds what the existing one has lost.
-async fn keep(context: &Context, kept: Kept, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {
         let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));

@@ -1,6 +1,6 @@
 //! Prevention of privilege escalation: the authors of roles and bindings have all permissions that they grant.
 
-use access::authorization::{Attributes, Rule, missing, quoted, require};
+use access::authorization::{AccessAttributes, PolicyRule, missing, quoted, require};
 use base::request::{User, Verb};
 use machinery::status::aggregate;
 use machinery::value::quote;
@@ -19,7 +19,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
     if info.verb == Verb::Create {
         return Ok(());
     }
-    require(&context.authorizer, &request.authorized.user, &Attributes::of_resource(info, "create", name))
+    require(&context.authorizer, &request.authorized.user, &AccessAttributes::of_resource(info, "create", name))
         .await
         .map(drop)
 }
@@ -42,16 +42,16 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
         return Ok(());
     }
     let info = &request.authorized.info;
-    let escalate = Attributes { subresource: "", ..Attributes::of_resource(info, "escalate", &info.name) };
+    let escalate = AccessAttributes { subresource: "", ..AccessAttributes::of_resource(info, "escalate", &info.name) };
     if context.authorizer.decide(&request.authorized.user, &escalate).await.allowed() {
         return Ok(());
     }
-    check_rules(context, request, new, &Rule::of_role(new))?;
+    check_rules(context, request, new, &PolicyRule::of_role(new))?;
     let selectors = |role: &Value| role.at(&["aggregationRule", "clusterRoleSelectors"])?.as_array().map(<[_]>::len);
     let aggregates = |role: &Value| selectors(role).is_some_and(|count| count > 0);
     if aggregates(new) || old.is_some_and(aggregates) {
         let (owned, _) = context.authorizer.rbac().rules_of(&request.authorized.user, "");
-        if !missing(&owned, &Rule::all()).is_empty() {
+        if !missing(&owned, &PolicyRule::all()).is_empty() {
             return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
         }
     }
@@ -75,14 +75,14 @@ pub async fn check_binding(
         "ClusterRole" => "clusterroles",
         _ => "",
     };
-    let bind = Attributes {
+    let bind = AccessAttributes {
         verb: "bind",
         is_resource: true,
         group: new.str_at(&["roleRef", "apiGroup"]),
         resource,
         namespace,
         name,
-        ..Attributes::default()
+        ..AccessAttributes::default()
     };
     if !resource.is_empty() && context.authorizer.decide(&request.authorized.user, &bind).await.allowed() {
         return Ok(());
@@ -105,7 +105,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
     super::check_key((kind == "Role").then_some(namespace), name)
 }
 
-fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
+fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<(), Status> {
     let user = &request.authorized.user;
     let (owned, unresolved) = context.authorizer.rbac().rules_of(user, request.namespace());
     let missing = missing(&owned, needed);

@@ -14,7 +14,7 @@ use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema,
 use super::Request;
 
 /// The versions of one resource, seen through one endpoint.
-struct Tracked<'a> {
+struct TrackedVersions<'a> {
     request: &'a Request,
     resource: &'a Resource,
     /// The responses of webhooks so far, in the order of the questions.
@@ -24,7 +24,7 @@ struct Tracked<'a> {
     open: OnceLock<(Value, &'a Version)>,
 }
 
-impl Versions for Tracked<'_> {
+impl Versions for TrackedVersions<'_> {
     fn types(&self, api_version: &str) -> Option<&TypeSchema> {
         self.version(api_version).map(|version| &version.program().types)
     }
@@ -43,7 +43,7 @@ impl Versions for Tracked<'_> {
     }
 }
 
-impl<'a> Tracked<'a> {
+impl<'a> TrackedVersions<'a> {
     fn version(&self, api_version: &str) -> Option<&'a Version> {
         let (group, name) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if group != self.resource.group {
@@ -83,7 +83,7 @@ impl Request {
         let mut responses = vec![];
         loop {
             let (resource, open) = (&*self.resource, OnceLock::new());
-            let tracked = Tracked { request: self, resource, responses: &responses, asked: 0.into(), open };
+            let tracked = TrackedVersions { request: self, resource, responses: &responses, asked: 0.into(), open };
             let versions = &tracked;
             let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero });
             let Some((object, to)) = tracked.open.into_inner() else { return done };
@@ -110,7 +110,7 @@ impl Request {
         configuration: &Value,
         force: bool,
         manager: &str,
-    ) -> Result<schema::apply::Outcome, Status> {
+    ) -> Result<schema::apply::ApplyOutcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
         let work = |request: &FieldManager<'_>| {

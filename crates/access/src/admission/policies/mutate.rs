@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cel::{Activation, Configuration, Val, misnamed, to_json};
-use machinery::patch::json_patch::{self, Operation, Patch};
+use machinery::patch::json_patch::{self, JsonPatch, Operation};
 use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use resource::Version;
@@ -11,7 +11,7 @@ use resource::Version;
 use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, params};
-use crate::admission::expressions::{Budget, Failed, Shown, Subject, all_hold};
+use crate::admission::expressions::{Budget, Failed, Shown, WriteVariables, all_hold};
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
@@ -159,7 +159,7 @@ impl Invocation<'_> {
         if programs.conditions.is_empty() {
             return true;
         }
-        let subject = Subject::new(world, attributes, self.version, shown);
+        let subject = WriteVariables::new(world, attributes, self.version, shown);
         let values = || activation(&subject, programs, self.params.as_ref(), true);
         let held = subject.settle(|| all_hold(&programs.conditions, &mut values())).await;
         held.unwrap_or_else(|why| {
@@ -188,7 +188,7 @@ impl Invocation<'_> {
         let (mut current, mut written) = (shown.clone(), false);
         for mutation in &programs.mutations {
             let after = {
-                let subject = Subject::new(world, attributes, self.version, &current);
+                let subject = WriteVariables::new(world, attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref(), true);
                 let run = || mutated(mutation, &mut values(), (attributes, self.version), &current.object);
                 subject.settle(run).await
@@ -263,12 +263,12 @@ fn json_patched(
 }
 
 /// The operations that an expression lists.
-fn patch_of(found: &Val<'_>) -> Result<Patch, String> {
+fn patch_of(found: &Val<'_>) -> Result<JsonPatch, String> {
     let Val::List(list) = found else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
     let operations: Result<Vec<Operation>, String> = list.iter().flatten().map(|item| operation_of(&item)).collect();
-    Ok(Patch { operations: operations?, strict_errors: vec![] })
+    Ok(JsonPatch { operations: operations?, strict_errors: vec![] })
 }
 
 fn operation_of(item: &Val<'_>) -> Result<Operation, String> {

@@ -21,7 +21,7 @@ use resource::Version;
 use resource::builtin::Scope;
 
 use super::attributes::in_order;
-use super::expressions::{Expression, Shown, Subject, all_hold, compile};
+use super::expressions::{Expression, Shown, WriteVariables, all_hold, compile};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::{Attributes, World};
@@ -113,7 +113,7 @@ impl Hook {
             return Ok(Some((version, shown)));
         }
         let held = {
-            let subject = Subject::new(world, attributes, version, &shown);
+            let subject = WriteVariables::new(world, attributes, version, &shown);
             let Conditions { variables, expressions } = self.conditions();
             subject.settle(|| all_hold(expressions, &mut subject.activation(variables, true))).await
         };

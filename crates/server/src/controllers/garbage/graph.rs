@@ -37,7 +37,7 @@ pub struct Task {
 }
 
 #[derive(Default)]
-struct State {
+struct GraphState {
     /// The dependents of an owner, and whether its deletion in the foreground waits for them.
     dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
     /// Owners that were seen to go and still have dependents.
@@ -55,7 +55,7 @@ struct State {
     sequence: u64,
 }
 
-impl State {
+impl GraphState {
     fn enqueue(&mut self, task: Task) {
         if self.queued.insert(task.clone()) {
             QUEUE.added(1);
@@ -95,12 +95,12 @@ impl State {
 /// The graph of owners and dependents.
 #[derive(Default)]
 pub struct Graph {
-    state: Mutex<State>,
+    state: Mutex<GraphState>,
     changed: Notify,
 }
 
 impl Graph {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GraphState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,7 +230,7 @@ impl Graph {
     }
 }
 
-impl State {
+impl GraphState {
     fn take(&mut self, most: usize, now: Instant) -> (Vec<Task>, Option<Instant>) {
         while let Some(entry) = self.later.first_entry()
             && entry.key().0 <= now
