@@ -235,7 +235,8 @@ impl Server {
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
         let edge = http::Edge::new(
             context,
-            (health.clone(), door.open.clone()),
+            health.clone(),
+            door.open.clone(),
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,

@@ -27,6 +27,7 @@ pub use webhook::{AccessReviewer, Remember};
 
 /// An authorized request.
 #[derive(Debug)]
+#[expect(clippy::manual_non_exhaustive, reason = "no other room of this crate can create one either")]
 pub struct Authorized {
     pub info: RequestInfo,
     pub user: User,
@@ -79,7 +80,7 @@ impl<'a> AccessAttributes<'a> {
     }
 
     /// The attributes of a request, with the verb and the name for authorization.
-    fn of_request(info: &'a RequestInfo, (verb, name): (&'a str, &'a str)) -> AccessAttributes<'a> {
+    fn of_request(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
         match info.is_resource {
             true => AccessAttributes::of_resource(info, verb, name).selecting(info),
             false => AccessAttributes { verb, path: &info.path, ..AccessAttributes::default() },
@@ -110,7 +111,7 @@ pub enum Refusal {
 /// Authorizes a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
     let (verb, name) = judged_by(&info);
-    let decision = judge(authorizer, &user, &AccessAttributes::of_request(&info, (&verb, &name))).await?;
+    let decision = judge(authorizer, &user, &AccessAttributes::of_request(&info, &verb, &name)).await?;
     Ok(Authorized { info, user, decision, _witness: () })
 }
 

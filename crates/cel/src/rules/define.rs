@@ -303,7 +303,8 @@ impl RuleCompiler<'_> {
         self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
     }
 
-    fn cost(&mut self, path: FieldPath, name: &str, (cost, parts): (u64, Vec<Part>), times: u64) {
+    fn cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64) {
+        let (cost, parts) = estimate;
         self.observed.push(Observed { path: path.clone(), cost, times, parts });
         let cost = multiplied(cost, times);
         if !self.options.expensive_expressions && cost > EXPRESSION_COST_MAX {

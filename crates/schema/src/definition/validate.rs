@@ -187,7 +187,7 @@ fn top_level(
         }
         Some(schema) => {
             let broken = path.child("schema.openAPIV3Schema");
-            versions::selectable(fields, schema, &place, &broken, (context.options, ""), errors);
+            versions::selectable(fields, schema, &place, &broken, context.options, "", errors);
         }
     }
 }

@@ -51,7 +51,8 @@ pub type HttpResponse = Response<Body>;
 impl Edge {
     pub fn new(
         context: Arc<Context>,
-        (health, open): (Arc<Health>, Arc<OpenCount>),
+        health: Arc<Health>,
+        open: Arc<OpenCount>,
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,
@@ -106,15 +107,15 @@ impl Edge {
         let mut reply = reply(self.served, &info, &parts.headers);
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
-        let mut response = match self.authorize_request(client, info, &parts, (audit_id, received), &mut reply).await {
+        let mut response = match self.authorize_request(client, info, &parts, audit_id, received, &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
                     // its response is streamed unchanged
                     Some(remote) => {
-                        let origin = (client.address, audit_id);
-                        let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
+                        let (address, authorized) = (client.address, &entry.authorized);
+                        let relayed = Box::pin(self.relay(&remote, authorized, &parts, address, audit_id, body));
                         in_time(until, relayed, &reply).await
                     }
                     None => {

@@ -43,7 +43,8 @@ impl Edge {
         client: &Client,
         info: RequestInfo,
         parts: &http::request::Parts,
-        (audit_id, received): (&str, i64),
+        audit_id: &str,
+        received: i64,
         reply: &mut Reply,
     ) -> Result<Entry<'a>, HttpResponse> {
         if *self.stop.borrow() && info.verb != Verb::Watch {
@@ -61,7 +62,7 @@ impl Edge {
         let identified = identified.map_err(|_| out_of_time(reply))?;
         let authenticated = began.elapsed();
         if self.audit.is_on() {
-            reply.audit_context = self.record(client, &info, parts, identified.as_ref().ok(), (audit_id, received));
+            reply.audit_context = self.record(client, &info, parts, identified.as_ref().ok(), audit_id, received);
         }
         reply.warnings = remarks.warnings;
         if let Some(audit_context) = &reply.audit_context {
@@ -126,7 +127,8 @@ impl Edge {
         info: &RequestInfo,
         parts: &http::request::Parts,
         user: Option<&User>,
-        (id, received): (&str, i64),
+        id: &str,
+        received: i64,
     ) -> Option<Arc<AuditContext>> {
         let unknown = User::default();
         let subject = audit::AuditedRequest {

@@ -23,7 +23,8 @@ impl Edge {
         remote: &Remote,
         authorized: &Authorized,
         parts: &request::Parts,
-        (address, audit_id): (IpAddr, &str),
+        address: IpAddr,
+        audit_id: &str,
         body: Incoming,
     ) -> HttpResponse {
         let mut request = Request::new(body);

@@ -212,7 +212,7 @@ impl Reply {
             if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
                 let bytes = list::protobuf_bytes(&version, &kind, request, list.items.clone())?;
                 let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
-                return self.listed(request, list, (Media::Protobuf, accepted), encoding);
+                return self.listed(request, list, Media::Protobuf, accepted, encoding);
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
@@ -230,7 +230,7 @@ impl Reply {
             (Media::Cbor, _) => ListEncoding::cbor(&frame, list.items.len(), tree),
             _ => ListEncoding::text(&frame, &accepted, pretty, tree),
         };
-        self.listed(request, list, (accepted.media, accepted), encoding)
+        self.listed(request, list, accepted.media, accepted, encoding)
     }
 
     /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
@@ -239,7 +239,8 @@ impl Reply {
         &self,
         request: &Arc<Request>,
         list: ListOutcome,
-        (media, accepted): (Media, Accepted),
+        media: Media,
+        accepted: Accepted,
         encoding: Option<ListEncoding>,
     ) -> Result<Response<Body>, Status> {
         if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {

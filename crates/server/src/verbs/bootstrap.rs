@@ -32,19 +32,19 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
     let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_of(context, PLAIN, ("", "namespaces"), namespaces).await?;
+        create_of(context, PLAIN, "", "namespaces", namespaces).await?;
         tokio::try_join!(
-            create_of(context, ROLES, (GROUP, "roles"), defaults::roles(true)),
-            create_of(context, ROLES, (GROUP, "rolebindings"), defaults::bindings(true)),
-            create_of(context, PLAIN, ("", "configmaps"), [token_tracking()]),
+            create_of(context, ROLES, GROUP, "roles", defaults::roles(true)),
+            create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(true)),
+            create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
     tokio::try_join!(
-        create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), of_flow(flow::defaults::levels)),
-        create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), of_flow(flow::defaults::schemas)),
+        create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
+        create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
-        create_of(context, ROLES, (GROUP, "clusterroles"), defaults::roles(false)),
-        create_of(context, ROLES, (GROUP, "clusterrolebindings"), defaults::bindings(false)),
+        create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(false)),
+        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(false)),
         inside_namespaces,
     )?;
     Ok(())
@@ -108,8 +108,8 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
         objects.into_iter().filter(is).collect()
     };
     let levels = mandatory(flow::defaults::levels());
-    create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), levels).await?;
-    create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), mandatory(flow::defaults::schemas())).await
+    create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
+    create_of(context, FLOW, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
 }
 
 /// The ConfigMap that says since when uses of tokens in Secrets are tracked (KEP-2799).
@@ -187,7 +187,8 @@ const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
 async fn create_of(
     context: &Context,
     kept: Upkeep,
-    (group, plural): (&str, &str),
+    group: &str,
+    plural: &str,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };

@@ -10,7 +10,7 @@ use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
-use super::list::Selection;
+use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server};
 use crate::limits;
 

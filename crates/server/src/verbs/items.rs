@@ -9,7 +9,7 @@ use machinery::{Status, Text};
 use objects::{Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::list::Selection;
+use super::selection::Selection;
 use super::{Request, Shown};
 use crate::limits;
 

@@ -11,6 +11,7 @@ use store::Revision;
 
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
+use super::selection::Selection;
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 
@@ -72,50 +73,7 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
     })
 }
 
-/// What a list, a watch or a deletecollection selects.
-#[derive(Clone)]
-pub struct Selection {
-    pub options: ListOptions,
-    /// The object that a field selector on the name leaves, and its scope.
-    pub scope: Scope,
-    needs_content: bool,
-}
-
 impl Selection {
-    pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
-        let mut needs_content = false;
-        for term in &options.field_selector.requirements {
-            let label = term.field.as_str();
-            if !request.resource.selectable(&request.version, label) {
-                return Err(request.resource.unsupported_label(label));
-            }
-            needs_content |= !matches!(label, "metadata.name" | "metadata.namespace");
-        }
-        let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
-        let scope = scope(request, options, &namespace);
-        Ok(Selection { options: options.clone(), scope, needs_content })
-    }
-
-    /// Whether an object is selected.
-    pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
-        if !self.options.label_selector.is_empty() && !self.options.label_selector.matches(|key| stored.meta.label(key))
-        {
-            return Ok(false);
-        }
-        if self.options.field_selector.is_empty() {
-            return Ok(true);
-        }
-        let object = match self.needs_content {
-            true => request.resource.read(stored, &request.version)?,
-            false => machinery::Value::Null,
-        };
-        Ok(self.options.field_selector.matches(|label| match label {
-            "metadata.name" => stored.meta.name.clone(),
-            "metadata.namespace" => stored.meta.namespace.clone(),
-            _ => request.resource.field_text(&object, label),
-        }))
-    }
-
     /// One page of the list.
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
@@ -270,17 +228,6 @@ impl Selection {
         }
         let (root, revision) = latest();
         Ok((root, revision, None))
-    }
-}
-
-fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {
-    let name = options.field_selector.exact("metadata.name").filter(|name| !name.is_empty());
-    match name {
-        Some(name) if !request.resource.namespaced || !namespace.is_empty() => {
-            Scope::Path(request.resource.key(namespace, name).path)
-        }
-        _ if namespace.is_empty() => Scope::All,
-        _ => Scope::Namespace(namespace.clone()),
     }
 }
 

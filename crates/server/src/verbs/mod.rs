@@ -23,6 +23,7 @@ mod quota;
 mod rbac;
 mod reconcile;
 mod review;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod third_party;

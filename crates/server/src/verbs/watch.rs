@@ -10,7 +10,8 @@ use objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
-use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
+use super::list::{catch_up, parse_version, too_large, wait_until};
+use super::selection::Selection;
 use super::{Context, Items, Request, Shown};
 use crate::limits;
 

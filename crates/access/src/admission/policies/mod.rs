@@ -219,9 +219,10 @@ impl Policies {
         world: &World<'_>,
         attributes: &Attributes<'_>,
         object: Option<Value>,
-        turn: (&mut Round, &mut Reinvocation<PolicyKey>),
+        round: &mut Round,
+        state: &mut Reinvocation<PolicyKey>,
     ) -> Result<Option<Value>, Status> {
-        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, turn).await
+        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, state).await
     }
 
     /// Refuses a write, or warns about it.

@@ -71,7 +71,8 @@ pub async fn apply(
     world: &World<'_>,
     attributes: &Attributes<'_>,
     given: Option<Value>,
-    (round, state): (&mut Round, &mut Reinvocation<PolicyKey>),
+    round: &mut Round,
+    state: &mut Reinvocation<PolicyKey>,
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
     let first = Attributes { object: given.as_ref(), ..*attributes };
@@ -190,7 +191,7 @@ impl Invocation<'_> {
             let after = {
                 let subject = WriteVariables::new(world, attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref(), true);
-                let run = || mutated(mutation, &mut values(), (attributes, self.version), &current.object);
+                let run = || mutated(mutation, &mut values(), attributes, self.version, &current.object);
                 subject.settle(run).await
             };
             match after {
@@ -221,7 +222,8 @@ enum Fault {
 fn mutated<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,
-    (attributes, version): (&Attributes<'_>, &Version),
+    attributes: &Attributes<'_>,
+    version: &Version,
     object: &Value,
 ) -> Result<Value, Fault> {
     let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));

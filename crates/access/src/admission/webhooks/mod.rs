@@ -132,11 +132,12 @@ impl Hook {
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        (version, shown): (&Version, &Shown<'_>),
-        place: (usize, usize),
+        version: &Version,
+        shown: &Shown<'_>,
+        place: Place,
     ) -> Result<Option<Value>, Failure> {
         let began = clock::instant();
-        let result = self.ask(client, attributes, (version, shown), place).await;
+        let result = self.ask(client, attributes, version, shown, place).await;
         let took = began.elapsed();
         measure::called(self, attributes.operation, took, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
@@ -149,8 +150,9 @@ impl Hook {
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        (version, shown): (&Version, &Shown<'_>),
-        place: (usize, usize),
+        version: &Version,
+        shown: &Shown<'_>,
+        place: Place,
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
@@ -204,7 +206,7 @@ impl Hook {
     }
 
     /// What a failure means for the write; `place` is where the call stands, for the record.
-    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: (usize, usize)) -> Result<(), Status> {
+    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         match failure {
             Failure::Refused(status) | Failure::Failed(status) => Err(status),
             Failure::Calling(CallError { why, .. }) if self.fails => {
@@ -220,8 +222,15 @@ impl Hook {
     }
 }
 
-/// The key of an annotation about the call of a webhook, by round and place in it.
-fn annotation(kind: &str, (round, index): (usize, usize)) -> String {
+/// The place of a webhook among those of a write: the round of the chain, and the index in it.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub round: usize,
+    pub index: usize,
+}
+
+/// The key of an annotation about the call of a webhook.
+fn annotation(kind: &str, Place { round, index }: Place) -> String {
     format!("{kind}.admission.k8s.io/round_{round}_index_{index}")
 }
 
@@ -273,10 +282,10 @@ impl Webhooks {
         world: &World<'_>,
         hook: &Hook,
         attributes: &Attributes<'_>,
-        place: (usize, usize),
+        place: Place,
     ) -> Result<Option<Value>, Status> {
         let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = hook.call(&self.client, attributes, (version, &shown), place).await;
+        let patched = hook.call(&self.client, attributes, version, &shown, place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
             hook.annotated([("mutated", matches!(changed, Ok(Some(_))).into())])
@@ -297,11 +306,12 @@ impl Webhooks {
             return Ok(());
         }
         let mut calls = vec![];
-        for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
+        for (index, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
+                let place = Place { round: 0, index };
                 calls.push(async move {
-                    let called = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
-                    called.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
+                    let called = hook.call(&self.client, attributes, version, &shown, place).await;
+                    called.map_or_else(|failure| hook.judge(failure, attributes, place), |_| Ok(()))
                 });
             }
         }

@@ -161,7 +161,7 @@ impl Modes {
         wanted: &Wanted,
     ) -> Result<ImpersonationMode, Status> {
         let (verb, name) = judged_by(info);
-        let target = AccessAttributes::of_request(info, (&verb, &name));
+        let target = AccessAttributes::of_request(info, &verb, &name);
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
         let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
         let mut refused = None;
