@@ -31,6 +31,8 @@ pub struct Environment {
     pub homogeneous_literals: bool,
     /// Whether literals given to `matches`, `duration`, `timestamp` and `format` are checked.
     pub checked_literals: bool,
+    /// Whether identifiers may be in backquotes.
+    pub quoted_identifiers: bool,
     /// The path of the schema node that a rule belongs to; error messages name types from there on.
     pub scope: Text,
     /// The namespace that names are resolved in: in `a.b`, `x` is `a.b.x`, `a.x` or `x`.
@@ -64,6 +66,7 @@ const SINCE: &[(u32, Library)] = &[
     (32, Library::TwoVariables),
     (33, Library::Semver),
     (34, Library::Lists),
+    (37, Library::Includes),
 ];
 
 impl Environment {
@@ -83,6 +86,8 @@ impl Environment {
             variables: vec![],
             homogeneous_literals: true,
             checked_literals: minor >= 29,
+            // Kubernetes 1.37 allows them in all expressions, and new ones are compiled for the release before
+            quoted_identifiers: minor >= 36,
             scope: Text::default(),
             container: Text::default(),
         }
@@ -94,6 +99,7 @@ impl Environment {
             libraries: Libraries::LATEST,
             homogeneous_literals: false,
             checked_literals: false,
+            quoted_identifiers: true,
             ..Environment::kubernetes(0)
         }
     }
@@ -124,7 +130,7 @@ impl Environment {
         let optionals = self.libraries.has(Library::Optionals);
         Syntax {
             optional: optionals,
-            quoted_identifiers: self.libraries == Libraries::LATEST,
+            quoted_identifiers: self.quoted_identifiers,
             macros: Known {
                 two_variables: self.libraries.has(Library::TwoVariables),
                 optionals,

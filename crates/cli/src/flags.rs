@@ -264,8 +264,11 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, help_heading = "Serving")]
     pub request_timeout: std::time::Duration,
 
-    /// Feature gates, comma separated: CBORServingAndStorage=true, ConstrainedImpersonation=true,
-    /// MutatingAdmissionPolicy=true. All are off by default.
+    #[command(flatten)]
+    pub emulation: crate::emulation::Emulation,
+
+    /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. CBORServingAndStorage,
+    /// ConstrainedImpersonation and MutatingAdmissionPolicy have an effect.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 

@@ -5,6 +5,7 @@ mod audit;
 mod cel;
 mod certificates;
 mod client;
+mod emulation;
 mod encryption;
 #[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;

@@ -24,15 +24,16 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
+    let (release, compatible_minor) = flags.emulation.releases()?;
     let mut runtime =
-        RuntimeConfig::parse(&flags.runtime_config).map_err(|error| format!("--runtime-config: {error}"))?;
+        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
     let feature_gates =
-        FeatureGates::parse(&flags.feature_gates).map_err(|error| format!("--feature-gates: {error}"))?;
-    runtime.mutating_policies = feature_gates.mutating_policies;
+        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
+    runtime.mutating_policies = feature_gates.mutating_policies();
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags, feature_gates)?)?;
+    let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
     let files = Files::of(flags, &certificates);
     authentication.tokens = files.tokens()?;
@@ -56,6 +57,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
+        compatible_minor,
         runtime,
         compaction_interval: flags.etcd_compaction_interval,
         request_timeout: flags.request_timeout,
@@ -198,9 +200,9 @@ fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String>
     Ok(controllers)
 }
 
-fn open_storage(flags: &Serve, gates: FeatureGates) -> Result<server::Storage, String> {
+fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
     let etcd = || {
-        let form = if gates.cbor { CustomForm::Cbor } else { CustomForm::Json };
+        let form = if gates.cbor() { CustomForm::Cbor } else { CustomForm::Json };
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };

@@ -1,5 +1,7 @@
 //! Field paths and field errors, as `k8s.io/apimachinery/pkg/util/validation/field` has them.
 
+use std::collections::HashSet;
+
 use crate::value::shortest::float;
 use crate::value::{Value, quote};
 
@@ -119,6 +121,12 @@ pub fn render(value: &Value) -> String {
         Value::Float(f) => float(*f),
         other => other.to_json(),
     }
+}
+
+/// Keeps the first of errors that read the same.
+pub fn drop_repetitions(errors: &mut Vec<FieldError>) {
+    let mut known = HashSet::new();
+    errors.retain(|error| known.insert(error.to_string()));
 }
 
 impl FieldError {

@@ -12,6 +12,7 @@ pub mod names;
 pub mod patch;
 pub mod protobuf;
 pub mod quantity;
+pub mod release;
 pub mod selector;
 pub mod status;
 pub mod time;
@@ -21,6 +22,7 @@ pub mod yaml;
 
 pub use decode::DecodeError;
 pub use field::{FieldError, FieldPath};
+pub use release::Release;
 pub use status::Status;
 pub use value::{Map, Text, Value};
 

@@ -54,7 +54,7 @@ impl Reason {
             Self::ServerTimeout => "ServerTimeout",
             Self::Timeout => "Timeout",
             Self::ServiceUnavailable => "ServiceUnavailable",
-            Self::StoreReadError => "StoreReadError",
+            Self::StoreReadError => "StorageReadError",
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::webhook::Client;
 use bytes::Bytes;
 use machinery::value::skim;
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 use objects::{Body, Objects};
 
 use super::builtin::Hooks;
@@ -157,18 +157,18 @@ impl Outline {
 }
 
 /// The resource and the names of a stored CRD.
-pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Defined {
+pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Defined {
     let outline = Outline::of(stored);
     let names = Some(Named::of(&outline.definition));
-    Defined { resource: from_outline(&outline, objects, client), names }
+    Defined { resource: from_outline(&outline, objects, client, release), names }
 }
 
 /// The resource of a stored CRD; `None` while its names are not accepted.
-pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
-    from_outline(&Outline::of(stored), objects, client)
+pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
+    from_outline(&Outline::of(stored), objects, client, release)
 }
 
-fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
+fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
     let definition = &outline.definition;
     let established = condition(definition, "Established");
     if !established && !condition(definition, "NamesAccepted") {
@@ -182,11 +182,17 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> O
     let preserve = flag(spec, "preserveUnknownFields");
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let versions = listed.iter().map(|v| Arc::new(version(outline, v, listed, &group, &kind, preserve))).collect();
+    let served = |value| {
+        let mut version = version(outline, value, listed, &group, &kind, preserve);
+        version.release = release;
+        Arc::new(version)
+    };
+    let versions = listed.iter().map(served).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     Some(Resource {
+        release,
         collection: objects.collection(&group, &plural),
         group,
         plural,
@@ -207,7 +213,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>) -> O
         broken: schema::definition::has_bad_bundle(definition),
         established,
         settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
-        terminating: terminating(definition, deleting),
+        terminating: terminating(definition, deleting, release),
         fingerprint: fingerprint(outline),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),
     })
@@ -222,8 +228,12 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     base::digest::short(&all)
 }
 
-/// Whether creates are rejected: while the instances of a deleted CRD are being deleted, but not afterwards.
-fn terminating(definition: &Value, deleting: bool) -> bool {
+/// Whether creates are rejected: while the CRD is being deleted. Before 1.37 they were accepted again once all instances
+/// were deleted.
+fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
+    if release >= Release::V1_37 && deleting {
+        return true;
+    }
     let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     match conditions.iter().find(|c| c.str_at(&["type"]) == "Terminating") {
         Some(condition) => condition.str_at(&["status"]) == "True",

@@ -22,12 +22,13 @@ mod serving;
 mod storage;
 pub mod strategy;
 mod third_party;
+mod unreadable;
 mod version;
 
 use std::sync::Arc;
 
 use machinery::value::quote;
-use machinery::{Status, Text};
+use machinery::{Release, Status, Text};
 use objects::{Collection, Key};
 
 pub use api_services::api_services;
@@ -48,6 +49,8 @@ pub use version::{Column, ScalePaths, Version};
 
 /// A served resource.
 pub struct Resource {
+    /// The release that decides how the resource behaves.
+    pub release: Release,
     pub group: Text,
     pub plural: Text,
     pub singular: Text,

@@ -4,6 +4,8 @@
 pub const MATCH_CONDITIONS_MAX: usize = 64;
 /// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
+/// Unreadable objects that the error of a list names, as kube-apiserver's.
+pub const CORRUPT_OBJECTS_REPORTED: usize = 100;
 /// Audit annotations of a policy; kube-apiserver's.
 pub const AUDIT_ANNOTATIONS_MAX: usize = 20;
 /// Bytes of `reason`, `action` and `reportingInstance` of an Event; kube-apiserver's.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use machinery::Text;
+use machinery::{Release, Text};
 
 use super::names::{Named, Names};
 use super::{Resource, Version};
@@ -22,6 +22,8 @@ pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 /// The holder of the current snapshot.
 #[derive(Default)]
 pub struct Registry {
+    /// The release that is served.
+    release: Release,
     snapshot: ArcSwap<Snapshot>,
     /// The names of all CRDs, served or not.
     names: Names,
@@ -30,6 +32,14 @@ pub struct Registry {
 }
 
 impl Registry {
+    pub fn new(release: Release) -> Registry {
+        Registry { release, ..Registry::default() }
+    }
+
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }

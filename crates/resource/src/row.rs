@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machinery::Text;
+use machinery::{Release, Text};
 use objects::Objects;
 
 use super::builtin::BuiltIn;
@@ -22,10 +22,11 @@ fn version(row: &'static BuiltIn) -> Arc<Version> {
 }
 
 /// The resource of a built-in kind. `row` is its storage version; `older` are the others that it serves.
-pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects) -> Resource {
+pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects, release: Release) -> Resource {
     let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
     let stored_in = Text::new_static(row.storage_group());
     Resource {
+        release,
         collection: objects.collection(&stored_in, &plural),
         group,
         plural,

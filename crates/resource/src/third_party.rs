@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use base::webhook::Client;
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 use objects::{Key, Objects, Stored};
 use schema::definition::{ThirdPartyNames, from_third_party};
 
-use super::Resource;
 use super::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 use super::definition::{from_definition, from_stored};
 use super::registry::Defined;
+use super::{Resource, RuntimeConfig};
 
 /// The group and plural that an object defines, if it is a CRD or a ThirdPartyResource.
 pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
@@ -29,15 +29,16 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
 
 /// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes
 /// precedence over a CRD, so that it keeps its instances until it is deleted.
-pub fn defined(objects: &Objects, client: &Arc<Client>, third_party: bool, group: &Text, plural: &Text) -> Defined {
+pub fn defined(objects: &Objects, client: &Arc<Client>, config: RuntimeConfig, group: &Text, plural: &Text) -> Defined {
+    let release = config.release;
     let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
     let definition = definitions.get(&format!("{plural}.{group}"));
-    let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client));
+    let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client, release));
     let defined = defined.unwrap_or(Defined { resource: None, names: None });
-    let registration = third_party.then(|| registrations(objects, group)).into_iter().flatten();
+    let registration = config.third_party_resources.then(|| registrations(objects, group)).into_iter().flatten();
     let mut own = registration.filter(|(names, _)| *names.plural == **plural);
     let registered =
-        own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client));
+        own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client, release));
     Defined { resource: registered.or(defined.resource), ..defined }
 }
 
@@ -48,8 +49,13 @@ pub fn registrations(objects: &Objects, group: &str) -> Vec<(ThirdPartyNames, Ar
     root.iter().filter_map(named).filter(|(names, _)| names.group == group).collect()
 }
 
-fn from_registration(registration: &Value, objects: &Objects, client: &Arc<Client>) -> Option<Resource> {
+fn from_registration(
+    registration: &Value,
+    objects: &Objects,
+    client: &Arc<Client>,
+    release: Release,
+) -> Option<Resource> {
     let definition = from_third_party(registration)?;
-    let resource = from_definition(&definition.to_json().into(), objects, client)?;
+    let resource = from_definition(&definition.to_json().into(), objects, client, release)?;
     Some(Resource { third_party: true, ..resource })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 use schema::CompileOptions;
 
 use super::builtin::BuiltIn;
@@ -25,6 +25,8 @@ pub struct Column {
 
 /// A version of a resource.
 pub struct Version {
+    /// The release whose rules the program follows.
+    pub release: Release,
     /// Unique in the process; key of cached renditions.
     pub id: u64,
     pub name: Text,
@@ -54,6 +56,7 @@ impl Version {
     /// A served version with a schema in JSON.
     pub fn encoded(name: Text, encoded: Bytes) -> Version {
         Version {
+            release: Release::default(),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             name,
             served: true,
@@ -88,7 +91,7 @@ impl Version {
                 return Program::built_in(&self.encoded, built_in.structure());
             }
             let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
-            Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale })
+            Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale, release: self.release })
         })
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use cel::regex::Regex;
-use machinery::{Map, Text, Value};
+use machinery::{Map, Release, Text, Value};
 
 use crate::default::json_bytes;
 use crate::format::Format;
 use crate::metadata::Malformed;
-use crate::program::{Additional, Below, Checks, CompileOptions, ListKind, Node, Program, Schema, Types};
+use crate::program::{Additional, Below, Checks, CompileOptions, ListKind, Node, Program, Range, Schema, Types};
 use crate::structural::is_structural;
 use crate::{coerce, prune, rules};
 
@@ -18,11 +18,11 @@ impl Schema {
     /// Meant for schemas that passed validation; in others what cannot be understood is ignored.
     pub fn compile(openapi: &Value, options: &CompileOptions) -> Schema {
         let structural = openapi.as_object().is_some() && is_structural(openapi);
-        let mut root = node(openapi, Formats::Enforced);
+        let mut root = node(openapi, Dialect { formats: Formats::Enforced, release: options.release });
         if structural {
             prune_defaults(&mut root, true);
         }
-        let rules = structural.then(|| rules::compile(openapi)).flatten();
+        let rules = structural.then(|| rules::compile(openapi, options.release)).flatten();
         let defaults_metadata = structural && defaults_metadata(&root);
         Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
     }
@@ -36,12 +36,12 @@ fn texts(value: &Value) -> Vec<Text> {
     value.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-fn nodes(value: &Value, formats: Formats) -> Vec<Node> {
-    value.as_array().unwrap_or_default().iter().map(|n| node(n, formats)).collect()
+fn nodes(value: &Value, dialect: Dialect) -> Vec<Node> {
+    value.as_array().unwrap_or_default().iter().map(|n| node(n, dialect)).collect()
 }
 
-fn boxed(value: &Value, formats: Formats) -> Option<Box<Node>> {
-    value.as_object().map(|_| Box::new(node(value, formats)))
+fn boxed(value: &Value, dialect: Dialect) -> Option<Box<Node>> {
+    value.as_object().map(|_| Box::new(node(value, dialect)))
 }
 
 /// Which formats a program knows. Those that are not enforced still count for the types of defaults.
@@ -51,18 +51,26 @@ pub(crate) enum Formats {
     All,
 }
 
+/// How keywords are understood.
+#[derive(Clone, Copy)]
+pub(crate) struct Dialect {
+    pub(crate) formats: Formats,
+    pub(crate) release: Release,
+}
+
 /// Compiles one node and all below it.
-pub(crate) fn node(schema: &Value, formats: Formats) -> Node {
+pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
     let mut node = Node::default();
     let mut int_or_string = false;
     for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
         match key.as_str() {
             "x-kubernetes-int-or-string" => int_or_string = flag(value),
-            key => node.keyword(key, value, formats),
+            key => node.keyword(key, value, dialect),
         }
     }
+    node.resolve_format(dialect);
     // upstream forgets about integers and strings when it validates defaults, for which all formats count
-    if int_or_string && formats == Formats::Enforced {
+    if int_or_string && dialect.formats == Formats::Enforced {
         node.types = Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
     }
     node.below = below(&node);
@@ -70,7 +78,7 @@ pub(crate) fn node(schema: &Value, formats: Formats) -> Node {
 }
 
 impl Node {
-    fn keyword(&mut self, key: &str, value: &Value, formats: Formats) {
+    fn keyword(&mut self, key: &str, value: &Value, dialect: Dialect) {
         match key {
             "type" => self.types = types(value),
             "nullable" => self.nullable = flag(value),
@@ -86,30 +94,69 @@ impl Node {
             "x-kubernetes-list-map-keys" => self.list_keys = texts(value),
             "properties" => {
                 let properties = value.as_object().into_iter().flat_map(Map::iter);
-                self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, formats))).collect();
+                self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, dialect))).collect();
             }
-            "additionalProperties" => self.additional = additional(value, formats),
-            "items" => self.items = boxed(value, formats),
+            "additionalProperties" => self.additional = additional(value, dialect),
+            "items" => self.items = boxed(value, dialect),
             "default" => self.default = Some(value).filter(|default| !default.is_null()).cloned(),
             "allOf" | "anyOf" | "enum" | "exclusiveMaximum" | "exclusiveMinimum" | "format" | "maxItems"
             | "maxLength" | "maxProperties" | "maximum" | "minItems" | "minLength" | "minProperties" | "minimum"
             | "multipleOf" | "not" | "oneOf" | "pattern" | "required" | "uniqueItems" => {
-                self.checks.get_or_insert_default().keyword(key, value, formats);
+                self.checks.get_or_insert_default().keyword(key, value, dialect);
             }
             _ => {}
         }
     }
 }
 
+impl Node {
+    /// Decides what the format means for the type; formats that are not enforced are as if absent.
+    fn resolve_format(&mut self, dialect: Dialect) {
+        let Some((name, _)) = self.checks.as_ref().and_then(|checks| checks.format.clone()) else {
+            self.range = range(&self.types, "", dialect.release);
+            return;
+        };
+        self.range = range(&self.types, &name, dialect.release);
+        let known = Format::named(&name);
+        let is_enforced = dialect.formats == Formats::All || is_enforced(&self.types, &name, known, dialect.release);
+        if let Some(checks) = &mut self.checks {
+            checks.format = is_enforced.then_some((name, known));
+        }
+    }
+}
+
+/// Whether a format counts for a type: since 1.36 each type has its own formats.
+fn is_enforced(types: &Types, name: &str, known: Option<Format>, release: Release) -> bool {
+    match types.bits {
+        _ if release < Release::V1_36 => known.is_some(),
+        0 | Types::STRING => known.is_some(),
+        Types::INTEGER => matches!(name, "int32" | "int64"),
+        Types::NUMBER => matches!(name, "float" | "double"),
+        _ => false,
+    }
+}
+
+/// The range of a single numeric type, enforced since 1.36.
+fn range(types: &Types, format: &str, release: Release) -> Option<Range> {
+    let range = match (types.bits, format) {
+        (Types::INTEGER, "int32") => Range::Int32,
+        (Types::INTEGER, "int64") => Range::Int64,
+        (Types::INTEGER, _) => Range::Integer,
+        (Types::NUMBER, "float") => Range::Float,
+        _ => return None,
+    };
+    (release >= Release::V1_36).then_some(range)
+}
+
 impl Checks {
-    fn keyword(&mut self, key: &str, value: &Value, formats: Formats) {
+    fn keyword(&mut self, key: &str, value: &Value, dialect: Dialect) {
         match key {
-            "allOf" => self.all_of = nodes(value, formats),
-            "anyOf" => self.any_of = nodes(value, formats),
+            "allOf" => self.all_of = nodes(value, dialect),
+            "anyOf" => self.any_of = nodes(value, dialect),
             "enum" => self.enumeration = value.as_array().unwrap_or_default().to_vec(),
             "exclusiveMaximum" => self.exclusive_maximum = flag(value),
             "exclusiveMinimum" => self.exclusive_minimum = flag(value),
-            "format" => self.format = format(value.as_str().unwrap_or_default(), formats),
+            "format" => self.format = value.as_str().filter(|name| !name.is_empty()).map(|name| (name.into(), None)),
             "maxItems" => self.max_items = value.as_int(),
             "maxLength" => self.max_length = value.as_int(),
             "maxProperties" => self.max_properties = value.as_int(),
@@ -119,8 +166,8 @@ impl Checks {
             "minProperties" => self.min_properties = value.as_int(),
             "minimum" => self.minimum = value.as_float(),
             "multipleOf" => self.multiple_of = value.as_float(),
-            "not" => self.not = boxed(value, formats),
-            "oneOf" => self.one_of = nodes(value, formats),
+            "not" => self.not = boxed(value, dialect),
+            "oneOf" => self.one_of = nodes(value, dialect),
             "pattern" => self.pattern = value.as_str().filter(|pattern| !pattern.is_empty()).map(pattern),
             "required" => self.required = texts(value),
             "uniqueItems" => self.unique_items = flag(value),
@@ -136,11 +183,11 @@ fn types(value: &Value) -> Types {
     }
 }
 
-fn additional(value: &Value, formats: Formats) -> Additional {
+fn additional(value: &Value, dialect: Dialect) -> Additional {
     match value {
         Value::Bool(true) => Additional::Any,
         Value::Bool(false) => Additional::Forbidden,
-        Value::Object(_) => Additional::Schema(Box::new(node(value, formats))),
+        Value::Object(_) => Additional::Schema(Box::new(node(value, dialect))),
         _ => Additional::Absent,
     }
 }
@@ -159,12 +206,6 @@ fn below(node: &Node) -> Below {
         below.lists |= child.below.lists;
     }
     below
-}
-
-/// Formats that are not enforced are as if absent.
-fn format(name: &str, formats: Formats) -> Option<(Text, Format)> {
-    let free = (formats == Formats::All && !name.is_empty()).then_some(Format::FREE);
-    Format::named(name).or(free).map(|format| (Text::from(name), format))
 }
 
 /// Whether a default lies in the metadata of a resource that is embedded at `node` or below it.

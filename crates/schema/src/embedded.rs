@@ -1,40 +1,47 @@
 //! The rules for embedded resources: a type, and metadata as every object has it. Never ratcheted.
 
-use machinery::{FieldError, Map, Value, names};
+use machinery::{FieldError, Map, Release, Value, names};
 
 use crate::metadata;
 use crate::path::Path;
 use crate::program::Node;
 
 /// Validates all embedded resources in `value`; `resource` says that `value` itself counts as one.
-pub(crate) fn validate(value: &Value, node: &Node, resource: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn validate(
+    value: &Value,
+    node: &Node,
+    resource: bool,
+    path: &Path<'_>,
+    release: Release,
+    errors: &mut Vec<FieldError>,
+) {
     if !resource && !node.below.embedded {
         return;
     }
     match value {
         Value::Object(map) => {
             if resource || node.embedded {
-                embedded(map, path, errors);
+                embedded(map, path, release, errors);
             }
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, false, &Path::member(path, key), errors);
+                    validate(inner, field, false, &Path::member(path, key), release, errors);
                 } else if let Some(field) = node.additional.node() {
-                    validate(inner, field, false, &Path::Bracket(path, key), errors);
+                    validate(inner, field, false, &Path::Bracket(path, key), release, errors);
                 }
             }
         }
         Value::Array(items) => {
             let Some(inner) = &node.items else { return };
             for (i, item) in items.iter().enumerate() {
-                validate(item, inner, false, &Path::Index(path, i), errors);
+                validate(item, inner, false, &Path::Index(path, i), release, errors);
             }
         }
         _ => {}
     }
 }
 
-fn embedded(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn embedded(map: &Map, path: &Path<'_>, release: Release, errors: &mut Vec<FieldError>) {
     for key in ["apiVersion", "kind"] {
         let place = Path::Field(path, key).field_path();
         let problem = match map.get(key) {
@@ -52,7 +59,7 @@ fn embedded(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         }
     }
     if map.contains_key("metadata") {
-        meta(map, path, errors);
+        meta(map, path, release, errors);
     }
 }
 
@@ -61,26 +68,31 @@ pub(crate) fn kind_problem(kind: &str) -> Option<String> {
     (!problems.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
 }
 
-fn meta(map: &Map, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn meta(map: &Map, path: &Path<'_>, release: Release, all: &mut Vec<FieldError>) {
+    let mut errors = vec![];
     let place = Path::Field(path, "metadata").field_path();
     let mut copy: Map = map.get_key_value("metadata").map(|(k, v)| (k.clone(), v.clone())).into_iter().collect();
     if let Err(error) = metadata::coerce(&mut copy, crate::metadata::Malformed::Refuse) {
         let given = map.get("metadata").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&place, &given, error));
+        all.push(FieldError::invalid(&place, &given, error));
         return;
     }
     let meta = copy.remove("metadata").unwrap_or_default();
     let generate = meta.str_at(&["generateName"]);
     let problems = metadata::segment_prefix_problems(generate);
-    metadata::invalid_each(&place.child("generateName"), &Value::from(generate), problems, errors);
+    metadata::invalid_each(&place.child("generateName"), &Value::from(generate), problems, &mut errors);
     let name = meta.str_at(&["name"]);
     if !name.is_empty() {
-        metadata::invalid_each(&place.child("name"), &Value::from(name), names::path_segment(name), errors);
+        metadata::invalid_each(&place.child("name"), &Value::from(name), names::path_segment(name), &mut errors);
     }
     let namespace = meta.str_at(&["namespace"]);
     if !namespace.is_empty() {
         let problems = names::dns1123_label(namespace);
-        metadata::invalid_each(&place.child("namespace"), &Value::from(namespace), problems, errors);
+        metadata::invalid_each(&place.child("namespace"), &Value::from(namespace), problems, &mut errors);
     }
-    metadata::validate_common(&meta, &place, errors);
+    metadata::validate_common(&meta, &place, release, &mut errors);
+    if release >= Release::V1_37 {
+        machinery::field::drop_repetitions(&mut errors);
+    }
+    all.append(&mut errors);
 }

@@ -5,7 +5,7 @@
 pub use crate::limits::ANNOTATIONS_BYTES_MAX;
 use crate::limits::MANAGER_BYTES_MAX;
 use crate::limits::SUBRESOURCE_BYTES_MAX;
-use machinery::{FieldError, FieldPath, Map, Text, Value, names};
+use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
 use crate::shape::{self, OBJECT_META};
 
@@ -56,23 +56,27 @@ fn well_formed(members: &Map) -> Value {
 
 /// The rules for labels, annotations, owner references, finalizers and managedFields, in upstream's order; names and
 /// namespaces have rules of their kind.
-pub fn validate_common(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn validate_common(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
+    non_negative_generation(metadata, path, errors);
+    labels(metadata, &path.child("labels"), errors);
+    annotations(metadata, &path.child("annotations"), errors);
+    owner_references(metadata, &path.child("ownerReferences"), release, errors);
+    finalizers(metadata, &path.child("finalizers"), errors);
+    managed_fields(metadata, &path.child("managedFields"), release, errors);
+}
+
+fn non_negative_generation(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(generation @ Value::Int(i)) = metadata.get("generation")
         && *i < 0
     {
         let detail = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&path.child("generation"), generation, detail));
     }
-    labels(metadata, &path.child("labels"), errors);
-    annotations(metadata, &path.child("annotations"), errors);
-    owner_references(metadata, &path.child("ownerReferences"), errors);
-    finalizers(metadata, &path.child("finalizers"), errors);
-    managed_fields(metadata, &path.child("managedFields"), errors);
 }
 
 /// What every update of any object is checked for before the rules of its kind: the metadata as if it were new, then the
 /// change. The rules of the kind check the change once more, so that its errors come twice, as upstream has it.
-pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = vec![];
     let generate = new.str_at(&["generateName"]);
@@ -94,8 +98,8 @@ pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool) -> Vec
         (false, true) => {}
         (false, false) => errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type")),
     }
-    validate_common(new, &path, &mut errors);
-    validate_update(new, old, &path, &mut errors);
+    validate_common(new, &path, release, &mut errors);
+    validate_update(new, old, &path, release, &mut errors);
     errors
 }
 
@@ -105,7 +109,7 @@ pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
 }
 
 /// The rules for a change of metadata, in upstream's order. The server has kept what clients need not send.
-pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     if old.get("deletionTimestamp").is_some() {
         no_new_finalizers(new, old, &path.child("finalizers"), errors);
     }
@@ -114,6 +118,9 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, errors: &mut 
         errors.push(FieldError::invalid(&path.child("resourceVersion"), &Value::from(""), detail));
     }
     let generation = |meta: &Value| meta.get("generation").and_then(Value::as_int).unwrap_or_default();
+    if release >= Release::V1_37 {
+        non_negative_generation(new, path, errors);
+    }
     if generation(new) < generation(old) {
         let value = Value::Int(generation(new));
         errors.push(FieldError::invalid(&path.child("generation"), &value, "must not be decremented"));
@@ -129,8 +136,8 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, errors: &mut 
     }
     labels(new, &path.child("labels"), errors);
     annotations(new, &path.child("annotations"), errors);
-    owner_references(new, &path.child("ownerReferences"), errors);
-    managed_fields(new, &path.child("managedFields"), errors);
+    owner_references(new, &path.child("ownerReferences"), release, errors);
+    managed_fields(new, &path.child("managedFields"), release, errors);
 }
 
 fn no_new_finalizers(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -187,11 +194,14 @@ pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
     errors
 }
 
-fn owner_references(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     let references = items(metadata, "ownerReferences");
     let mut controller: Option<String> = None;
-    for reference in references {
-        owner_reference(reference, path, errors);
+    for (i, reference) in references.iter().enumerate() {
+        match release {
+            Release::V1_35 | Release::V1_36 => unnumbered_owner_reference(reference, path, errors),
+            _ => owner_reference(reference, &path.index(i), errors),
+        }
         if reference.get("controller") != Some(&Value::Bool(true)) {
             continue;
         }
@@ -222,11 +232,23 @@ fn references_text(references: &[Value]) -> String {
 
 fn owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let api_version = reference.str_at(&["apiVersion"]);
-    let version = match group_version(api_version) {
-        Ok((_, version)) => version,
-        Err(_) => "",
-    };
-    if version.is_empty() {
+    let has_version = group_version(api_version).is_ok_and(|(_, version)| !version.is_empty());
+    if !api_version.is_empty() && !has_version {
+        let detail = "must be <group>/<version> or <version>";
+        errors.push(FieldError::invalid(&path.child("apiVersion"), &Value::from(api_version), detail));
+    }
+    for key in ["apiVersion", "kind", "name", "uid"] {
+        if reference.str_at(&[key]).is_empty() {
+            errors.push(FieldError::required(&path.child(key), "must not be empty"));
+        }
+    }
+    banned_owner(reference, path, errors);
+}
+
+/// As releases before 1.37 validate an owner reference; their errors do not show its index.
+fn unnumbered_owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let api_version = reference.str_at(&["apiVersion"]);
+    if group_version(api_version).map_or("", |(_, version)| version).is_empty() {
         let value = Value::from(api_version);
         errors.push(FieldError::invalid(&path.child("apiVersion"), &value, "version must not be empty"));
     }
@@ -235,7 +257,11 @@ fn owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
             errors.push(FieldError::invalid(&path.child(key), &Value::from(""), "must not be empty"));
         }
     }
-    if api_version == "v1" && reference.str_at(&["kind"]) == "Event" {
+    banned_owner(reference, path, errors);
+}
+
+fn banned_owner(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if reference.str_at(&["apiVersion"]) == "v1" && reference.str_at(&["kind"]) == "Event" {
         let detail = "/v1, Kind=Event is disallowed from being an owner";
         errors.push(FieldError::invalid(path, reference, detail));
     }
@@ -253,13 +279,12 @@ fn finalizers(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn managed_fields(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn managed_fields(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     for (i, entry) in items(metadata, "managedFields").iter().enumerate() {
         let path = path.index(i);
         let operation = entry.str_at(&["operation"]);
         if !matches!(operation, "Apply" | "Update") {
-            let detail = "must be `Apply` or `Update`";
-            errors.push(FieldError::invalid(&path.child("operation"), &Value::from(operation), detail));
+            errors.push(unknown_operation(operation, &path.child("operation"), release));
         }
         let fields_type = entry.str_at(&["fieldsType"]);
         if !matches!(fields_type, "" | "FieldsV1") {
@@ -272,6 +297,16 @@ fn managed_fields(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
         if entry.str_at(&["subresource"]).len() > SUBRESOURCE_BYTES_MAX {
             errors.push(FieldError::too_long(&path.child("subresource"), SUBRESOURCE_BYTES_MAX));
         }
+    }
+}
+
+fn unknown_operation(operation: &str, path: &FieldPath, release: Release) -> FieldError {
+    match operation {
+        _ if release < Release::V1_37 => {
+            FieldError::invalid(path, &Value::from(operation), "must be `Apply` or `Update`")
+        }
+        "" => FieldError::required(path, "must not be empty"),
+        _ => FieldError::not_supported(path, &Value::from(operation), &["Apply", "Update"]),
     }
 }
 

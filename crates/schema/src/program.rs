@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cel::regex::Regex;
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 
 use crate::format::Format;
 
@@ -19,6 +19,8 @@ pub struct CompileOptions {
     pub preserve_unknown_fields: bool,
     /// The paths of the scale subresource, whose values are validated with every write.
     pub scale: Option<ScalePaths>,
+    /// The release that decides which formats and ranges of numbers are enforced, and how errors are worded.
+    pub release: Release,
 }
 
 /// `subresources.scale` of a version.
@@ -74,6 +76,7 @@ impl Additional {
 #[derive(Default)]
 pub(crate) struct Node {
     pub(crate) types: Types,
+    pub(crate) range: Option<Range>,
     pub(crate) nullable: bool,
     pub(crate) preserve: bool,
     pub(crate) embedded: bool,
@@ -133,10 +136,21 @@ impl Types {
     }
 }
 
+/// The numbers that a node with a single numeric type allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// Of an integer without a format.
+    Integer,
+    Int32,
+    Int64,
+    Float,
+}
+
 /// The value checks of a node that has any.
 #[derive(Default)]
 pub(crate) struct Checks {
-    pub(crate) format: Option<(Text, Format)>,
+    /// The name, and the format of strings, if it is one.
+    pub(crate) format: Option<(Text, Option<Format>)>,
     pub(crate) enumeration: Vec<Value>,
     pub(crate) maximum: Option<f64>,
     pub(crate) minimum: Option<f64>,

@@ -7,7 +7,7 @@ use machinery::field::FieldErrorKind;
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::value::quote;
 use machinery::value::shortest::float;
-use machinery::{FieldError, Value};
+use machinery::{FieldError, Release, Value};
 
 use crate::path::Path;
 
@@ -25,6 +25,7 @@ pub(crate) struct FailedCheck {
 /// No error is there twice. Errors beyond [`PATHS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
 #[derive(Default)]
 pub(crate) struct Report {
+    pub(crate) release: Release,
     failures: Vec<FailedCheck>,
     /// Hashes of the errors that are kept.
     known: HashSet<u64>,
@@ -57,9 +58,13 @@ pub(crate) fn with_value(mut error: FieldError, value: &Value) -> FieldError {
 }
 
 impl Report {
+    pub(crate) fn new(release: Release) -> Report {
+        Report { release, ..Report::default() }
+    }
+
     /// A report for a part of what another one is about.
     pub(crate) fn within(around: &Report) -> Report {
-        Report { bytes: around.bytes, ..Report::default() }
+        Report { release: around.release, bytes: around.bytes, ..Report::default() }
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -170,6 +175,14 @@ impl Report {
     pub(crate) fn junctor(&mut self, path: &Path<'_>, problem: &str) {
         self.add(path, |name| {
             let detail = format!("{} {problem}", quote(&name));
+            FailedCheck { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
+        });
+    }
+
+    /// A number outside of the range of its type: like a junctor, it belongs to no field.
+    pub(crate) fn out_of_range(&mut self, path: &Path<'_>, what: &str, range: &str) {
+        self.add(path, |name| {
+            let detail = format!("{what} must be of type {range} in {name}");
             FailedCheck { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
         });
     }

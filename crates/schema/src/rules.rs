@@ -1,14 +1,14 @@
 //! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
 
 use cel::rules::{Options, Place, Rules, Validation};
-use machinery::{FieldError, FieldPath, Value};
+use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::program::Node;
 use crate::ratchet;
 
 /// The rules of a stored schema, if it has any.
-pub(crate) fn compile(openapi: &Value) -> Option<Rules> {
-    let mut options = Options::default();
+pub(crate) fn compile(openapi: &Value, release: Release) -> Option<Rules> {
+    let mut options = Options::of(release);
     options.all_stored = true;
     Rules::compile(openapi, &FieldPath::root(), &options).0
 }

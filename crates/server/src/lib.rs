@@ -36,6 +36,7 @@ pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Outside, Remote};
 use base::{clock, task, trace, webhook};
+pub use machinery::Release;
 use machinery::Value;
 pub use objects::{Encryption, Layout, Storage};
 use objects::{Event, Key, Objects};
@@ -80,6 +81,8 @@ pub struct Config {
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
+    /// The minor version of the oldest release to be compatible with.
+    pub compatible_minor: u32,
     /// The legacy and beta APIs that are served.
     pub runtime: RuntimeConfig,
     /// Interval of compactions of a shared store.
@@ -241,6 +244,7 @@ impl Server {
             config.request_timeout,
             config.inflight_max,
             config.feature_gates,
+            config.compatible_minor,
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
@@ -372,7 +376,7 @@ struct Followers {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     derived: Arc<controllers::Derived>,
-    third_party: bool,
+    runtime: RuntimeConfig,
 }
 
 impl Followers {
@@ -383,7 +387,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.third_party, &group, &plural);
+            let defined = resource::defined(objects, client, self.runtime, &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -409,9 +413,9 @@ async fn prepare(
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(Registry::new(runtime.release));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes);
+    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes, runtime.release);
     let flow = gatekeepers.flow;
     let followers = Followers {
         registry: registry.clone(),
@@ -420,12 +424,12 @@ async fn prepare(
         flow: flow.clone(),
         aggregation: gatekeepers.aggregation.clone(),
         derived,
-        third_party: runtime.third_party_resources,
+        runtime,
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects);
+        let resource = resource::from_row(built_in, older, &objects, runtime.release);
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use base::request::User;
 use futures_util::FutureExt as _;
+use machinery::Release;
 
 use super::decision::Words;
 use super::webhook::AccessReviewer;
@@ -19,15 +20,28 @@ pub enum AuthorizationMode {
     Webhook(Box<AccessReviewer>),
 }
 
+impl AuthorizationMode {
+    /// The name in the configuration of authorizers: for flags, the mode in lower case.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            AuthorizationMode::AlwaysAllow => "alwaysallow",
+            AuthorizationMode::AlwaysDeny => "alwaysdeny",
+            AuthorizationMode::Rbac => "rbac",
+            AuthorizationMode::Webhook(reviewer) => reviewer.name(),
+        }
+    }
+}
+
 /// The chain. Members of `system:masters` are allowed before any authorizer is asked.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: ArcSwap<Vec<AuthorizationMode>>,
+    release: Release,
 }
 
 impl Authorizer {
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>) -> Authorizer {
-        Authorizer { rbac, modes: ArcSwap::from_pointee(modes) }
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> Authorizer {
+        Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }
     }
 
     /// Replaces the authorizers.
@@ -54,8 +68,7 @@ impl Authorizer {
             };
             match decision {
                 Decision::NoOpinion(said) => {
-                    words.reasons.extend(said.reasons);
-                    words.errors.extend(said.errors);
+                    words.add(said, mode.name(), self.release);
                 }
                 decided => return decided,
             }

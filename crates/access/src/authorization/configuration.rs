@@ -124,7 +124,8 @@ impl ConfigurationErrors<'_> {
             self.required(&path.child("webhook"), "required when type=Webhook");
             return None;
         };
-        self.webhook(webhook, path).map(|reviewer| AuthorizationMode::Webhook(Box::new(reviewer)))
+        let named = |reviewer: AccessReviewer| reviewer.named(entry.str_at(&["name"]));
+        self.webhook(webhook, path).map(|reviewer| AuthorizationMode::Webhook(Box::new(named(reviewer))))
     }
 
     /// Upstream's messages leave `webhook` out of the paths.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use machinery::Release;
 use machinery::Text;
 use machinery::status::aggregate;
 
@@ -27,6 +28,13 @@ pub struct Words {
 }
 
 impl Words {
+    /// Adds what an authorizer without an opinion says; since 1.37 with the name of the authorizer.
+    pub fn add(&mut self, said: Words, authorizer: &str, release: Release) {
+        self.errors.extend(said.errors);
+        let named = |reason| if release >= Release::V1_37 { format!("{authorizer}: {reason}") } else { reason };
+        self.reasons.extend(said.reasons.into_iter().map(named));
+    }
+
     pub fn reason(text: impl Into<String>) -> Words {
         let text = text.into();
         Words { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }

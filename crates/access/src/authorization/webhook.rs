@@ -21,9 +21,13 @@ pub struct Remember {
     pub refused: Duration,
 }
 
+/// The name of a webhook that flags configure.
+const DEFAULT_NAME: &str = "default";
+
 /// A webhook authorizer.
 #[derive(Debug)]
 pub struct AccessReviewer {
+    name: String,
     remote: Remote,
     version: ReviewVersion,
     remembered: ResponseCache<Decision>,
@@ -37,7 +41,16 @@ impl AccessReviewer {
     pub fn new(remote: Remote, version: ReviewVersion, remember: Remember) -> AccessReviewer {
         let good_for = move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
         let remembered = ResponseCache::new(good_for);
-        AccessReviewer { remote, version, remembered, conditions: vec![], denies: false }
+        AccessReviewer { name: DEFAULT_NAME.to_owned(), remote, version, remembered, conditions: vec![], denies: false }
+    }
+
+    /// Sets the name, which is `default` for a webhook of flags.
+    pub fn named(self, name: impl Into<String>) -> AccessReviewer {
+        AccessReviewer { name: name.into(), ..self }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn with_conditions(self, conditions: Vec<Condition>) -> AccessReviewer {

@@ -134,6 +134,7 @@ fn text(name: &str) -> Option<Function> {
 fn extension(name: &str) -> Option<Function> {
     Some(match name {
         "isSorted" => lists::is_sorted,
+        "includes" => lists::includes,
         "min" => lists::min,
         "max" => lists::max,
         "slice" => lists::slice,

@@ -1,7 +1,7 @@
 //! The costs of functions as data: how a call is estimated, how large its result may be, and what its evaluation is
 //! charged.
 //!
-//! The numbers are those of Kubernetes 1.35, where they decide which rules are accepted. A function without a row costs
+//! The numbers are those of Kubernetes, where they decide which rules are accepted. A function without a row costs
 //! 1 and returns a value of unknown size.
 
 use Operand::{First, Receiver, Second};
@@ -235,7 +235,7 @@ static FUNCTIONS: &[(&[&str], Costs)] = &[
     (&["check"], costs(CostFormula::Fixed(350_000), Size::Unknown, Charge::Fixed(350_000))),
     (&["fieldSelector", "labelSelector"], costs(CostFormula::Selector, Size::Unknown, Charge::Fixed(1))),
     (
-        &["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"],
+        &["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"],
         costs(CostFormula::Traversal, Size::Unknown, Charge::Traversal),
     ),
     (&["url"], scaled(First, STRING_FACTOR, Size::Same(First))),

@@ -11,6 +11,7 @@ pub(super) const ALL: &[(Library, &str)] = &[
     (Library::Regex, REGEX),
     (Library::Urls, URLS),
     (Library::KubernetesLists, K8S_LISTS),
+    (Library::Includes, INCLUDES),
     (Library::Optionals, OPTIONALS),
     (Library::Quantity, QUANTITY),
     (Library::StringsFormat, STRINGS_FORMAT),
@@ -242,6 +243,8 @@ const URLS: &str = "\
 .getScheme | url_get_scheme | kubernetes.URL | string
 isURL | is_url_string | string | bool
 url | string_to_url | string | kubernetes.URL";
+
+const INCLUDES: &str = ".includes | list_includes_dyn_dyn | dyn; dyn | bool";
 
 const K8S_LISTS: &str = "\
 .indexOf | list_a_index_of_int | list(A); A | int

@@ -91,6 +91,19 @@ pub fn index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Int(-1))
 }
 
+/// Whether a list contains the value, or whether a value that is no list equals it. What cannot be compared is different.
+pub fn includes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let [target, want] = args else { return Err(Error::overload()) };
+    let is = |item: &Val<'_>| equal(item, want).unwrap_or(false);
+    let Val::List(items) = target else { return Ok(Val::Bool(is(target))) };
+    for item in items.iter() {
+        if is(&item?) {
+            return Ok(Val::Bool(true));
+        }
+    }
+    Ok(Val::Bool(false))
+}
+
 pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let want = args.get(1).ok_or_else(Error::overload)?;
     let items = list(args)?;

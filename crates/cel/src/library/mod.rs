@@ -53,6 +53,8 @@ pub enum Library {
     Urls,
     /// `sum`, `min`, `isSorted`, `indexOf`, … of lists.
     KubernetesLists,
+    /// `includes` of lists and values.
+    Includes,
     /// Optional values: `?.`, `[?_]`, `optional.of`, ….
     Optionals,
     /// `quantity` and `isQuantity`.

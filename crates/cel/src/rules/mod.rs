@@ -18,7 +18,7 @@ pub use crate::limits::MESSAGE_BYTES_MAX;
 pub use crate::limits::OBJECT_COST_MAX;
 use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
-use machinery::{FieldError, FieldPath, Text, Value};
+use machinery::{FieldError, FieldPath, Release, Text, Value};
 use std::sync::Arc;
 
 /// How a definition's rules are compiled.
@@ -46,9 +46,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
+        Options::of(Release::default())
+    }
+}
+
+impl Options {
+    /// New expressions may use what the release before knows, so that a server can be downgraded.
+    pub fn of(release: Release) -> Options {
         Options {
-            new_minor: 34,
-            stored_minor: 35,
+            new_minor: release.minor() - 1,
+            stored_minor: release.minor(),
             stored: vec![],
             expensive_expressions: false,
             all_stored: false,

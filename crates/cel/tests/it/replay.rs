@@ -39,7 +39,7 @@ struct State {
 }
 
 fn transcripts() -> Vec<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts/recorded/1.35");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts/recorded/1.37");
     let files = std::fs::read_dir(folder).expect("the recorded transcripts");
     let mut paths: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
     paths.retain(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("cel-")));

@@ -3,7 +3,7 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnSubresource, TOKEN_REQUEST, columns};
+use super::{BASE, BuiltIn, Form, OwnSubresource, TOKEN_REQUEST, columns, declarative};
 use crate::rules::{Deletion, MetadataRules, Subresource};
 
 static SHAPE: Struct = Struct {
@@ -34,6 +34,7 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     }],
     form: Form::Typed(&SHAPE),
     prepare,
+    declarative: Some(declarative::none),
     columns: &[columns::AGE],
     ..BASE
 };

@@ -1,7 +1,7 @@
 //! What webhook configurations and admission policies share: rules, match conditions, defaults.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
@@ -40,6 +40,35 @@ pub const API_GROUPS: Field = non_empty("apiGroups", texts());
 pub const API_VERSIONS: Field = non_empty("apiVersions", texts());
 pub const RESOURCES: Field = non_empty("resources", texts());
 pub const SCOPE: Field = given("scope", Shape::Text("v1.ScopeType"));
+
+/// The suffix of names that 1.36 reserves for manifests (KEP-5793).
+const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+fn static_name_problem(object: &Value) -> Option<String> {
+    let name = object.str_at(&["metadata", "name"]);
+    name.ends_with(STATIC_SUFFIX).then(|| {
+        format!(
+            "names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+        )
+    })
+}
+
+/// The error of a new object with a reserved name.
+pub fn static_name_error(new: &Value, old: Option<&Value>, release: Release) -> Option<FieldError> {
+    let name = Value::from(new.str_at(&["metadata", "name"]));
+    let problem = static_name_problem(new).filter(|_| old.is_none() && release >= Release::V1_37)?;
+    Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
+}
+
+/// The warning about an object with a reserved name, which is not refused.
+pub fn static_name_warning(new: &Value, old: Option<&Value>, release: Release) -> Option<String> {
+    let warns = match release {
+        Release::V1_35 => false,
+        Release::V1_36 => true,
+        Release::V1_37 => old.is_some(),
+    };
+    static_name_problem(new).filter(|_| warns).map(|problem| format!("metadata.name: {problem}"))
+}
 
 /// Sets the field `name` to `value` if it is absent.
 pub fn default_to(object: &mut Value, name: &str, value: Value) {

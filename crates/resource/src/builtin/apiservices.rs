@@ -2,7 +2,7 @@
 
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, json, names};
+use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, text};
@@ -112,7 +112,7 @@ fn local(now: &str) -> Value {
     json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 }
 
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = vec![];

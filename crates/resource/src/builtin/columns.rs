@@ -53,6 +53,37 @@ pub const CREATED_AT: BuiltInColumn = BuiltInColumn {
 /// The columns of kinds without columns of their own.
 pub const PLAIN: &[BuiltInColumn] = &[CREATED_AT];
 
+/// The columns of CRDs.
+pub const OF_DEFINITIONS: &[BuiltInColumn] = &[
+    column("Scope", "Namespaced or Cluster.", |crd, _| Value::from(crd.str_at(&["spec", "scope"]))),
+    column("Versions", "The served versions.", served_versions),
+    CREATED_AT,
+    wide("Group", "The API group.", |crd, _| Value::from(crd.str_at(&["spec", "group"]))),
+    wide("Kind", "The kind of the instances.", |crd, _| Value::from(crd.str_at(&["spec", "names", "kind"]))),
+    wide("ShortNames", "Short names.", |crd, _| {
+        let names = crd.at(&["spec", "names", "shortNames"]).and_then(Value::as_array).unwrap_or_default();
+        Value::from(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+    }),
+    BuiltInColumn {
+        kind: "boolean",
+        ..wide("Established", "Whether the instances are served.", |crd, _| {
+            Value::Bool(schema::definition::is_condition_true(crd, "Established"))
+        })
+    },
+];
+
+fn served_versions(crd: &Value, _now: i64) -> Value {
+    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let is = |version: &Value, key: &str| version.get(key) == Some(&Value::Bool(true));
+    let served = versions.iter().filter(|version| is(version, "served"));
+    let shown = |version: &Value| {
+        format!("{}{}", version.str_at(&["name"]), if is(version, "storage") { "(storage)" } else { "" })
+    };
+    let mut names: Vec<String> = served.map(shown).collect();
+    names.sort_unstable();
+    Value::from(names.join(","))
+}
+
 pub const DESCRIPTION: BuiltInColumn =
     column("Description", "Description given in the ThirdPartyResource.", |object, _| {
         Value::from(object.str_at(&["description"]))

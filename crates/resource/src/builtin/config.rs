@@ -1,10 +1,10 @@
 //! ConfigMap, and the rules for data that Secrets share.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Value};
+use machinery::{Map, Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::limits;
 use crate::rules::MetadataRules;
 
@@ -32,6 +32,7 @@ pub const CONFIG_MAP: BuiltIn = BuiltIn {
     short_names: &["cm"],
     form: Form::Typed(&CONFIG_MAP_SHAPE),
     validate,
+    declarative: Some(declarative::none),
     columns: &[columns::DATA, columns::AGE],
     ..BASE
 };
@@ -82,7 +83,7 @@ pub fn immutable_errors(new: &Value, old: Option<&Value>, fields: &[&str]) -> Ve
     errors
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = immutable_errors(new, old, &["data", "binaryData"]);
     let mut size = 0;
     for field in ["data", "binaryData"] {

@@ -1,7 +1,7 @@
 //! CustomResourceDefinition.
 
-use machinery::Value;
 use machinery::field::FieldError;
+use machinery::{Release, Value};
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
 
 use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
@@ -21,7 +21,7 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     metadata: MetadataRules::INCLUDED,
     deletion: Deletion {
         dependents: Dependents::CollectedOnceDeleting,
-        preconditions: Preconditions::Storage,
+        preconditions: Preconditions::Storage { small_since: Some(Release::V1_37) },
         begin: begin_deletion,
         ..Deletion::DEFAULT
     },
@@ -33,7 +33,8 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     validate,
     validate_status: definition::validate_status_update,
     warnings,
-    columns: columns::PLAIN,
+    columns: columns::OF_DEFINITIONS,
+    former_columns: Some((Release::V1_37, columns::PLAIN)),
     ..BASE
 };
 
@@ -53,11 +54,13 @@ pub const BETA: BuiltIn = BuiltIn {
         None => definition::prepare_beta_for_create(beta),
         Some(old) => definition::prepare_beta_for_update(beta, old),
     },
-    validate: |beta, old| match old {
-        None => definition::validate_beta_create(beta),
-        Some(old) => definition::validate_beta_update(beta, old),
+    validate: |beta, old, release| match old {
+        None => definition::validate_beta_create(beta, release),
+        Some(old) => definition::validate_beta_update(beta, old, release),
     },
-    warnings: |beta, old| warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref()),
+    warnings: |beta, old, release| {
+        warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
+    },
     ..DEFINITION
 };
 
@@ -118,17 +121,17 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     match old {
-        None => definition::validate_create(new),
-        Some(old) => definition::validate_update(new, old),
+        None => definition::validate_create(new, release),
+        Some(old) => definition::validate_update(new, old, release),
     }
 }
 
 /// Warns of formats that are not enforced, in the write that introduces them.
-fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
     match old {
-        None => definition::warnings_on_create(new),
-        Some(old) => definition::warnings_on_update(new, old),
+        None => definition::warnings_on_create(new, release),
+        Some(old) => definition::warnings_on_update(new, old, release),
     }
 }

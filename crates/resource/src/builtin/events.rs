@@ -1,11 +1,11 @@
 //! Event in its two groups: the same objects, stored in the form of the core group.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns};
+use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns, declarative};
 use crate::limits;
 use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
 
@@ -101,7 +101,8 @@ pub const CORE_EVENT: BuiltIn = BuiltIn {
     },
     selectable: CORE_FIELDS,
     form: Form::Typed(&CORE_SHAPE),
-    validate: |new, _| common_errors(new, "reportingComponent"),
+    validate: |new, _, _| common_errors(new, "reportingComponent"),
+    declarative: Some(declarative::none),
     columns: columns::EVENT,
     ..KIND
 };
@@ -112,6 +113,7 @@ pub const EVENT: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     stored_as: Some(&StoredAs { group: "", to_stored: to_core, to_shown: from_core }),
     validate,
+    declarative: Some(declarative::none),
     columns: columns::EVENT,
     ..KIND
 };
@@ -211,7 +213,7 @@ fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
 }
 
 /// Validates an Event written through events.k8s.io.
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let new = to_core(new.clone());
     let old = old.cloned().map(to_core);
     let mut errors = common_errors(&new, "reportingController");

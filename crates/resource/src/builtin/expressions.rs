@@ -7,7 +7,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value};
 
 /// Minor version of Kubernetes whose CEL libraries new expressions may use.
-pub const MINOR: u32 = 34;
+pub const MINOR: u32 = 36;
 
 /// The variables of an expression besides object, oldObject, namespaceObject and request.
 #[derive(Clone, Copy, Debug, Default)]

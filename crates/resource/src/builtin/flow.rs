@@ -1,11 +1,11 @@
 //! FlowSchema and PriorityLevelConfiguration (KEP-1040).
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -164,6 +164,7 @@ pub const SCHEMA: BuiltIn = BuiltIn {
     form: Form::Typed(&SCHEMA_SHAPE),
     default: default_schema,
     validate: validate_schema,
+    declarative: Some(declarative::none),
     columns: &[
         columns::PRIORITY_LEVEL,
         columns::MATCHING_PRECEDENCE,
@@ -181,6 +182,7 @@ pub const LEVEL: BuiltIn = BuiltIn {
     form: Form::Typed(&LEVEL_SHAPE),
     default: default_level,
     validate: validate_level,
+    declarative: Some(declarative::of_priority_level),
     columns: &[
         columns::LEVEL_TYPE,
         columns::CONCURRENCY_SHARES,
@@ -227,7 +229,7 @@ fn default_level(object: &mut Value) {
 /// Names of the mandatory objects, whose spec is fixed.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
-fn validate_schema(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -384,7 +386,7 @@ fn kind_of(member: &str) -> &'static str {
     }
 }
 
-fn validate_level(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate_level(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];

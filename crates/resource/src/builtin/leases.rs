@@ -1,10 +1,10 @@
 //! Lease.
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::rules::MetadataRules;
 
 static SPEC: Struct = Struct {
@@ -41,6 +41,7 @@ pub const LEASE: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     prepare,
     validate,
+    declarative: Some(declarative::none),
     columns: &[columns::HOLDER, columns::AGE],
     ..BASE
 };
@@ -52,7 +53,7 @@ fn prepare(object: &mut Value, _old: Option<&Value>) {
     }
 }
 
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let least = [
         ("leaseDurationSeconds", 1, "must be greater than 0"),
         ("leaseTransitions", 0, "must be greater than or equal to 0"),

@@ -2,11 +2,11 @@
 //! `--runtime-config` enables it, as in kube-apiserver 1.35; stored in v1beta1, which 1.35 can read.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
+use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, declarative, in_version};
 use crate::rules::MetadataRules;
 
 /// The group of migrations.
@@ -60,6 +60,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
         }
     },
     validate,
+    declarative: Some(declarative::none),
     validate_status,
     name_column: false,
     columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],
@@ -79,7 +80,7 @@ pub const MIGRATION: BuiltIn = BuiltIn {
     ..BETA_MIGRATION
 };
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let resource = new.at(&["spec", "resource"]).unwrap_or(&empty);
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
@@ -102,7 +103,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
+fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("status"), Value::object());
     let (new, old) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
     let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));

@@ -7,6 +7,7 @@ mod apiservices;
 mod checks;
 mod columns;
 mod config;
+mod declarative;
 mod definition;
 mod events;
 mod expressions;
@@ -42,7 +43,8 @@ pub use reviews::TOKEN_REQUEST;
 pub use runtime_config::RuntimeConfig;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
-use machinery::{FieldError, Text, Value};
+use declarative::Declarative;
+use machinery::{FieldError, Release, Text, Value};
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
@@ -170,15 +172,20 @@ pub struct BuiltIn {
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
-    pub validate: fn(&Value, Option<&Value>) -> Vec<FieldError>,
+    pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
     /// The errors of a write to the status subresource.
-    pub validate_status: fn(&Value, &Value) -> Vec<FieldError>,
+    pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
+    /// field, and comes after all others.
+    pub declarative: Option<Declarative>,
     /// Warnings about what is accepted and not advised.
-    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// Whether tables begin with the name.
     pub name_column: bool,
     /// What tables show besides the name.
     pub columns: &'static [BuiltInColumn],
+    /// The columns before a release.
+    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
 }
 
 impl BuiltIn {
@@ -273,9 +280,17 @@ impl BuiltIn {
         Some(Text::from(found.unwrap_or_default()))
     }
 
-    /// Whether tables have the default columns.
-    pub fn has_default_columns(&self) -> bool {
-        matches!(self.columns, [only] if only.name == columns::CREATED_AT.name)
+    /// What tables show besides the name in a release.
+    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
+        match self.former_columns {
+            Some((since, columns)) if release < since => columns,
+            _ => self.columns,
+        }
+    }
+
+    /// Whether `rows` of an empty table is null, as for all kinds with default columns.
+    pub fn has_null_rows(&self) -> bool {
+        self.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
     }
 }
 
@@ -337,11 +352,13 @@ const BASE: BuiltIn = BuiltIn {
     check_body: |_| None,
     default: |_| {},
     prepare: |_, _| {},
-    validate: |_, _| vec![],
-    validate_status: |_, _| vec![],
-    warnings: |_, _| vec![],
+    validate: |_, _, _| vec![],
+    validate_status: |_, _, _| vec![],
+    declarative: None,
+    warnings: |_, _, _| vec![],
     name_column: true,
     columns: &[columns::AGE],
+    former_columns: None,
 };
 
 static REVIEW: Struct = Struct {
@@ -425,15 +442,26 @@ fn track_generation(object: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// A kind in its storage version, and the other versions that are served.
+type Served = (&'static BuiltIn, &'static [BuiltIn]);
+
 /// The built-in kinds that are served, each with its older versions.
-pub fn served(config: RuntimeConfig) -> Vec<(&'static BuiltIn, &'static [BuiltIn])> {
+pub fn served(config: RuntimeConfig) -> Vec<Served> {
     static BETA_DEFINITION: [BuiltIn; 1] = [definition::BETA];
     let older: &[BuiltIn] = if config.beta_definitions { &BETA_DEFINITION } else { &[] };
     static THIRD_PARTY: [BuiltIn; 1] = [third_party::THIRD_PARTY_RESOURCE];
     let third_party: &'static [BuiltIn] = if config.third_party_resources { &THIRD_PARTY } else { &[] };
-    static MUTATIONS: [(&BuiltIn, &[BuiltIn]); 2] =
+    static BETA: [Served; 2] =
         [(&mutations::BETA_POLICY, &[mutations::POLICY]), (&mutations::BETA_BINDING, &[mutations::BINDING])];
-    let mutations: &[(&'static BuiltIn, &'static [BuiltIn])] = if config.mutating_policies { &MUTATIONS } else { &[] };
+    static STABLE: [Served; 2] = [(&mutations::POLICY, &[]), (&mutations::BINDING, &[])];
+    static BOTH: [Served; 2] =
+        [(&mutations::POLICY, &[mutations::BETA_POLICY]), (&mutations::BINDING, &[mutations::BETA_BINDING])];
+    let mutations: &[Served] = match (config.mutating_policies, config.beta_mutating_policies) {
+        (false, _) => &[],
+        (true, _) if config.release < Release::V1_36 => &BETA,
+        (true, false) => &STABLE,
+        (true, true) => &BOTH,
+    };
     static BETA_MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[]);
     static MIGRATION: (&BuiltIn, &[BuiltIn]) = (&migrations::MIGRATION, &[]);
     static BOTH_MIGRATIONS: (&BuiltIn, &[BuiltIn]) = (&migrations::BETA_MIGRATION, &[migrations::MIGRATION]);

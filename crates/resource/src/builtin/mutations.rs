@@ -3,14 +3,14 @@
 
 use cel::Type;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, text};
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{BuiltIn, Form, StoredAs, columns, in_version};
+use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
@@ -73,6 +73,8 @@ pub const POLICY: BuiltIn = BuiltIn {
     form: Form::Typed(&POLICY_SHAPE),
     default: default_policy,
     validate: validate_policy,
+    declarative: Some(declarative::none),
+    warnings: policies::warnings,
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
     stored_as: Some(&StoredAs {
         group: KIND.group,
@@ -89,6 +91,8 @@ pub const BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&BINDING_SHAPE),
     default: |object| policies::default_resources(object, "matchResources"),
     validate: validate_binding,
+    declarative: Some(declarative::none),
+    warnings: policies::warnings,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     stored_as: Some(&StoredAs {
         group: KIND.group,
@@ -109,7 +113,7 @@ fn default_policy(object: &mut Value) {
     }
 }
 
-fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -128,14 +132,16 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
         _ => one_of(spec, "reinvocationPolicy", &path, &["IfNeeded", "Never"], &mut errors),
     }
+    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 
-fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_binding(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = policies::binding_errors(spec);
     operation_errors(spec, "matchResources", &mut errors);
+    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 

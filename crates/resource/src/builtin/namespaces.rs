@@ -1,10 +1,10 @@
 //! Namespace.
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnSubresource, columns};
+use super::{BASE, BuiltIn, Form, OwnSubresource, columns, declarative};
 use crate::rules::{Deletion, MetadataRules, Preconditions, Subresource, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.
@@ -20,7 +20,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     metadata: MetadataRules { name: label_name, ..MetadataRules::RECHECKED },
     deletion: Deletion {
         returns_object: true,
-        preconditions: Preconditions::Storage,
+        preconditions: Preconditions::Storage { small_since: None },
         finalizers: &["spec", "finalizers"],
         begin: begin_deletion,
         ..Deletion::DEFAULT
@@ -38,6 +38,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     default,
     prepare,
     validate,
+    declarative: Some(declarative::none),
     validate_status,
     ..BASE
 };
@@ -98,7 +99,7 @@ fn default(object: &mut Value) {
 }
 
 /// The finalizers of a namespace's spec.
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec.finalizers");
     let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
     let mut errors = vec![];
@@ -178,7 +179,7 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 /// The phase is `Terminating` exactly if the namespace is being deleted.
-fn validate_status(new: &Value, _old: &Value) -> Vec<FieldError> {
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("status.Phase");
     let phase = Value::from(new.str_at(&["status", "phase"]));
     let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());

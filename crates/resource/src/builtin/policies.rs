@@ -2,7 +2,7 @@
 
 use cel::{Type, is_identifier};
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value, names};
+use machinery::{Release, Text, Value, names};
 use schema::shape::{
     CONDITION, LABEL_SELECTOR, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts,
 };
@@ -10,7 +10,7 @@ use schema::shape::{
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
-use super::{BuiltIn, Form, StatusMetadata, columns};
+use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
 use crate::limits;
 
 static NAMED_RULE: Struct = Struct {
@@ -140,6 +140,8 @@ pub const POLICY: BuiltIn = BuiltIn {
     default: default_policy,
     prepare: prepare_policy,
     validate: validate_policy,
+    declarative: Some(declarative::none),
+    warnings,
     columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
     ..KIND
 };
@@ -151,6 +153,8 @@ pub const BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&BINDING_SHAPE),
     default: |object| default_resources(object, "matchResources"),
     validate: validate_binding,
+    declarative: Some(declarative::of_policy_binding),
+    warnings,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..KIND
 };
@@ -176,7 +180,12 @@ fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     super::track_generation(object, old);
 }
 
-fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+/// Warns of reserved names.
+pub fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+    shared::static_name_warning(new, old, release).into_iter().collect()
+}
+
+fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -193,6 +202,7 @@ fn validate_policy(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         validation_errors(validation, scope, &path, &mut errors);
     }
     annotation_errors(spec, new.str_at(&["metadata", "name"]), scope, &path, &mut errors);
+    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 
@@ -363,11 +373,12 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
     }
 }
 
-fn validate_binding(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_binding(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = binding_errors(spec);
     action_errors(spec, &FieldPath::new("spec").child("validationActions"), &mut errors);
+    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 

@@ -2,11 +2,11 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Map, Value, names};
+use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, list, text};
-use super::{BASE, BuiltIn, Form, columns};
+use super::{BASE, BuiltIn, Form, columns, declarative};
 use crate::rules::Deletion;
 
 static QUANTITY: Shape = Shape::Quantity;
@@ -63,6 +63,7 @@ pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     prepare,
     validate,
+    declarative: Some(declarative::none),
     validate_status,
     columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
     ..BASE
@@ -155,7 +156,7 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     amount_errors(new, "spec", "hard", &mut errors);
     let empty = Value::object();
@@ -250,7 +251,7 @@ fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>
     errors.extend(conflicts(&names).into_iter().map(&invalid));
 }
 
-fn validate_status(new: &Value, _old: &Value) -> Vec<FieldError> {
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     amount_errors(new, "status", "hard", &mut errors);
     amount_errors(new, "status", "used", &mut errors);

@@ -1,11 +1,11 @@
 //! Role, ClusterRole and their bindings.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
-use super::{BASE, BuiltIn, Form, Hooks, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
 use crate::rules::MetadataRules;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -81,7 +81,8 @@ pub const ROLE: BuiltIn = BuiltIn {
     plural: "roles",
     singular: "role",
     form: Form::Typed(&ROLE_SHAPE),
-    validate: |new, _| validate_rules(new, true),
+    validate: |new, _, _| validate_rules(new, true),
+    declarative: Some(declarative::of_role),
     ..KIND
 };
 
@@ -93,6 +94,7 @@ pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
     namespaced: false,
     form: Form::Typed(&CLUSTER_ROLE_SHAPE),
     validate: validate_cluster_role,
+    declarative: Some(declarative::of_role),
     ..KIND
 };
 
@@ -108,7 +110,8 @@ pub const ROLE_BINDING: BuiltIn = BuiltIn {
     singular: "rolebinding",
     form: Form::Typed(&ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old| validate_binding(new, old, &["Role", "ClusterRole"], true),
+    validate: |new, old, release| validate_binding(new, old, &["Role", "ClusterRole"], true, release),
+    declarative: Some(declarative::of_role_binding),
     columns: BINDING_COLUMNS,
     ..KIND
 };
@@ -121,7 +124,8 @@ pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
     namespaced: false,
     form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old| validate_binding(new, old, &["ClusterRole"], false),
+    validate: |new, old, release| validate_binding(new, old, &["ClusterRole"], false, release),
+    declarative: Some(declarative::of_role_binding),
     columns: CLUSTER_BINDING_COLUMNS,
     ..KIND
 };
@@ -157,7 +161,7 @@ fn rule_errors(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Ve
     }
 }
 
-fn validate_cluster_role(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = validate_rules(new, false);
     let Some(aggregation) = new.get("aggregationRule") else { return errors };
     let path = FieldPath::new("aggregationRule");
@@ -187,7 +191,13 @@ fn default_binding(object: &mut Value) {
     }
 }
 
-fn validate_binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -> Vec<FieldError> {
+fn validate_binding(
+    new: &Value,
+    old: Option<&Value>,
+    kinds: &[&str],
+    namespaced: bool,
+    release: Release,
+) -> Vec<FieldError> {
     let mut errors = vec![];
     let empty = Value::object();
     let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));
@@ -211,7 +221,8 @@ fn validate_binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced
         // the value is shown by the names of its Go fields
         let member = |name: &str| Value::from(text(reference, name));
         let shown = [("APIGroup", member("apiGroup")), ("Kind", member("kind")), ("Name", member("name"))];
-        errors.push(invalid_struct(&path, &shown, "cannot change roleRef"));
+        let why = if release >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
+        errors.push(invalid_struct(&path, &shown, why));
     }
     errors
 }

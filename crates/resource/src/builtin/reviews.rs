@@ -1,7 +1,7 @@
 //! Access reviews and token reviews: create is their only verb, and they are not stored.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{items, list, text};
@@ -171,7 +171,7 @@ pub const SELF_ACCESS: BuiltIn = BuiltIn {
     plural: "selfsubjectaccessreviews",
     singular: "selfsubjectaccessreview",
     form: Form::Typed(&SELF_ACCESS_SHAPE),
-    validate: |review, _| validate(review, false),
+    validate: |review, _, release| validate(review, false, release),
     ..KIND
 };
 
@@ -181,7 +181,7 @@ pub const ACCESS: BuiltIn = BuiltIn {
     plural: "subjectaccessreviews",
     singular: "subjectaccessreview",
     form: Form::Typed(&ACCESS_SHAPE),
-    validate: |review, _| validate(review, true),
+    validate: |review, _, release| validate(review, true, release),
     ..KIND
 };
 
@@ -192,7 +192,7 @@ pub const LOCAL_ACCESS: BuiltIn = BuiltIn {
     singular: "localsubjectaccessreview",
     namespaced: true,
     form: Form::Typed(&LOCAL_ACCESS_SHAPE),
-    validate: |review, _| validate_local(review),
+    validate: |review, _, release| validate_local(review, release),
     ..KIND
 };
 
@@ -253,7 +253,7 @@ pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
             request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
         }
     },
-    validate: |request, _| validate_expiration(request),
+    validate: |request, _, _| validate_expiration(request),
     ..KIND
 };
 
@@ -272,23 +272,13 @@ fn shown_path(attributes: &Value) -> Value {
     [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()
 }
 
-fn validate(review: &Value, names_subject: bool) -> Vec<FieldError> {
+fn validate(review: &Value, names_subject: bool, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = review.get("spec").unwrap_or(&empty);
     let resource = spec.get("resourceAttributes").filter(|value| !value.is_null());
     let url = spec.get("nonResourceAttributes").filter(|value| !value.is_null());
-    match (resource, url) {
-        (Some(_), Some(url)) => {
-            let why = "cannot be specified in combination with resourceAttributes";
-            errors.push(FieldError::invalid(&path.child("nonResourceAttributes"), &shown_path(url), why));
-        }
-        (None, None) => {
-            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.push(FieldError::invalid(&path.child("resourceAttributes"), &Value::Null, why));
-        }
-        _ => {}
-    }
+    errors.extend(attributes_error(resource, url, &path, release));
     if names_subject && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid(&path.child("user"), &Value::from(""), why));
@@ -298,6 +288,26 @@ fn validate(review: &Value, names_subject: bool) -> Vec<FieldError> {
     }
     metadata_errors(review, &mut errors);
     errors
+}
+
+/// The error of a review that does not ask for exactly one of a resource and a URL.
+fn attributes_error(
+    resource: Option<&Value>,
+    url: Option<&Value>,
+    path: &FieldPath,
+    release: Release,
+) -> Option<FieldError> {
+    const ONE: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let shown = url.map_or(Value::Null, shown_path);
+    match (resource.is_some(), url.is_some()) {
+        (true, true) | (false, false) if release >= Release::V1_37 => Some(FieldError::invalid(path, &shown, ONE)),
+        (true, true) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            Some(FieldError::invalid(&path.child("nonResourceAttributes"), &shown, why))
+        }
+        (false, false) => Some(FieldError::invalid(&path.child("resourceAttributes"), &shown, ONE)),
+        _ => None,
+    }
 }
 
 /// Metadata may hold only fields that the server sets.
@@ -311,8 +321,8 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn validate_local(review: &Value) -> Vec<FieldError> {
-    let mut errors = validate(review, true);
+fn validate_local(review: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate(review, true, release);
     let path = FieldPath::new("spec");
     let at = |name: &str| review.at(&["spec", name]).filter(|value| !value.is_null());
     if let Some(attributes) = at("resourceAttributes") {

@@ -2,10 +2,12 @@
 //!
 //! They are disabled by default: kube-apiserver has removed them, or has them as beta APIs.
 
+use machinery::Release;
+
 use super::{KINDS, group_version};
 
-/// Accepted names without effect here; the last one depends on the feature gate `MutatingAdmissionPolicy`.
-const FIXED: [&str; 3] = ["api/alpha", "api/ga", "admissionregistration.k8s.io/v1beta1"];
+/// Accepted names without effect here.
+const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
 
 /// An API that is served if it is enabled.
 struct Switch {
@@ -17,12 +19,18 @@ struct Switch {
 
 const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
 
-static SWITCHES: [Switch; 4] = [
+static SWITCHES: [Switch; 5] = [
+    // MutatingAdmissionPolicies in v1beta1, since 1.34
+    Switch {
+        name: "admissionregistration.k8s.io/v1beta1",
+        among: &["api/all", "api/beta"],
+        set: |config, on| config.beta_mutating_policies = on,
+    },
     // CRDs in v1beta1, 1.7 to 1.21
     Switch { name: "apiextensions.k8s.io/v1beta1", among: &ALL, set: |config, on| config.beta_definitions = on },
     // ThirdPartyResources, 1.1 to 1.7
     Switch { name: "extensions/v1beta1", among: &ALL, set: |config, on| config.third_party_resources = on },
-    // StorageVersionMigrations, of 1.35 and of 1.37
+    // StorageVersionMigrations, since 1.35 and since 1.37
     Switch {
         name: "storagemigration.k8s.io/v1beta1",
         among: &["api/all", "api/beta"],
@@ -34,6 +42,7 @@ static SWITCHES: [Switch; 4] = [
 /// The optional APIs that are enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
+    pub release: Release,
     /// `apiextensions.k8s.io/v1beta1`.
     pub beta_definitions: bool,
     /// `extensions/v1beta1`.
@@ -44,15 +53,18 @@ pub struct RuntimeConfig {
     pub migrations: bool,
     /// `mutatingadmissionpolicies`, by their feature gate.
     pub mutating_policies: bool,
+    /// `admissionregistration.k8s.io/v1beta1`.
+    pub beta_mutating_policies: bool,
 }
 
 impl RuntimeConfig {
     /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several;
     /// otherwise the last one wins. The error is one line.
-    pub fn parse(list: &[String]) -> Result<RuntimeConfig, String> {
+    pub fn parse(list: &[String], release: Release) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| !ALL.contains(&entry.name));
-        let mut config = RuntimeConfig::default();
+        let migrations = release >= Release::V1_37;
+        let mut config = RuntimeConfig { release, migrations, ..RuntimeConfig::default() };
         for Entry { name, on } in entries {
             let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
             meant.for_each(|switch| (switch.set)(&mut config, on));
@@ -109,13 +121,14 @@ mod tests {
             (
                 "batch/v1=true",
                 Err(
-                    "\"batch/v1\" is not known; what can be switched on is: apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
+                    "\"batch/v1\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
                 ),
             ),
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let got = RuntimeConfig::parse(&list).map(|c| (c.beta_definitions, c.third_party_resources));
+            let got =
+                RuntimeConfig::parse(&list, Release::V1_35).map(|c| (c.beta_definitions, c.third_party_resources));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
         }
     }
@@ -131,8 +144,11 @@ mod tests {
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').map(str::to_owned).collect();
-            let config = RuntimeConfig::parse(&list).unwrap();
+            let config = RuntimeConfig::parse(&list, Release::V1_36).unwrap();
             assert_eq!((config.beta_migrations, config.migrations), want, "{text}");
         }
+        assert!(RuntimeConfig::parse(&[], Release::V1_37).unwrap().migrations);
+        let off = ["storagemigration.k8s.io/v1=false".to_owned()];
+        assert!(!RuntimeConfig::parse(&off, Release::V1_37).unwrap().migrations);
     }
 }

@@ -2,12 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, BuiltIn, Form, columns, key_pair};
+use super::{BASE, BuiltIn, Form, columns, declarative, key_pair};
 use crate::limits;
 use crate::rules::MetadataRules;
 
@@ -33,6 +33,7 @@ pub const SECRET: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     default,
     validate,
+    declarative: Some(declarative::none),
     warnings,
     columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
     ..BASE
@@ -79,7 +80,7 @@ fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
     Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     if let Some(old) = old
         && old.get("type") != new.get("type")
@@ -140,7 +141,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
 }
 
 /// A certificate that does not match its key is accepted with a warning.
-fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
+fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
     if new.str_at(&["type"]) != "kubernetes.io/tls" {
         return vec![];
     }

@@ -10,7 +10,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
-use super::{BASE, BuiltIn, Form, Hooks, columns};
+use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
 use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
@@ -114,6 +114,7 @@ pub const SERVICE: BuiltIn = BuiltIn {
     prepare,
     selectable: &[("spec.clusterIP", &["spec.clusterIP"]), ("spec.type", &["spec.type"])],
     validate: validate::validate,
+    declarative: Some(declarative::none),
     validate_status: validate::validate_status,
     warnings: validate::warnings,
     ..BASE

@@ -37,7 +37,7 @@ pub const THIRD_PARTY_RESOURCE: BuiltIn = BuiltIn {
         _ => Some(FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type")),
     },
     form: Form::Typed(&SHAPE),
-    validate: |registration, _| validate_third_party(registration),
+    validate: |registration, _, _| validate_third_party(registration),
     columns: &[columns::DESCRIPTION, columns::VERSIONS],
     ..BASE
 };

@@ -1,14 +1,14 @@
 //! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::admission::{self as shared, KIND, default_to};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::expressions::Scope;
-use super::{BuiltIn, Form, columns};
+use super::{BuiltIn, Form, columns, declarative};
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -101,6 +101,8 @@ pub const VALIDATING: BuiltIn = BuiltIn {
     form: Form::Typed(&VALIDATING_SHAPE),
     default: default_hooks,
     validate,
+    declarative: Some(declarative::none),
+    warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
     ..KIND
 };
@@ -112,6 +114,8 @@ pub const MUTATING: BuiltIn = BuiltIn {
     form: Form::Typed(&MUTATING_SHAPE),
     default: default_mutating,
     validate,
+    declarative: Some(declarative::none),
+    warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
     ..KIND
 };
@@ -139,7 +143,7 @@ fn default_mutating(object: &mut Value) {
     }
 }
 
-fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let mut seen: Vec<&str> = vec![];
     for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
@@ -151,7 +155,43 @@ fn validate(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         }
         seen.push(name);
     }
+    errors.extend(shared::static_name_error(new, old, release));
     errors
+}
+
+/// Warns of reserved names, and of rules for resources that webhooks do not see.
+fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+    let mut warnings: Vec<String> = shared::static_name_warning(new, old, release).into_iter().collect();
+    if release < Release::V1_37 {
+        return warnings;
+    }
+    for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
+        for (path, rule) in items(hook, "rules", &path) {
+            let named = excluded_resources(rule).into_iter();
+            warnings.extend(named.map(|resource| {
+                format!("{path}: {resource} is excluded from admission webhooks; this rule will have no effect")
+            }));
+        }
+    }
+    warnings
+}
+
+/// The reviews that a rule names; wildcards do not count.
+fn excluded_resources(rule: &Value) -> Vec<String> {
+    let texts = |name| list(rule, name).iter().filter_map(Value::as_str).collect::<Vec<_>>();
+    let (groups, resources) = (texts("apiGroups"), texts("resources"));
+    if groups.contains(&"*") || resources.contains(&"*") {
+        return vec![];
+    }
+    let mut found = vec![];
+    for (group, resource) in groups.iter().flat_map(|group| resources.iter().map(move |resource| (group, resource))) {
+        let is_review = |row: &&BuiltIn| (row.group, row.plural) == (*group, *resource) && row.review.is_some();
+        let name = format!("{resource}.{group}");
+        if super::KINDS.iter().any(|row| is_review(&row)) && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -1,6 +1,6 @@
 //! Deletion rules of kinds.
 
-use machinery::Value;
+use machinery::{Release, Value};
 
 /// Deletion rules that differ between kinds.
 pub struct Deletion {
@@ -29,7 +29,10 @@ pub enum Dependents {
 pub enum Preconditions {
     Registry,
     /// The storage of the kind, whose message includes the uid of the object.
-    Storage,
+    Storage {
+        /// The release from which the message begins with a small letter.
+        small_since: Option<Release>,
+    },
 }
 
 /// `propagationPolicy`: `Foreground` and `Orphan` add a finalizer, `Background` adds none.

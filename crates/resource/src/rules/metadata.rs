@@ -1,8 +1,8 @@
 //! Metadata of written objects: the checks of each kind, and the fields that updates cannot change
 //!.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::field::{FieldError, FieldPath, drop_repetitions};
+use machinery::{Release, Value, names};
 use schema::metadata::{validate_before_update, validate_common, validate_update};
 
 /// When the metadata of a new object is validated.
@@ -55,15 +55,21 @@ impl MetadataRules {
         MetadataRules { on_create: OnCreate::Included, on_update: &[], ..MetadataRules::BUILT_IN };
 
     /// Merges the errors of a new object's metadata with `own`, those of its other fields, in the order of the kind.
-    pub fn merge_create_errors(&self, object: &Value, namespaced: bool, own: Vec<FieldError>) -> Vec<FieldError> {
+    pub fn merge_create_errors(
+        &self,
+        object: &Value,
+        namespaced: bool,
+        own: Vec<FieldError>,
+        release: Release,
+    ) -> Vec<FieldError> {
         match self.on_create {
             OnCreate::Last if !own.is_empty() => own,
-            _ => self.create_errors(object, namespaced).into_iter().chain(own).collect(),
+            _ => self.create_errors(object, namespaced, release).into_iter().chain(own).collect(),
         }
     }
 
     /// Validates the metadata of a new object.
-    pub fn create_errors(&self, object: &Value, namespaced: bool) -> Vec<FieldError> {
+    pub fn create_errors(&self, object: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
         let mut errors = vec![];
         if self.on_create == OnCreate::Included {
             return errors;
@@ -74,8 +80,16 @@ impl MetadataRules {
         if namespaced && metadata.str_at(&["namespace"]).is_empty() {
             errors.push(FieldError::required(&FieldPath::new("metadata.namespace"), ""));
         }
-        validate_common(metadata, &FieldPath::new("metadata"), &mut errors);
+        validate_common(metadata, &FieldPath::new("metadata"), release, &mut errors);
         self.finalizer_errors(metadata, &mut errors);
+        self.without_repetitions(errors, release)
+    }
+
+    /// Custom resources have declarative validation of metadata since 1.37, which drops errors that were found twice.
+    fn without_repetitions(&self, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
+        if !self.standard_finalizers && release >= Release::V1_37 {
+            drop_repetitions(&mut errors);
+        }
         errors
     }
 
@@ -115,27 +129,36 @@ impl MetadataRules {
     }
 
     /// Validates the metadata of an update: the checks of every update, then those of the kind.
-    pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
-        self.errors(self.on_update, object, old, namespaced)
+    pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+        self.errors(self.on_update, object, old, namespaced, release)
     }
 
     /// As [`MetadataRules::update_errors`], for a subresource, which validates only the change.
-    pub fn change_errors(&self, object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+    pub fn change_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
         let checks: &[OnUpdate] = if self.on_update.contains(&OnUpdate::Change) { &[OnUpdate::Change] } else { &[] };
-        self.errors(checks, object, old, namespaced)
+        self.errors(checks, object, old, namespaced, release)
     }
 
-    fn errors(&self, checks: &[OnUpdate], object: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+    fn errors(
+        &self,
+        checks: &[OnUpdate],
+        object: &Value,
+        old: &Value,
+        namespaced: bool,
+        release: Release,
+    ) -> Vec<FieldError> {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced));
+        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
+        let mut own = vec![];
         for check in checks {
             match check {
-                OnUpdate::Object => validate_common(new, &path, &mut errors),
-                OnUpdate::Change => validate_update(new, old, &path, &mut errors),
+                OnUpdate::Object => validate_common(new, &path, release, &mut own),
+                OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
             }
-            self.finalizer_errors(new, &mut errors);
+            self.finalizer_errors(new, &mut own);
         }
+        errors.extend(self.without_repetitions(own, release));
         errors
     }
 }

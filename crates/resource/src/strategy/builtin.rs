@@ -1,6 +1,6 @@
 //! Strategies of built-in kinds, their status, and `namespaces/finalize`, all driven by the row of the kind.
 
-use machinery::Value;
+use machinery::{Release, Value};
 use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
@@ -18,6 +18,24 @@ pub struct BuiltInStatus(pub BuiltInCodec);
 /// Strategy of `namespaces/finalize`, which writes `spec.finalizers`.
 pub struct Finalize(pub BuiltInCodec);
 
+impl BuiltInStrategy {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
+impl BuiltInStatus {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
+impl Finalize {
+    fn release(&self) -> Release {
+        self.0.at.resource.release
+    }
+}
+
 impl Strategy for BuiltInStrategy {
     fn codec(&self) -> &dyn Codec {
         &self.0
@@ -29,11 +47,14 @@ impl Strategy for BuiltInStrategy {
 
     fn validate(&self, object: &Value) -> Validity {
         let row = self.0.row;
-        row.metadata.merge_create_errors(object, row.namespaced, (row.validate)(object, None)).into()
+        let release = self.release();
+        let own = (row.validate)(object, None, release);
+        let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
+        row.declared_errors(object, errors, release).into()
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
-        (self.0.row.warnings)(object, None)
+        (self.0.row.warnings)(object, None, self.release())
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
@@ -46,13 +67,14 @@ impl Strategy for BuiltInStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
-        let mut errors = row.metadata.update_errors(object, old, row.namespaced);
-        errors.extend((row.validate)(object, Some(old)));
-        errors.into()
+        let release = self.release();
+        let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate)(object, Some(old), release));
+        row.declared_errors(object, errors, release).into()
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
-        (self.0.row.warnings)(object, Some(old))
+        (self.0.row.warnings)(object, Some(old), self.release())
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
@@ -83,14 +105,16 @@ impl Strategy for BuiltInStatus {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
-        let mut errors = row.metadata.change_errors(object, old, row.namespaced);
-        errors.extend((row.validate_status)(object, old));
-        errors.into()
+        let release = self.release();
+        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate_status)(object, old, release));
+        row.declared_errors(object, errors, release).into()
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
         match self.0.row.status_metadata {
             StatusMetadata::Written => Some(&reset::SPEC),
+            StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),
             StatusMetadata::Unowned | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
         }
     }
@@ -112,9 +136,10 @@ impl Strategy for Finalize {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
-        let mut errors = row.metadata.change_errors(object, old, row.namespaced);
-        errors.extend((row.validate)(object, Some(old)));
-        errors.into()
+        let release = self.release();
+        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        errors.extend((row.validate)(object, Some(old), release));
+        row.declared_errors(object, errors, release).into()
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {

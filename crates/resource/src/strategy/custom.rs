@@ -1,6 +1,6 @@
 //! Strategies of custom resources and their status.
 
-use machinery::{FieldError, Map, Text, Value};
+use machinery::{FieldError, Map, Release, Text, Value};
 use schema::Prior;
 use schema::apply::FieldSet;
 
@@ -29,7 +29,7 @@ impl Strategy for CustomStrategy {
 
     fn validate(&self, object: &Value) -> Validity {
         let Endpoint { resource, version } = &self.0.0;
-        let metadata = MetadataRules::CUSTOM.create_errors(object, resource.namespaced);
+        let metadata = MetadataRules::CUSTOM.create_errors(object, resource.namespaced, resource.release);
         validity(version.program().schema.validate_after(prior(&self.0.0, metadata, object), object, None))
     }
 
@@ -74,12 +74,16 @@ impl Strategy for CustomStatus {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let Endpoint { resource, version } = &self.0.0;
-        let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.namespaced);
+        let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.namespaced, resource.release);
         validity(version.program().schema.validate_status(prior(&self.0.0, metadata, object), object, old))
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        version.status.then_some(&reset::SPEC)
+        let reset = match self.0.0.resource.release {
+            Release::V1_35 => &reset::SPEC,
+            _ => &reset::ALL_BUT_STATUS,
+        };
+        version.status.then_some(reset)
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -101,7 +105,7 @@ pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
 }
 
 pub fn validate_update(at: &Endpoint, object: &Value, old: &Value) -> Validity {
-    let metadata = MetadataRules::CUSTOM.update_errors(object, old, at.resource.namespaced);
+    let metadata = MetadataRules::CUSTOM.update_errors(object, old, at.resource.namespaced, at.resource.release);
     validity(at.version.program().schema.validate_after(prior(at, metadata, object), object, Some(old)))
 }
 

@@ -29,7 +29,7 @@ pub use scale::ScalePath;
 pub use types::TypeSchema;
 pub use versions::{ConvertError, Versions};
 
-use machinery::{Status, Text, Value};
+use machinery::{Release, Status, Text, Value};
 use owners::{Identity, Operation, Owners, Ownership};
 use ownership::{Applied, Failure, Write};
 use typed::{Duplicates, errors_text, validate};
@@ -52,6 +52,7 @@ pub struct Request<'a> {
     pub versions: &'a dyn Versions,
     /// The object before anything is set, for types that are never without some members.
     pub zero: Option<&'a Value>,
+    pub release: Release,
 }
 
 impl Request<'_> {
@@ -108,12 +109,13 @@ pub fn check_managed_fields(object: &Value) -> Result<(), ManagedFieldsError> {
 ///
 /// `new` is as the client wants it (decoded, pruned, defaulted, patched), before the endpoint resets what it does not
 /// write. On create (`live` is `None`) the list that `new` holds is ignored; else a list that can be decoded replaces
-/// the live one, except through subresources. Never fails: objects that don't fit their types lose all managedFields.
+/// the live one, except through subresources. Never fails: objects that don't fit their types keep the managedFields of
+/// `live`; before 1.37 they lost all.
 pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     let given = new.remove_at(&MANAGED_FIELDS);
     if new.str_at(&["kind"]) != request.kind || new.str_at(&["apiVersion"]) != request.api_version {
         // its type is not known
-        return;
+        return keep_owners(live, new, request);
     }
     let (mut owners, kept) = match live {
         None => (Owners::default(), None),
@@ -128,7 +130,14 @@ pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     match (track(live.unwrap_or(&zero), new, &mut owners, &writer, request), kept) {
         (Ok(Ownership::Same), Some(list)) => new.set_at(&MANAGED_FIELDS, list),
         (Ok(_), _) => set_list(new, owners),
-        (Err(_), _) => {}
+        (Err(_), _) => keep_owners(live, new, request),
+    }
+}
+
+/// Since 1.37, who owns what stays as it was where it cannot be computed.
+fn keep_owners(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
+    if let Some(list) = live.and_then(list_of).filter(|_| request.release >= Release::V1_37) {
+        new.set_at(&MANAGED_FIELDS, list.clone());
     }
 }
 

@@ -1,33 +1,39 @@
 //! The validation of defaults: pruned, well-formed as metadata, and valid in their own node.
 
-use machinery::{FieldError, FieldPath, Map, Value};
+use machinery::{FieldError, FieldPath, Map, Release, Value};
 
 use super::hoist::schema_has;
 use super::openapi::{entries, items};
+use super::options::Options;
 use super::rules;
-use crate::compile::{Formats, node};
+use crate::compile::{Dialect, Formats, node};
 use crate::path::Path;
 use crate::program::Node;
 use crate::{coerce, embedded, prune, validate as values};
 
 /// The errors of all defaults of a structural schema.
-pub(super) fn validate(schema: &Value, path: &FieldPath, require_pruned: bool) -> Vec<FieldError> {
+pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> Vec<FieldError> {
     if !schema_has(schema, &|n| n.get("default").is_some()) {
         return vec![];
     }
-    let mut root = node(schema, Formats::All);
+    let mut root = node(schema, dialect(options.release));
     root.embedded = true;
     root.below.embedded = true;
-    let mut walk = DefaultsWalk { require_pruned, errors: vec![], budget: rules::DEFAULTS_BUDGET };
+    let mut walk = DefaultsWalk { options, errors: vec![], budget: rules::DEFAULTS_BUDGET };
     walk.node(schema, &root, &root, &mut vec![], false, path);
     walk.errors
+}
+
+/// How schemas are read to validate their defaults.
+fn dialect(release: Release) -> Dialect {
+    Dialect { formats: Formats::All, release }
 }
 
 /// Coerces embedded resources in the defaults that [`validate`] looks at.
 pub(super) fn coerce_embedded(schema: &mut Value) {
     let has = |key: &str| schema_has(schema, &|n| n.get(key).is_some());
     if has("x-kubernetes-embedded-resource") && has("default") {
-        let root = node(schema, Formats::All);
+        let root = node(schema, dialect(Release::NEWEST));
         coerce_defaults(schema, &root, true);
     }
 }
@@ -53,7 +59,7 @@ pub(super) fn has_unpruned(schema: &Value) -> bool {
     if !schema_has(schema, &|n| n.get("default").is_some()) || !super::is_structural(schema) {
         return false;
     }
-    let mut root = node(schema, Formats::All);
+    let mut root = node(schema, dialect(Release::NEWEST));
     root.embedded = true;
     root.below.embedded = true;
     unpruned(&root)
@@ -72,8 +78,8 @@ fn unpruned(node: &Node) -> bool {
     fields.chain(node.additional.node()).chain(node.items.as_deref()).any(unpruned)
 }
 
-struct DefaultsWalk {
-    require_pruned: bool,
+struct DefaultsWalk<'o> {
+    options: &'o Options,
     errors: Vec<FieldError>,
     /// What rules may still cost.
     budget: u64,
@@ -86,7 +92,7 @@ enum Step {
     Item,
 }
 
-impl DefaultsWalk {
+impl DefaultsWalk<'_> {
     fn node<'n>(
         &mut self,
         schema: &Value,
@@ -112,7 +118,7 @@ impl DefaultsWalk {
             }
             if self.errors.len() == before {
                 let place = path.child("default");
-                self.errors.extend(rules::validate_default(schema, default, &place, &mut self.budget));
+                self.errors.extend(rules::validate_default(schema, default, &place, self.options, &mut self.budget));
             }
         }
         if let (Some(schema), Some(inner)) = (items(schema), node.items.as_ref().filter(|inner| inner.below.defaults)) {
@@ -132,7 +138,7 @@ impl DefaultsWalk {
 
     fn plain(&mut self, default: &Value, node: &Node, path: &FieldPath) {
         let place = path.child("default");
-        if self.require_pruned {
+        if self.options.require_pruned_defaults {
             let mut pruned = default.clone();
             prune::prune_node(&mut pruned, node, false);
             if pruned != *default {
@@ -145,9 +151,9 @@ impl DefaultsWalk {
             return;
         }
         let before = self.errors.len();
-        embedded::validate(default, node, false, &at, &mut self.errors);
+        embedded::validate(default, node, false, &at, self.options.release, &mut self.errors);
         if self.errors.len() == before {
-            self.errors.extend(values::schema_errors(node, default, None, place.as_str()));
+            self.errors.extend(values::schema_errors(node, default, None, place.as_str(), self.options.release));
         }
     }
 
@@ -164,12 +170,12 @@ impl DefaultsWalk {
             return;
         }
         let mut problems = vec![];
-        embedded::validate(&object, resource, true, &Path::Root, &mut problems);
+        embedded::validate(&object, resource, true, &Path::Root, self.options.release, &mut problems);
         if !problems.is_empty() {
             self.errors.push(refused(super::conditions::aggregate(&problems)));
             return;
         }
-        self.errors.extend(values::schema_errors(node, default, None, place.as_str()));
+        self.errors.extend(values::schema_errors(node, default, None, place.as_str(), self.options.release));
     }
 }
 

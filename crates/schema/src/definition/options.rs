@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::FieldError;
+use machinery::{FieldError, Release};
 
 /// The rules that apply to one validation.
 pub(super) struct Options {
@@ -25,10 +25,11 @@ pub(super) struct Options {
     /// What the request says in v1beta1, if it does: then less is required, and defaults only where some are stored.
     pub(super) beta: Option<BetaErrors>,
     pub(super) allow_defaults: bool,
+    pub(super) release: Release,
 }
 
 impl Options {
-    pub(super) fn for_create() -> Options {
+    pub(super) fn for_create(release: Release) -> Options {
         Options {
             require_recognized_review_version: true,
             require_immutable_names: false,
@@ -45,6 +46,7 @@ impl Options {
             known_messages: HashSet::new(),
             beta: None,
             allow_defaults: true,
+            release,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which rules an update has to keep: those that the stored definition keeps.
 
-use machinery::Value;
+use machinery::{Release, Value};
 
 use super::beta::beta_errors;
 use super::hoist::{Hoisted, schema_has};
@@ -9,7 +9,7 @@ use super::options::Options;
 use super::{conversion, is_condition_true, schema, structural};
 
 impl Options {
-    pub(super) fn for_update(new: &Value, old: &Value) -> Options {
+    pub(super) fn for_update(new: &Value, old: &Value, release: Release) -> Options {
         let null = Value::Null;
         let (new_spec, old_spec) =
             (Hoisted::of(new.get("spec").unwrap_or(&null)), Hoisted::of(old.get("spec").unwrap_or(&null)));
@@ -25,7 +25,7 @@ impl Options {
             require_atomic_sets: !any(&schema::has_non_atomic_set),
             require_map_list_keys: !any(&|s| schema::breaks_map_list_rules(s)),
             allow_invalid_ca_bundle: !established || conversion::has_invalid_ca_bundle(&old_spec),
-            ..Options::for_create()
+            ..Options::for_create(release)
         };
         options.remember_versions(&new_spec, &old_spec);
         options.remember_expressions(&old_spec);

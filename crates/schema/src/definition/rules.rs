@@ -22,7 +22,7 @@ pub(super) fn validate(
     if !schema_has(schema, &|node| !list(node, KEY).is_empty()) {
         return vec![];
     }
-    let mut compiled = CelOptions::default();
+    let mut compiled = CelOptions::of(options.release);
     compiled.stored = options.known_rules.iter().chain(&options.known_messages).map(Text::from).collect();
     compiled.expensive_expressions = options.unchanged_versions.contains(version);
     let mut schema = std::borrow::Cow::Borrowed(schema);
@@ -60,8 +60,14 @@ fn drop_broken(schema: &mut Value, path: &FieldPath, broken: &[String]) {
 pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
 
 /// The errors of rules at or below a node that its default breaks.
-pub(super) fn validate_default(schema: &Value, default: &Value, path: &FieldPath, budget: &mut u64) -> Vec<FieldError> {
-    let Some(rules) = running::compile(schema) else { return vec![] };
+pub(super) fn validate_default(
+    schema: &Value,
+    default: &Value,
+    path: &FieldPath,
+    options: &Options,
+    budget: &mut u64,
+) -> Vec<FieldError> {
+    let Some(rules) = running::compile(schema, options.release) else { return vec![] };
     let (mut errors, left) = running::validate_default(&rules, default, *budget);
     *budget = left;
     for error in &mut errors {

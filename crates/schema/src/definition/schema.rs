@@ -47,7 +47,7 @@ pub(super) fn validate_version(
         if unstructured.is_none() {
             let mut violations = structural::violations(schema, &place);
             if violations.is_empty() {
-                violations = defaults::validate(schema, &place, context.options.require_pruned_defaults);
+                violations = defaults::validate(schema, &place, context.options);
             }
             with_rules = violations.is_empty();
             errors.append(&mut violations);

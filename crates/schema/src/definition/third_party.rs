@@ -218,7 +218,7 @@ mod tests {
         let successor = successor_of_third_party(&registration).unwrap();
         let mut read = decode(&successor, ApiVersion::V1).unwrap().definition;
         prepare_for_create(&mut read);
-        assert_eq!(validate_create(&read), []);
+        assert_eq!(validate_create(&read, machinery::Release::NEWEST), []);
         assert_eq!(keeps_third_party(&successor, &registration), Err("it is not established".to_owned()));
         let own = from_third_party(&registration).unwrap();
         assert_eq!(keeps_third_party(&own, &registration), Ok(()));

@@ -1,7 +1,7 @@
 //! The validation of whole definitions: metadata, spec, status names, stored versions, API approval,
 //! preserveUnknownFields, in this order.
 
-use machinery::{FieldError, FieldPath, Value, names as label};
+use machinery::{FieldError, FieldPath, Release, Value, names as label};
 
 use super::conditions::{Approval, approval};
 use super::hoist::{Hoisted, schema_has};
@@ -11,47 +11,41 @@ use super::{conversion, names, openapi, schema, subresources, versions};
 use crate::metadata;
 
 /// All errors of a definition that is created.
-pub fn validate_create(definition: &Value) -> Vec<FieldError> {
-    let mut errors = vec![];
-    validate_metadata(definition, &mut errors);
-    validate_rest(definition, None, &Options::for_create(), &mut errors);
+pub fn validate_create(definition: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate_metadata(definition, release);
+    validate_rest(definition, None, &Options::for_create(release), &mut errors);
     errors
 }
 
 /// The errors of an update that definitions have of their own, after those of
 /// [`validate_before_update`](crate::metadata::validate_before_update). What the stored definition already violates is
 /// tolerated.
-pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("metadata");
-    metadata::validate_update(meta(new), meta(old), &path, &mut errors);
-    validate_rest(new, Some(old), &Options::for_update(new, old), &mut errors);
+pub fn validate_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(new, old, release);
+    validate_rest(new, Some(old), &Options::for_update(new, old, release), &mut errors);
     errors
 }
 
 /// As [`validate_create`], of a definition in v1beta1.
-pub fn validate_beta_create(beta: &Value) -> Vec<FieldError> {
+pub fn validate_beta_create(beta: &Value, release: Release) -> Vec<FieldError> {
     let definition = super::from_beta(beta);
-    let mut errors = vec![];
-    validate_metadata(&definition, &mut errors);
-    validate_rest(&definition, None, &Options::for_create().of_beta(beta, None), &mut errors);
+    let mut errors = validate_metadata(&definition, release);
+    validate_rest(&definition, None, &Options::for_create(release).of_beta(beta, None), &mut errors);
     errors
 }
 
 /// As [`validate_update`]; both are v1beta1.
-pub fn validate_beta_update(beta: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_beta_update(beta: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (new, old) = (super::from_beta(beta), super::from_beta(old));
-    let mut errors = vec![];
-    metadata::validate_update(meta(&new), meta(&old), &FieldPath::new("metadata"), &mut errors);
-    let options = Options::for_update(&new, &old).of_beta(beta, Some(&old));
+    let mut errors = validate_metadata_update(&new, &old, release);
+    let options = Options::for_update(&new, &old, release).of_beta(beta, Some(&old));
     validate_rest(&new, Some(&old), &options, &mut errors);
     errors
 }
 
 /// The errors of an update of the status, again after those that every object has.
-pub fn validate_status_update(new: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = vec![];
-    metadata::validate_update(meta(new), meta(old), &FieldPath::new("metadata"), &mut errors);
+pub fn validate_status_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(new, old, release);
     accepted_names(new, &mut errors);
     errors
 }
@@ -60,8 +54,22 @@ fn meta(definition: &Value) -> &Value {
     definition.get("metadata").unwrap_or(&Value::Null)
 }
 
-fn validate_metadata(definition: &Value, errors: &mut Vec<FieldError>) {
-    let path = FieldPath::new("metadata");
+fn validate_metadata_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    metadata::validate_update(meta(new), meta(old), &FieldPath::new("metadata"), release, &mut errors);
+    without_repetitions(errors, release)
+}
+
+/// Declarative validation, which CRDs have since 1.37, drops errors that were found twice.
+fn without_repetitions(mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
+    if release >= Release::V1_37 {
+        machinery::field::drop_repetitions(&mut errors);
+    }
+    errors
+}
+
+fn validate_metadata(definition: &Value, release: Release) -> Vec<FieldError> {
+    let (path, mut errors) = (FieldPath::new("metadata"), vec![]);
     let meta = meta(definition);
     let required =
         format!("{}.{}", definition.str_at(&["spec", "names", "plural"]), definition.str_at(&["spec", "group"]));
@@ -79,18 +87,19 @@ fn validate_metadata(definition: &Value, errors: &mut Vec<FieldError>) {
             cut + "a"
         });
         let problems = problems(generate, masked.as_deref().unwrap_or(generate));
-        metadata::invalid_each(&path.child("generateName"), &Value::from(generate), problems, errors);
+        metadata::invalid_each(&path.child("generateName"), &Value::from(generate), problems, &mut errors);
     }
     let name = meta.str_at(&["name"]);
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
     } else {
-        metadata::invalid_each(&path.child("name"), &Value::from(name), problems(name, name), errors);
+        metadata::invalid_each(&path.child("name"), &Value::from(name), problems(name, name), &mut errors);
     }
     if !meta.str_at(&["namespace"]).is_empty() {
         errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
     }
-    metadata::validate_common(meta, &path, errors);
+    metadata::validate_common(meta, &path, release, &mut errors);
+    without_repetitions(errors, release)
 }
 
 fn validate_rest(definition: &Value, old: Option<&Value>, options: &Options, errors: &mut Vec<FieldError>) {
@@ -277,7 +286,7 @@ mod tests {
     fn check(schema: &str, want: &[&str]) {
         let mut new = definition(schema);
         prepare_for_create(&mut new);
-        let got: Vec<String> = validate_create(&new).iter().map(ToString::to_string).collect();
+        let got: Vec<String> = validate_create(&new, Release::NEWEST).iter().map(ToString::to_string).collect();
         assert_eq!(got, want, "{schema}");
     }
 
@@ -305,10 +314,10 @@ mod tests {
         let bad = r#"{"type":"object","properties":{"a":{"type":"strange"}}}"#;
         let mut old = definition(bad);
         prepare_for_create(&mut old);
-        assert_eq!(validate_create(&old).len(), 1);
+        assert_eq!(validate_create(&old, Release::NEWEST).len(), 1);
         let mut new = definition(bad);
         prepare_for_update(&mut new, &old);
-        assert_eq!(validate_update(&new, &old), []);
+        assert_eq!(validate_update(&new, &old, Release::NEWEST), []);
         assert_eq!(new.at(&["metadata", "generation"]), Some(&Value::Int(1)));
         assert_eq!(to_stored(&new).get("spec"), to_stored(&old).get("spec"));
     }

@@ -1,6 +1,6 @@
 //! A typed, read-only view of a stored definition: what the registry is built from.
 
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 
 use super::openapi::{flag, list, text};
 use crate::{CompileOptions, ScalePaths, Schema};
@@ -118,8 +118,8 @@ impl<'a> View<'a> {
 
 impl VersionView<'_> {
     /// The compiled schema of the version, for a definition with the given `preserveUnknownFields`.
-    pub fn compile(&self, preserve_unknown_fields: bool) -> Schema {
-        let options = CompileOptions { preserve_unknown_fields, scale: self.scale.clone() };
+    pub fn compile(&self, preserve_unknown_fields: bool, release: Release) -> Schema {
+        let options = CompileOptions { preserve_unknown_fields, scale: self.scale.clone(), release };
         Schema::compile(self.schema.unwrap_or(&Value::Null), &options)
     }
 }

@@ -18,9 +18,6 @@ pub struct Format(Check);
 type Check = fn(&str) -> bool;
 
 impl Format {
-    /// The format that accepts everything.
-    pub(crate) const FREE: Format = Format(|_| true);
-
     /// The format of this name. Dashes in names don't count.
     pub fn named(name: &str) -> Option<Format> {
         let known = |f: &&(&'static str, Check)| same(f.0, name);

@@ -8,7 +8,7 @@ mod node;
 mod number;
 mod scale;
 
-use machinery::{FieldError, FieldPath, Value};
+use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::path::Path;
 use crate::program::{Node, Schema};
@@ -44,14 +44,14 @@ impl Schema {
             Prior::TypeMeta(errors) => errors,
             prior => {
                 let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
-                errors.extend(schema_errors(&program.root, new, old, ""));
+                errors.extend(schema_errors(&program.root, new, old, "", program.options.release));
                 scale::validate_spec(program.options.scale.as_ref(), new, &mut errors);
                 scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
                 errors
             }
         };
         if program.structural {
-            embedded::validate(new, &program.root, false, &Path::Root, &mut errors);
+            embedded::validate(new, &program.root, false, &Path::Root, program.options.release, &mut errors);
             self.validate_lists(new, old, &mut errors);
         }
         self.run_rules(new, old, errors)
@@ -69,7 +69,7 @@ impl Schema {
                     // a null where there was nothing is no change, and what no update changes is tolerated
                     let tolerated = program.structural && status.is_null() && old.is_none_or(Value::is_null);
                     if !tolerated {
-                        errors.extend(schema_errors(node, status, old, "status"));
+                        errors.extend(schema_errors(node, status, old, "status", program.options.release));
                     }
                 }
                 scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
@@ -114,11 +114,17 @@ fn blocks_rules(error: &FieldError) -> bool {
 }
 
 /// The schema errors of a value at `node`. Correlating with the old value is only worth it if there are any.
-pub(crate) fn schema_errors(node: &Node, new: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
-    let mut report = Report::default();
+pub(crate) fn schema_errors(
+    node: &Node,
+    new: &Value,
+    old: Option<&Value>,
+    prefix: &str,
+    release: Release,
+) -> Vec<FieldError> {
+    let mut report = Report::new(release);
     node::check(node, new, None, &Path::Root, &mut report);
     if !report.is_valid() && old.is_some() {
-        report = Report::default();
+        report = Report::new(release);
         node::check(node, new, old, &Path::Root, &mut report);
     }
     report.into_errors(prefix)

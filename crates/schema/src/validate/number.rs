@@ -1,15 +1,17 @@
-//! Bounds and multiples, with the quirks of the reference engine: bounds of integer
+//! Ranges of types, bounds and multiples, with the quirks of the reference engine: bounds of integer
 //! values are truncated to integers.
 
-use machinery::Value;
+use std::cmp::Ordering;
+
 use machinery::value::shortest::float;
+use machinery::{Release, Value};
 
 use crate::path::Path;
-use crate::program::Checks;
+use crate::program::{Node, Range};
 use crate::report::{Report, shown};
 
-/// Whether a float counts as an integer: near enough from above, and exactly representable.
-pub(crate) fn is_integral(f: f64) -> bool {
+/// Whether a float counts as an integer: near enough to one, and exactly representable.
+pub(crate) fn is_integral(f: f64, release: Release) -> bool {
     const MAX: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || !(-MAX..=MAX).contains(&f) {
         return false;
@@ -17,81 +19,140 @@ pub(crate) fn is_integral(f: f64) -> bool {
     if f == f.trunc() {
         return true;
     }
-    if f < 0.0 {
-        return false;
+    if release >= Release::V1_37 {
+        let nearest = f.round();
+        return nearest != 0.0 && (f - nearest).abs() < 1e-9 * nearest.abs();
     }
-    let (whole, difference) = (f.trunc(), f - f.trunc());
-    if whole == 0.0 {
-        return false;
-    }
-    difference / (f + whole) < 1e-9
+    // before, only what lies above a positive integer was near to it
+    let whole = f.trunc();
+    whole > 0.0 && (f - whole) / (f + whole) < 1e-9
 }
 
 /// Go's conversion of a float to an integer: towards zero, and the least integer for all that doesn't fit.
 pub(crate) fn truncated(f: f64) -> i64 {
-    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) { f as i64 } else { i64::MIN }
+    if fits_i64(f) { f as i64 } else { i64::MIN }
 }
 
-pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Report) {
+impl Range {
+    fn text(self) -> &'static str {
+        match self {
+            Range::Integer => "integer (default format)",
+            Range::Int32 => "integer with format int32",
+            Range::Int64 => "integer with format int64",
+            Range::Float => "number with format float",
+        }
+    }
+
+    fn has_integer(self, i: i64) -> bool {
+        match self {
+            Range::Int32 => i32::try_from(i).is_ok(),
+            Range::Integer | Range::Int64 | Range::Float => true,
+        }
+    }
+
+    /// Whether the shortest decimal digits of a float make a number of the range.
+    fn has_float(self, f: f64) -> bool {
+        match self {
+            Range::Integer | Range::Int64 => f.to_string().parse::<i64>().is_ok(),
+            Range::Int32 => f.to_string().parse::<i32>().is_ok(),
+            Range::Float => (f as f32).is_finite(),
+        }
+    }
+
+    fn has(self, value: &Value) -> bool {
+        match value {
+            Value::Int(i) => self.has_integer(*i),
+            Value::Float(f) => self.has_float(*f),
+            _ => true,
+        }
+    }
+}
+
+fn fits_i64(f: f64) -> bool {
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f)
+}
+
+/// Checks a number against the range of its type, then against multiples and bounds. A multiple or a bound that is out of
+/// range is an error, and the number is compared with it as a float.
+pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
+    let in_range = node.range.is_none_or(|range| range.has(value));
+    if let Some(range) = node.range.filter(|_| !in_range) {
+        report.out_of_range(path, "Checked value", range.text());
+    }
+    let Some(checks) = node.checks.as_deref() else { return };
+    if let Some(factor) = checks.multiple_of {
+        multiple(factor, compared(node, value, factor, "MultipleOf value", path, report), value, path, report);
+    }
+    if let Some(min) = checks.minimum {
+        let less = |order: Ordering| order.is_lt() || order.is_eq() && checks.exclusive_minimum;
+        let relation = if checks.exclusive_minimum { "greater than" } else { "greater than or equal to" };
+        let compared = compared(node, value, min, "Minimum boundary value", path, report);
+        bound(compared, min, less, relation, value, path, report);
+    }
+    if let Some(max) = checks.maximum {
+        let more = |order: Ordering| order.is_gt() || order.is_eq() && checks.exclusive_maximum;
+        let relation = if checks.exclusive_maximum { "less than" } else { "less than or equal to" };
+        let compared = compared(node, value, max, "Maximum boundary value", path, report);
+        bound(compared, max, more, relation, value, path, report);
+    }
+}
+
+/// A number in the form in which it is compared with a multiple or a bound.
+enum Compared {
+    Integer(i64),
+    Float(f64),
+}
+
+/// How `value` is compared with `constraint`: integers with its whole part, unless it is out of range.
+fn compared(node: &Node, value: &Value, constraint: f64, what: &str, path: &Path<'_>, report: &mut Report) -> Compared {
+    let out_of = node.range.filter(|range| !range.has_float(constraint));
+    if let Some(range) = out_of {
+        report.out_of_range(path, what, range.text());
+    }
     match value {
-        Value::Int(i) => check_integer(checks, *i, value, path, report),
-        Value::Float(f) => check_float(checks, *f, value, path, report),
-        _ => {}
+        Value::Int(i) if out_of.is_none() => Compared::Integer(*i),
+        Value::Int(i) => Compared::Float(*i as f64),
+        other => Compared::Float(other.as_float().unwrap_or_default()),
     }
 }
 
-fn check_integer(checks: &Checks, value: i64, given: &Value, path: &Path<'_>, report: &mut Report) {
-    if let Some(factor) = checks.multiple_of {
-        let factor = truncated(factor);
-        if factor <= 0 {
-            must_be_positive(path, factor.to_string(), report);
-        } else if value.wrapping_rem(factor) != 0 {
-            report.invalid(path, shown(given), &format!("should be a multiple of {factor}"));
+fn multiple(factor: f64, value: Compared, given: &Value, path: &Path<'_>, report: &mut Report) {
+    let (text, is_positive, is_multiple) = match value {
+        Compared::Integer(i) => {
+            let factor = truncated(factor);
+            (factor.to_string(), factor > 0, factor > 0 && i.wrapping_rem(factor) == 0)
         }
-    }
-    if let Some(min) = checks.minimum {
-        let min = truncated(min);
-        below(value < min, value == min, checks, min.to_string(), given, path, report);
-    }
-    if let Some(max) = checks.maximum {
-        let max = truncated(max);
-        above(value > max, value == max, checks, max.to_string(), given, path, report);
+        Compared::Float(f) => {
+            let times = if factor < 1.0 { 1.0 / factor * f } else { f / factor };
+            (float(factor), factor > 0.0, is_integral(times, report.release))
+        }
+    };
+    if !is_positive {
+        must_be_positive(path, text, report);
+    } else if !is_multiple {
+        report.invalid(path, shown(given), &format!("should be a multiple of {text}"));
     }
 }
 
-fn check_float(checks: &Checks, value: f64, given: &Value, path: &Path<'_>, report: &mut Report) {
-    if let Some(factor) = checks.multiple_of {
-        let times = if factor < 1.0 { 1.0 / factor * value } else { value / factor };
-        if factor <= 0.0 {
-            must_be_positive(path, float(factor), report);
-        } else if !is_integral(times) {
-            report.invalid(path, shown(given), &format!("should be a multiple of {}", float(factor)));
-        }
-    }
-    if let Some(min) = checks.minimum {
-        below(value < min, value == min, checks, float(min), given, path, report);
-    }
-    if let Some(max) = checks.maximum {
-        above(value > max, value == max, checks, float(max), given, path, report);
+fn bound(
+    value: Compared,
+    bound: f64,
+    is_beyond: impl Fn(Ordering) -> bool,
+    relation: &str,
+    given: &Value,
+    path: &Path<'_>,
+    report: &mut Report,
+) {
+    let (order, text) = match value {
+        Compared::Integer(i) => (Some(i.cmp(&truncated(bound))), truncated(bound).to_string()),
+        Compared::Float(f) => (f.partial_cmp(&bound), float(bound)),
+    };
+    if order.is_some_and(is_beyond) {
+        report.invalid(path, shown(given), &format!("should be {relation} {text}"));
     }
 }
 
 fn must_be_positive(path: &Path<'_>, factor: String, report: &mut Report) {
     let text = factor.clone();
     report.invalid_with(path, text, |at| format!("factor MultipleOf declared for {at} must be positive: {factor}"));
-}
-
-fn below(less: bool, equal: bool, c: &Checks, min: String, given: &Value, path: &Path<'_>, report: &mut Report) {
-    if less || equal && c.exclusive_minimum {
-        let or_equal = if c.exclusive_minimum { "" } else { " or equal to" };
-        let relation = if or_equal.is_empty() { "greater than" } else { "greater than or equal to" };
-        report.invalid(path, shown(given), &format!("should be {relation} {min}"));
-    }
-}
-
-fn above(more: bool, equal: bool, c: &Checks, max: String, given: &Value, path: &Path<'_>, report: &mut Report) {
-    if more || equal && c.exclusive_maximum {
-        let relation = if c.exclusive_maximum { "less than" } else { "less than or equal to" };
-        report.invalid(path, shown(given), &format!("should be {relation} {max}"));
-    }
 }

@@ -1,3 +1,4 @@
+use machinery::Release;
 use machinery::json;
 use machinery::value::decode;
 
@@ -5,8 +6,12 @@ use super::*;
 use crate::CompileOptions;
 
 fn check(schema: &str, value: &str, want: &[&str]) {
+    check_in(Release::NEWEST, schema, value, want);
+}
+
+fn check_in(release: Release, schema: &str, value: &str, want: &[&str]) {
     let openapi = decode(schema.as_bytes()).unwrap();
-    let schema = Schema::compile(&openapi, &CompileOptions::default());
+    let schema = Schema::compile(&openapi, &CompileOptions { release, ..CompileOptions::default() });
     let got: Vec<String> =
         schema.validate(&decode(value.as_bytes()).unwrap(), None).iter().map(ToString::to_string).collect();
     assert_eq!(got, want, "{value}");
@@ -14,7 +19,7 @@ fn check(schema: &str, value: &str, want: &[&str]) {
 
 #[test]
 fn types_and_bounds() {
-    let schema = r#"{"type":"object","properties":{"i":{"type":"integer","minimum":2.5},"s":{"type":"string","maxLength":1},
+    let schema = r#"{"type":"object","properties":{"i":{"type":"integer","minimum":2},"s":{"type":"string","maxLength":1},
         "d":{"type":"string","format":"date"},"m":{"additionalProperties":{"type":"integer"},"type":"object"}},"required":["r"]}"#;
     check(schema, r#"{"r":1,"i":2}"#, &[]);
     check(
@@ -28,6 +33,39 @@ fn types_and_bounds() {
             "r: Required value",
         ],
     );
+}
+
+#[test]
+fn ranges_of_numbers_are_enforced_since_1_36() {
+    let schema = r#"{"type":"object","properties":{"i":{"type":"integer"},"i32":{"type":"integer","format":"int32"},
+        "i64":{"type":"integer","format":"int64"},"f":{"type":"number","format":"float"},
+        "half":{"type":"integer","minimum":2.5,"multipleOf":0.5},"n":{"type":"number","format":"int32"}}}"#;
+    let checks = [
+        (r#"{"i":1.0,"i32":-2147483648,"f":3.5e38,"n":1e10}"#, vec!["f"]),
+        (r#"{"i":0.999999999999999}"#, vec![]),
+        (r#"{"i":9999999999.5,"i32":2147483648,"half":3}"#, vec!["i", "i32", "half", "half"]),
+    ];
+    for (value, out_of_range) in checks {
+        let object = decode(value.as_bytes()).unwrap();
+        let errors_in = |release| {
+            let options = CompileOptions { release, ..CompileOptions::default() };
+            Schema::compile(&decode(schema.as_bytes()).unwrap(), &options).validate(&object, None)
+        };
+        let ranges = |errors: Vec<FieldError>| -> Vec<String> {
+            let found =
+                errors.iter().filter(|error| error.detail.contains("must be of type") && error.field == "<nil>");
+            found.filter_map(|error| Some(error.detail.rsplit_once(" in ")?.1.to_owned())).collect()
+        };
+        assert_eq!(ranges(errors_in(Release::V1_36)).len(), ranges(errors_in(Release::V1_37)).len());
+        let found = ranges(errors_in(Release::V1_37));
+        for name in &out_of_range {
+            assert!(found.iter().any(|found| found == name), "{value}: {found:?}");
+        }
+        assert!(ranges(errors_in(Release::V1_35)).is_empty(), "{value}");
+    }
+    let wrong = r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in i32"#;
+    check(schema, r#"{"i32":2147483648}"#, &[wrong]);
+    check_in(Release::V1_35, schema, r#"{"i32":2147483648}"#, &[]);
 }
 
 #[test]

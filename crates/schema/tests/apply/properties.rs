@@ -1,6 +1,6 @@
 //! Laws of ownership, on random objects and random sequences of writes.
 
-use machinery::{Map, Text, Value, json};
+use machinery::{Map, Release, Text, Value, json};
 use schema::apply::{
     ApplyError, ConvertError, FieldSet, Force, Request, TypeSchema, Versions, apply, parse_fields_v1, update,
 };
@@ -117,6 +117,7 @@ fn ownership_obeys_its_laws() {
                 time: 1000 + step,
                 versions: &versions,
                 zero: None,
+                release: Release::NEWEST,
             };
             let mut wanted = object(random.spec());
             if random.below(3) == 0 {

@@ -1,7 +1,7 @@
 //! The transcripts, crudely: definitions, live objects, and what `update` and `apply` make of each write.
 
 use machinery::value::decode;
-use machinery::{Status, Text, Value};
+use machinery::{Release, Status, Text, Value};
 use schema::apply::{ApplyError, ConvertError, FieldSet, Force, Request, TypeSchema, Versions, apply, update};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ fn prune(schema: &Value, value: &mut Value, root: bool) {
 fn transcripts() -> Vec<PathBuf> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts");
     let entries = |folder: PathBuf| std::fs::read_dir(folder).expect("the recorded transcripts");
-    let entries = entries(own.join("recorded/1.35")).chain(entries(own));
+    let entries = entries(own.join("recorded/1.37")).chain(entries(own));
     let mut files: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.retain(|p| p.extension().is_some_and(|e| e == "json"));
     files.sort();
@@ -223,7 +223,7 @@ impl World {
         let reset = match located.subresource.as_str() {
             "" if definition.statuses.contains(&located.version) => Some(FieldSet::of_fields(&[&["status"]])),
             "" => None,
-            "status" => Some(FieldSet::of_fields(&[&["spec"]])),
+            "status" => Some(FieldSet::of_fields(&[&["metadata"], &["spec"]])),
             _ => {
                 self.lost.insert(located.resource.clone());
                 return;
@@ -247,6 +247,7 @@ impl World {
             time: 1_700_000_000 + self.time,
             versions: &endpoint,
             zero: None,
+            release: Release::NEWEST,
         };
         let live = self.live.get(&located.resource).map(|live| {
             let mut live = live.clone();

@@ -1,6 +1,6 @@
 //! Definitions of v1beta1: what only they may say, and that nothing is lost between the versions.
 
-use machinery::{Value, json};
+use machinery::{Release, Value, json};
 use schema::definition::{
     ApiVersion, beta_to_stored, decode, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta,
     to_stored, validate_beta_create, validate_beta_update, validate_create,
@@ -26,7 +26,7 @@ fn texts(errors: &[machinery::FieldError]) -> Vec<String> {
 fn check(members: Value, want: &[&str]) {
     let mut definition = beta(members.clone());
     prepare_beta_for_create(&mut definition);
-    let got = texts(&validate_beta_create(&definition));
+    let got = texts(&validate_beta_create(&definition, Release::NEWEST));
     let fits = got.len() == want.len() && got.iter().zip(want).all(|(got, want)| got.starts_with(want));
     assert!(fits, "{}\ngot  {got:#?}\nwant {want:#?}", members.to_json());
 }
@@ -78,11 +78,11 @@ fn defaults_are_of_v1() {
     let mut new = old.clone();
     new.set_at(&["spec", "names", "shortNames"], json!(["ki"]));
     prepare_beta_for_update(&mut new, &old);
-    assert_eq!(texts(&validate_beta_update(&new, &old)), [""; 0]);
+    assert_eq!(texts(&validate_beta_update(&new, &old, Release::NEWEST)), [""; 0]);
     assert_eq!(new.at(&["metadata", "generation"]), Some(&Value::Int(2)));
     new.set_at(&["spec", "preserveUnknownFields"], Value::Bool(true));
     assert_eq!(
-        texts(&validate_beta_update(&new, &old)),
+        texts(&validate_beta_update(&new, &old, Release::NEWEST)),
         ["spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema"]
     );
 }
@@ -125,8 +125,12 @@ fn approval_is_of_v1() {
     let mut definition = beta(json!({"group": "x.k8s.io", "version": "v1"}));
     definition.set_at(&["metadata", "name"], "kites.x.k8s.io".into());
     prepare_beta_for_create(&mut definition);
-    assert_eq!(texts(&validate_beta_create(&definition)), [""; 0]);
-    assert!(texts(&validate_create(&from_beta(&definition))).iter().any(|e| e.contains("api-approved.kubernetes.io")));
+    assert_eq!(texts(&validate_beta_create(&definition, Release::NEWEST)), [""; 0]);
+    assert!(
+        texts(&validate_create(&from_beta(&definition), Release::NEWEST))
+            .iter()
+            .any(|e| e.contains("api-approved.kubernetes.io"))
+    );
 }
 
 /// xorshift: a seed names a definition for good.

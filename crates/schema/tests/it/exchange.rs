@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use machinery::Value;
 use machinery::value::decode;
+use machinery::{Release, Value};
 
 /// One request and its response.
 pub struct Step {
+    /// The release that was recorded.
+    pub release: Release,
     pub id: String,
     pub method: String,
     pub path: String,
@@ -24,11 +26,17 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    pub fn read(file: &Path) -> Transcript {
+    pub fn read(file: &Path, release: Release) -> Transcript {
         let bytes = std::fs::read(file).expect("the transcript can be read");
         let document = decode(&bytes).expect("the transcript is JSON");
         let steps = document.get("steps").and_then(Value::as_array).expect("steps");
-        Transcript { steps: steps.iter().filter(|s| s.get("method").is_some()).map(Step::new).collect() }
+        Transcript {
+            steps: steps
+                .iter()
+                .filter(|s| s.get("method").is_some())
+                .map(|step| Step { release, ..Step::new(step) })
+                .collect(),
+        }
     }
 }
 
@@ -50,6 +58,7 @@ impl Step {
         };
         let ignore = value.get("ignore").and_then(Value::as_array).unwrap_or_default();
         Step {
+            release: Release::default(),
             id: value.str_at(&["id"]).to_owned(),
             method: value.str_at(&["method"]).to_owned(),
             path: path.to_owned(),

@@ -11,7 +11,10 @@ mod laws;
 mod patch;
 mod state;
 
+use std::path::PathBuf;
+
 use exchange::Transcript;
+use machinery::Release;
 use state::State;
 
 /// Values nest up to 10 000 levels deep; the server's threads have such stacks too.
@@ -22,24 +25,29 @@ fn replay(prefix: &'static str) {
     thread.expect("a thread").join().expect("all recordings are met");
 }
 
-fn replay_all(prefix: &str) {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transcripts/recorded/1.35");
-    let entries = std::fs::read_dir(&directory).expect("the recorded transcripts");
-    let only = std::env::var("TRANSCRIPT").unwrap_or_default();
+/// The recordings of a release.
+fn recorded(release: Release) -> impl Iterator<Item = (Release, PathBuf)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/transcripts/recorded/{release}"));
+    let entries = std::fs::read_dir(&folder).expect("the recorded transcripts");
     let mut files: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.sort();
+    files.into_iter().map(move |file| (release, file))
+}
+
+fn replay_all(prefix: &str) {
+    let only = std::env::var("TRANSCRIPT").unwrap_or_default();
     let (mut checked, mut failures) = (0, vec![]);
-    for file in files {
+    for (release, file) in [Release::V1_35, Release::V1_37].into_iter().flat_map(recorded) {
         let name = file.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();
         if !name.starts_with(prefix) || !name.contains(&only) {
             continue;
         }
-        let transcript = Transcript::read(&file);
+        let transcript = Transcript::read(&file, release);
         let mut state = State::default();
         for step in &transcript.steps {
             match state.play(step) {
                 Some(Ok(())) => checked += 1,
-                Some(Err(difference)) => failures.push(format!("{name} {}: {difference}", step.id)),
+                Some(Err(difference)) => failures.push(format!("{release} {name} {}: {difference}", step.id)),
                 None => {}
             }
         }

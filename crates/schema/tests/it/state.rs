@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use machinery::field::FieldErrorKind;
 use machinery::patch::merge_patch;
-use machinery::{FieldError, Value};
+use machinery::{FieldError, Release, Value};
 use schema::definition::{self, ApiVersion, View};
 use schema::{Malformed, Prior, Schema};
 
@@ -143,7 +143,7 @@ impl State {
         let target = self.target(step)?;
         let view = View::new(target.definition);
         let version = view.version(&target.version)?;
-        let schema = version.compile(view.preserve_unknown_fields);
+        let schema = version.compile(view.preserve_unknown_fields, step.release);
         if step.query.contains("fieldValidation=Strict")
             || step.response.str_at(&["kind"]) == "Table"
             || !matches!(step.status, 200 | 201 | 422)
@@ -255,12 +255,12 @@ fn create_definition(step: &Step) -> Option<Evaluated> {
     }
     new.remove_at(&["metadata", "namespace"]);
     definition::prepare_for_create(&mut new);
-    let errors = definition::validate_create(&new);
+    let errors = definition::validate_create(&new, step.release);
     if step.status != 201 || !errors.is_empty() {
         return Some((compare::causes(step, &errors), None));
     }
     let stored = definition::to_stored(&new);
-    let mut warnings = definition::warnings_on_create(&stored);
+    let mut warnings = definition::warnings_on_create(&stored, step.release);
     warnings.extend(decoded.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     Some((compare::content(step, &stored).and_then(|()| compare::warnings(step, &warnings)), Some(stored)))
 }
@@ -286,8 +286,8 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated
     if step.response.to_json().contains("must be specified for an update") {
         return None;
     }
-    let mut errors = before_update(&new, &old);
-    errors.extend(definition::validate_update(&new, &old));
+    let mut errors = before_update(step, &new, &old);
+    errors.extend(definition::validate_update(&new, &old, step.release));
     if step.status != 200 || !errors.is_empty() {
         return Some((compare::causes(step, &errors), None));
     }
@@ -301,9 +301,9 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated
     Some((compare::content(step, &shown), Some(stored)))
 }
 
-fn before_update(new: &Value, old: &Value) -> Vec<FieldError> {
+fn before_update(step: &Step, new: &Value, old: &Value) -> Vec<FieldError> {
     let meta = |d: &Value| d.get("metadata").cloned().unwrap_or_default();
-    schema::metadata::validate_before_update(&meta(new), &meta(old), false)
+    schema::metadata::validate_before_update(&meta(new), &meta(old), false, step.release)
 }
 
 fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Evaluated> {
@@ -313,8 +313,8 @@ fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Ev
     let mut new = definition::decode(body, ApiVersion::V1).ok()?.definition;
     definition::prepare_for_status_update(&mut new, old);
     new.set_at(&["metadata", "resourceVersion"], Value::from("1"));
-    let mut errors = before_update(&new, old);
-    errors.extend(definition::validate_status_update(&new, old));
+    let mut errors = before_update(step, &new, old);
+    errors.extend(definition::validate_status_update(&new, old, step.release));
     if step.status != 200 || !errors.is_empty() {
         return Some((compare::causes(step, &errors), None));
     }
@@ -329,8 +329,9 @@ fn recorded_metadata(step: &Step) -> Vec<FieldError> {
         let schema = ["in body", "Too long", "Unsupported value", "Required value"];
         let named = message.contains("name or generateName");
         let invalid = c.str_at(&["reason"]) == "FieldValueInvalid" && !message.is_empty();
+        let of_owner = c.str_at(&["field"]).starts_with("metadata.ownerReferences");
         c.str_at(&["field"]).starts_with("metadata")
-            && (named || invalid && !schema.iter().any(|s| message.contains(s)))
+            && (named || of_owner || invalid && !schema.iter().any(|s| message.contains(s)))
     };
     causes
         .iter()
@@ -369,19 +370,19 @@ fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec
 
 fn through_storage(object: &mut Value, view: &View<'_>, version: &str) {
     let Some(storage) = view.storage_version().filter(|s| s.name != version) else { return };
-    storage.compile(view.preserve_unknown_fields).prune(object, &mut vec![]);
+    storage.compile(view.preserve_unknown_fields, Release::NEWEST).prune(object, &mut vec![]);
     read_stored(object, view, version);
 }
 
 fn read_stored(object: &mut Value, view: &View<'_>, version: &str) {
     let Some(storage) = view.storage_version() else { return };
-    let schema = storage.compile(view.preserve_unknown_fields);
+    let schema = storage.compile(view.preserve_unknown_fields, Release::NEWEST);
     schema.prune(object, &mut vec![]);
     let _ = schema.coerce_embedded(object, Malformed::Drop, &mut vec![]);
     schema.default(object).expect("few defaults");
     object.set_at(&["apiVersion"], Value::from(format!("{}/{version}", view.group)));
     if let Some(wanted) = view.version(version) {
-        wanted.compile(view.preserve_unknown_fields).prune(object, &mut vec![]);
+        wanted.compile(view.preserve_unknown_fields, Release::NEWEST).prune(object, &mut vec![]);
     }
 }
 

@@ -11,8 +11,8 @@ use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Status, Value};
 
 use super::body::Body;
 use super::client::Client;
@@ -34,6 +34,8 @@ pub struct Edge {
     pub discovery: Discovery,
     pub openapi: OpenApi,
     pub health: Arc<Health>,
+    /// The document of `/version`.
+    pub version: Value,
     pub stop: tokio::sync::watch::Receiver<bool>,
     pub request_timeout: std::time::Duration,
     /// Media types of requests and responses.
@@ -57,22 +59,26 @@ impl Edge {
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,
         gates: FeatureGates,
+        compatible_minor: u32,
         audit: Arc<Audit>,
     ) -> Edge {
         let registry = context.registry.clone();
+        publish(&gates);
+        let version = super::health::version(registry.release(), compatible_minor);
         Edge {
+            version,
             discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
             openapi: OpenApi::new(registry),
             health,
             context,
             stop,
             request_timeout,
-            served: served(gates),
+            served: Media::served(gates.cbor()),
             inflight: InFlight::new(inflight_max),
             open,
             panics: AtomicU64::new(0),
             audit,
-            impersonation: impersonation(gates),
+            impersonation: Impersonation::new(gates.constrained_impersonation()),
         }
     }
 
@@ -153,16 +159,9 @@ impl Edge {
     }
 }
 
-/// The media types that are served with these feature gates.
-fn served(gates: FeatureGates) -> &'static [Media] {
-    METRICS.set_feature("CBORServingAndStorage", "ALPHA", gates.cbor);
-    Media::served(gates)
-}
-
-/// The impersonation rules that apply with these feature gates.
-fn impersonation(gates: FeatureGates) -> Impersonation {
-    METRICS.set_feature("ConstrainedImpersonation", "ALPHA", gates.constrained_impersonation);
-    Impersonation::new(gates.constrained_impersonation)
+/// Publishes the feature gates in metrics.
+fn publish(gates: &FeatureGates) {
+    gates.states().for_each(|(name, stage, on)| METRICS.set_feature(name, stage.as_str(), on));
 }
 
 /// Awaits a response within the trace of its request, or returns the timeout Status once `until` has passed.

@@ -65,7 +65,7 @@ impl Edge {
             }
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
-                return reply.tree(StatusCode::OK, &super::health::version(), &accepted);
+                return reply.tree(StatusCode::OK, &self.version, &accepted);
             }
             "/metrics" => {
                 let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();

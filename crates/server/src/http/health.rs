@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use base::request::Query;
 use http::Response;
-use machinery::Value;
+use machinery::{Release, Value};
 use objects::Faults;
 
 use super::body::Body;
@@ -117,20 +117,21 @@ impl Health {
     }
 }
 
-/// The Kubernetes release whose behaviour is served.
-pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "35", "3");
+/// The newest release of Kubernetes whose behavior can be served.
+pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
 
-/// The document of `/version`.
-pub fn version() -> Value {
+/// The document of `/version`; `compatible_minor` is that of the oldest release to be compatible with.
+pub fn version(release: Release, compatible_minor: u32) -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
     let own = env!("CARGO_PKG_VERSION");
+    let text = |number: u32| Value::from(number.to_string());
     [
         ("major", Value::from(major)),
         ("minor", Value::from(minor)),
         ("emulationMajor", Value::from(major)),
-        ("emulationMinor", Value::from(minor)),
+        ("emulationMinor", text(release.minor())),
         ("minCompatibilityMajor", Value::from(major)),
-        ("minCompatibilityMinor", Value::from("34")),
+        ("minCompatibilityMinor", text(compatible_minor)),
         ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{own}"))),
         ("gitCommit", Value::from("0000000000000000000000000000000000000000")),
         ("gitTreeState", Value::from("clean")),

@@ -102,7 +102,7 @@ fn cells(request: &Request) -> Vec<Cells> {
             priority: c.priority,
             ..Cells::computed(c.name, c.kind, c.description, c.cell)
         };
-        return built_in.columns.iter().map(computed).collect();
+        return built_in.columns_in(request.resource.release).iter().map(computed).collect();
     }
     if request.version.columns.is_empty() {
         return vec![Cells::age("date")];
@@ -150,7 +150,7 @@ impl Table {
             }
         };
         let named = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
-        let plain = request.version.built_in.is_some_and(BuiltIn::has_default_columns);
+        let plain = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
         Ok(Table { accepted: *accepted, columns: cells(request), named, include, plain })
     }
 

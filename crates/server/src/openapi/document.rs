@@ -3,34 +3,36 @@
 use std::collections::HashSet;
 
 use machinery::value::{write_json, write_json_string};
-use machinery::{Value, json};
+use machinery::{Release, Value, json};
 
 use super::index::Group;
 use super::pieces::Pieces;
 use super::{Dialect, DocumentEncoding, paths, proto, schema, standard};
 
-/// The Kubernetes release in `info.version` of documents with built-in kinds.
-const RELEASE: &str = "v1.35.3";
+/// `info.version` of documents with built-in kinds.
+const KUBERNETES: &str = "v1.37.2";
 
 /// Encodes the v3 document of a group version.
 pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
     let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
-        true => json!({"title": "Kubernetes", "version": RELEASE}),
+        true => json!({"title": "Kubernetes", "version": KUBERNETES}),
         false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
     };
-    let mut writer = Writer::new(Dialect::V3, encoding);
+    let release = group.members.first().map_or(Release::default(), |member| member.resource.release);
+    let mut writer = Writer::new(Dialect::V3, encoding, release);
     writer.group(group);
     writer.finish(&info)
 }
 
 /// Encodes the v2 document of all groups.
-pub fn merged(groups: &[&Group], encoding: DocumentEncoding) -> Vec<u8> {
-    let mut writer = Writer::new(Dialect::V2, encoding);
+pub fn merged(groups: &[&Group], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
+    let mut writer = Writer::new(Dialect::V2, encoding, release);
     groups.iter().for_each(|group| writer.group(group));
-    writer.finish(&json!({"title": "Kubernetes", "version": RELEASE}))
+    writer.finish(&json!({"title": "Kubernetes", "version": KUBERNETES}))
 }
 
 struct Writer {
+    release: Release,
     dialect: Dialect,
     encoding: DocumentEncoding,
     paths: Pieces,
@@ -42,9 +44,9 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(dialect: Dialect, encoding: DocumentEncoding) -> Writer {
+    fn new(dialect: Dialect, encoding: DocumentEncoding, release: Release) -> Writer {
         let (paths, schemas) = (Pieces::default(), Pieces::default());
-        Writer { dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
+        Writer { release, dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
     }
 
     fn group(&mut self, group: &Group) {
@@ -77,11 +79,11 @@ impl Writer {
     }
 
     fn finish(mut self, info: &Value) -> Vec<u8> {
-        for (name, schema) in standard::schemas(self.dialect, self.scales) {
+        for (name, schema) in standard::schemas(self.dialect, self.release, self.scales) {
             self.schema(name, schema);
         }
         let rest = match self.dialect {
-            Dialect::V2 => rest_v2(info),
+            Dialect::V2 => rest_v2(info, self.release),
             Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
         };
         match self.encoding {
@@ -108,11 +110,11 @@ impl Writer {
 }
 
 /// The fields of a v2 document other than `paths` and `definitions`.
-fn rest_v2(info: &Value) -> Value {
+fn rest_v2(info: &Value, release: Release) -> Value {
     json!({
         "swagger": "2.0",
         "info": (info.clone()),
-        "parameters": (standard::parameters().clone()),
+        "parameters": (standard::parameters(release).clone()),
         "securityDefinitions": {"BearerToken": {
             "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey"
         }},

@@ -131,7 +131,8 @@ impl OpenApi {
             return Response::NotModified { etag: current };
         }
         let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
-        let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding)));
+        let release = self.registry.release();
+        let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding, release)));
         let content_type = content_type(Dialect::V2, encoding);
         Response::Document { content_type, body, etag: current, expires: None }
     }
@@ -227,10 +228,11 @@ mod tests {
         let objects = runtime.block_on(Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
-            let resource = from_definition(&crd(schema).to_json().into(), &objects, &Default::default());
+            let resource =
+                from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), Release::NEWEST);
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects);
+        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, Release::NEWEST);
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());

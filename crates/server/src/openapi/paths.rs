@@ -4,7 +4,7 @@
 //! and kind as an object, and the media types and query parameters of PATCH, from which kubectl derives the patch type
 //! and the support of field validation.
 
-use machinery::{Map, Text, Value, json};
+use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
 use super::index::Member;
@@ -16,7 +16,7 @@ pub fn items(member: &Member, dialect: Dialect) -> Vec<(String, Value)> {
     Paths::new(member, dialect).all()
 }
 
-const LIST_PARAMETERS: [&str; 10] = [
+const LIST_PARAMETERS: [&str; 11] = [
     "allowWatchBookmarks",
     "continue",
     "fieldSelector",
@@ -25,6 +25,7 @@ const LIST_PARAMETERS: [&str; 10] = [
     "resourceVersion",
     "resourceVersionMatch",
     "sendInitialEvents",
+    standard::SHARD_SELECTOR,
     "timeoutSeconds",
     "watch",
 ];
@@ -151,7 +152,7 @@ impl<'a> Paths<'a> {
         let mut keys = LIST_PARAMETERS.to_vec();
         keys.push("pretty");
         keys.sort_unstable();
-        let parameters = keys.iter().map(|key| standard::parameter(self.dialect, key)).collect();
+        let parameters = self.parameters(&keys).into_iter().collect();
         [("get", self.operation(&get)), ("parameters", parameters)].into()
     }
 
@@ -283,6 +284,13 @@ impl<'a> Paths<'a> {
         Value::Array(list)
     }
 
+    /// The parameters that the release has.
+    fn parameters(&self, keys: &[&str]) -> Vec<Value> {
+        let release = self.member.resource.release;
+        let published = keys.iter().filter(|key| **key != standard::SHARD_SELECTOR || release > Release::V1_35);
+        published.map(|key| standard::parameter(self.dialect, key)).collect()
+    }
+
     fn operation(&self, operation: &Operation) -> Value {
         let mut out = json!({
             "description": (operation.description.as_str()),
@@ -291,8 +299,7 @@ impl<'a> Paths<'a> {
             "x-kubernetes-action": (operation.action),
             "x-kubernetes-group-version-kind": (schema::group_version_kind(self.member, self.kind))
         });
-        let parameters: Vec<Value> =
-            operation.parameters.iter().map(|key| standard::parameter(self.dialect, key)).collect();
+        let parameters = self.parameters(operation.parameters);
         if !parameters.is_empty() {
             out.set_at(&["parameters"], Value::Array(parameters));
         }

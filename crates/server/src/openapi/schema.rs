@@ -2,7 +2,7 @@
 //!
 //! Invariant: every schema is published. One that is not structural is published as a free-form object.
 
-use machinery::{Map, Text, Value, json};
+use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
 use super::index::Member;
@@ -34,8 +34,25 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
     } else {
         typed(&openapi, dialect)
     };
+    if member.resource.release == Release::V1_35 {
+        drop_documentation(&mut root);
+    }
     mark(&mut root, member, &member.resource.kind);
     root
+}
+
+/// Removes what 1.35 did not publish.
+fn drop_documentation(node: &mut Value) {
+    for key in ["externalDocs", "example"] {
+        node.remove_at(&[key]);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = node.get_mut(key) {
+            drop_documentation(child);
+        }
+    }
+    let properties = node.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::iter_mut).for_each(|(_, child)| drop_documentation(child));
 }
 
 /// A structural schema with the fields that every object has.
@@ -133,6 +150,8 @@ fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Op
             Some(branches.iter().map(|branch| node(branch, dialect, Position::ValueValidation)).collect())
         }
         "default" => (dialect == Dialect::V3).then(|| value.clone()),
+        "externalDocs" => (position == Position::Structural).then(|| documentation(value)),
+        "example" => (position == Position::Structural).then(|| value.clone()),
         "type" | "title" | "description" | "format" | "pattern" => {
             value.as_str().filter(|text| !text.is_empty()).map(Value::from)
         }
@@ -148,6 +167,12 @@ fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Op
         }
         _ => None,
     }
+}
+
+/// The non-empty members of `externalDocs`.
+fn documentation(value: &Value) -> Value {
+    let member = |key| Some((key, value.get(key).filter(|text| text.as_str() != Some(""))?.clone()));
+    Value::Object(["description", "url"].into_iter().filter_map(member).map(|(key, text)| (key.into(), text)).collect())
 }
 
 /// Reduces a node to the keywords that v2 and kubectl support. `schema` is the original node.
@@ -231,8 +256,8 @@ mod tests {
     fn v3_is_nearly_verbatim() {
         let cases = [
             (
-                r#"{"type":"string","example":"x","externalDocs":{},"default":"d"}"#,
-                r#"{"default":"d","type":"string"}"#,
+                r#"{"type":"string","example":"x","externalDocs":{"url":"u","description":""},"default":"d"}"#,
+                r#"{"default":"d","example":"x","externalDocs":{"url":"u"},"type":"string"}"#,
             ),
             (
                 r#"{"x-kubernetes-int-or-string":true}"#,

@@ -1,9 +1,9 @@
 //! The schemas and parameters that all documents share, stored in `data/`. Names, types and structure are those that
-//! kube-apiserver 1.35 publishes; the descriptions are our own.
+//! kube-apiserver 1.37 publishes; the descriptions are our own.
 
 use std::sync::OnceLock;
 
-use machinery::{Map, Text, Value, json};
+use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
 
@@ -12,6 +12,10 @@ pub const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 pub const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 pub const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+/// Published since 1.36.
+const SHARD_INFO: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo";
+/// A parameter of lists since 1.36.
+pub const SHARD_SELECTOR: &str = "shardSelector";
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Description of `metadata` in objects and lists.
@@ -60,19 +64,87 @@ fn schemas_v3() -> &'static Value {
     SCHEMAS.get_or_init(|| load(include_str!("data/schemas.json")))
 }
 
-fn schemas_v2() -> &'static Value {
+/// The same as 1.35 published them.
+fn former_schemas_v3() -> &'static Value {
     static SCHEMAS: OnceLock<Value> = OnceLock::new();
     SCHEMAS.get_or_init(|| {
-        let schemas = schemas_v3().as_object().into_iter().flat_map(Map::iter);
-        Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
+        let mut schemas = schemas_v3().clone();
+        schemas.remove_at(&[LIST_META, "properties", "shardInfo"]);
+        schemas.remove_at(&[SHARD_INFO]);
+        restore_former_kinds(&mut schemas);
+        restore_item_defaults(&mut schemas);
+        schemas
     })
 }
 
+/// The group versions with DeleteOptions that came after 1.35, and those that went.
+const NEW_VERSIONS: [(&str, &str); 3] =
+    [("lifecycle.k8s.io", "v1alpha1"), ("scheduling.k8s.io", "v1alpha3"), ("storagemigration.k8s.io", "v1")];
+const FORMER_VERSIONS: [(&str, &str); 3] =
+    [("autoscaling", "v2beta1"), ("autoscaling", "v2beta2"), ("scheduling.k8s.io", "v1alpha1")];
+
+fn restore_former_kinds(schemas: &mut Value) {
+    let path = [DELETE_OPTIONS, "x-kubernetes-group-version-kind"];
+    let Some(kinds) = schemas.at(&path).and_then(Value::as_array) else { return };
+    let names = |kind: &Value| (kind.str_at(&["group"]).to_owned(), kind.str_at(&["version"]).to_owned());
+    let is = |kind: &Value, (group, version): (&str, &str)| {
+        (kind.str_at(&["group"]), kind.str_at(&["version"])) == (group, version)
+    };
+    let is_new = |kind: &Value| NEW_VERSIONS.iter().any(|new| is(kind, *new));
+    let mut kinds: Vec<Value> = kinds.iter().filter(|kind| !is_new(kind)).cloned().collect();
+    kinds.extend(
+        FORMER_VERSIONS.map(|(group, version)| json!({"group": group, "kind": "DeleteOptions", "version": version})),
+    );
+    kinds.sort_by_key(names);
+    schemas.set_at(&path, Value::Array(kinds));
+}
+
+/// Items of lists and maps had the default of their type.
+fn restore_item_defaults(node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(restore_item_defaults),
+        Value::Object(keywords) => {
+            for (key, value) in keywords.iter_mut() {
+                if matches!(key.as_str(), "items" | "additionalProperties") {
+                    match value.remove_at(&["$ref"]) {
+                        Some(name) => *value = json!({"allOf": [{"$ref": name}], "default": {}}),
+                        None if value.str_at(&["type"]) == "string" => value.set_at(&["default"], Value::from("")),
+                        None => {}
+                    }
+                }
+                restore_item_defaults(value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn schemas_v2() -> &'static Value {
+    static SCHEMAS: OnceLock<Value> = OnceLock::new();
+    SCHEMAS.get_or_init(|| all_to_v2(schemas_v3()))
+}
+
+fn former_schemas_v2() -> &'static Value {
+    static SCHEMAS: OnceLock<Value> = OnceLock::new();
+    SCHEMAS.get_or_init(|| all_to_v2(former_schemas_v3()))
+}
+
+fn all_to_v2(schemas: &Value) -> Value {
+    let schemas = schemas.as_object().into_iter().flat_map(Map::iter);
+    Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
+}
+
 /// The shared schemas by name. Those of the scale subresource are included if `scales` is true.
-pub fn schemas(dialect: Dialect, scales: bool) -> impl Iterator<Item = (&'static str, &'static Value)> {
-    let all = match dialect {
-        Dialect::V2 => schemas_v2(),
-        Dialect::V3 => schemas_v3(),
+pub fn schemas(
+    dialect: Dialect,
+    release: Release,
+    scales: bool,
+) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let all = match (dialect, release) {
+        (Dialect::V2, Release::V1_35) => former_schemas_v2(),
+        (Dialect::V3, Release::V1_35) => former_schemas_v3(),
+        (Dialect::V2, _) => schemas_v2(),
+        (Dialect::V3, _) => schemas_v3(),
     };
     let entries = all.as_object().into_iter().flat_map(Map::iter).map(|(name, schema)| (name.as_str(), schema));
     entries.filter(move |(name, _)| scales || !name.starts_with(SCALE))
@@ -140,7 +212,7 @@ const SHARED_BODIES: [(&str, &str); 2] = [(DELETE_OPTIONS, "body-2Y1dVQaQ"), (PA
 
 /// The shared parameters of v2 documents: key and name. kube-apiserver derives the suffix of a name from a hash of the
 /// parameter.
-const SHARED: [(&str, &str); 19] = [
+const SHARED: [(&str, &str); 20] = [
     ("allowWatchBookmarks", "allowWatchBookmarks-HC2hJt-J"),
     ("continue", "continue-QfD61s0i"),
     ("fieldManager", "fieldManager-Qy4HdaTW"),
@@ -158,15 +230,22 @@ const SHARED: [(&str, &str); 19] = [
     ("resourceVersion", "resourceVersion-5WAnf1kx"),
     ("resourceVersionMatch", "resourceVersionMatch-t8XhRHeC"),
     ("sendInitialEvents", "sendInitialEvents-rLXlEK_k"),
+    (SHARD_SELECTOR, "shardSelector-Kgyki_3_"),
     ("timeoutSeconds", "timeoutSeconds-yvYezaOC"),
     ("watch", "watch-XNNPZGbK"),
 ];
 
 /// The shared parameters of v2 documents by name.
-pub fn parameters() -> &'static Value {
+pub fn parameters(release: Release) -> &'static Value {
     static PARAMETERS: OnceLock<Value> = OnceLock::new();
-    PARAMETERS.get_or_init(|| {
-        let parameters = SHARED.iter().map(|(key, name)| (Text::new_static(name), parameter_of(Dialect::V2, key)));
+    static FORMER: OnceLock<Value> = OnceLock::new();
+    let of_release = if release == Release::V1_35 { &FORMER } else { &PARAMETERS };
+    of_release.get_or_init(|| {
+        let is_published = |(key, _): &&(&str, &str)| *key != SHARD_SELECTOR || release > Release::V1_35;
+        let parameters = SHARED
+            .iter()
+            .filter(is_published)
+            .map(|(key, name)| (Text::new_static(name), parameter_of(Dialect::V2, key)));
         let bodies = SHARED_BODIES.iter().map(|(key, name)| (Text::new_static(name), body(key)));
         Value::Object(parameters.chain(bodies).collect())
     })

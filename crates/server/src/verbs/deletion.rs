@@ -21,7 +21,7 @@ impl Write<'_> {
             return Ok(Some(Outcome::Object(200, request.show(current).await?)));
         }
         let mut shown_options = admit::delete_options(options);
-        if deletion.preconditions == Preconditions::Storage && !request.name().is_empty() {
+        if matches!(deletion.preconditions, Preconditions::Storage { .. }) && !request.name().is_empty() {
             shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
         }
         let admit = Admit { options: &shown_options, ..self.admit(Operation::Delete) };
@@ -98,8 +98,10 @@ fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) 
     };
     let resource = &request.resource;
     Err(match resource.deletion.preconditions {
-        Preconditions::Storage => {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        Preconditions::Storage { small_since } => {
+            let first = if small_since.is_some_and(|since| resource.release >= since) { 'p' } else { 'P' };
+            let why =
+                format!("{first}recondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
             Status::conflict(&resource.group, &resource.plural, request.name(), &why)
         }
         Preconditions::Registry => {

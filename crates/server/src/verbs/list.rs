@@ -34,6 +34,26 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     Ok(Outcome::Object(200, request.read(stored).await?))
 }
 
+/// Converts the objects of a list by the webhook of their CRD.
+async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Status> {
+    let (resource, version) = (&request.resource, &request.version);
+    let prepared = resource.prepare(&objects.iter().collect::<Vec<_>>(), version).await;
+    prepared.map_err(|why| {
+        let unconverted = objects.iter().filter(|stored| !stored.remembers(version.id));
+        let unreadable: Vec<_> = unconverted.map(|stored| (&**stored, why.clone())).collect();
+        resource.unreadable_list(&unreadable, why)
+    })
+}
+
+/// The error of a list that was ended by `why`: names the objects that cannot be read, if there are any.
+fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
+    let (resource, version) = (&request.resource, &request.version);
+    let all = scan.all();
+    let fails = |stored: &Arc<Stored>| resource.rendition(stored, version).err();
+    let unreadable: Vec<_> = all.iter().filter_map(|stored| Some((&**stored, fails(stored)?))).collect();
+    resource.unreadable_list(&unreadable, why)
+}
+
 /// A resourceVersion; empty is 0. The error is upstream's text.
 pub fn parse_version(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
@@ -82,11 +102,12 @@ impl Selection {
         if self.needs_content && request.resource.is_prepared() {
             // a webhook converts them, in one call
             let candidates = scan.all();
-            request.resource.prepare(&candidates.iter().collect::<Vec<_>>(), &request.version).await?;
+            prepare(request, &candidates).await?;
         }
-        let mut survey = self.survey(request, scan.clone(), limit, revision).await?;
+        let surveyed = self.survey(request, scan.clone(), limit, revision).await;
+        let mut survey = surveyed.map_err(|why| if_unreadable(request, &scan, why))?;
         if request.resource.is_prepared() {
-            request.resource.prepare(&survey.unconverted.iter().collect::<Vec<_>>(), &request.version).await?;
+            prepare(request, &survey.unconverted).await?;
             let show = |stored| Shown::stored(&request.resource, &request.version, stored);
             survey.kept = survey.unconverted.into_iter().map(show).collect::<Result<_, _>>()?;
         }

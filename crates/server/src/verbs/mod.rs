@@ -98,8 +98,8 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let token_requests = Arc::new(resource::from_row(&builtin::TOKEN_REQUEST, &[], &objects));
-        let accounts = Arc::new(resource::from_row(&builtin::SERVICE_ACCOUNT, &[], &objects));
+        let of_row = |row| Arc::new(resource::from_row(row, &[], &objects, registry.release()));
+        let (token_requests, accounts) = (of_row(&builtin::TOKEN_REQUEST), of_row(&builtin::SERVICE_ACCOUNT));
         Context {
             token_requests,
             accounts,
@@ -231,10 +231,12 @@ impl Request {
 
     /// The same for a read, which the endpoint may refuse.
     pub async fn read(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
+        let unreadable = |why| self.resource.unreadable(&stored, why);
         if self.strategy.is_view() {
-            self.strategy.check_readable(&self.resource.read_converted(&stored, &self.version).await?)?;
+            let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
+            self.strategy.check_readable(&object)?;
         }
-        self.show(stored).await
+        self.show(stored.clone()).await.map_err(unreadable)
     }
 
     /// `group/version` of the request.

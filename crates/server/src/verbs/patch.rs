@@ -4,9 +4,9 @@ use base::request::FieldValidation;
 use base::wording::{decode_error, patch as wording, yaml_error};
 use bytes::Bytes;
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
-use machinery::value::Decoded;
+use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
-use machinery::{FieldError, FieldPath, Status, Value};
+use machinery::{FieldError, FieldPath, Release, Status, Value};
 use resource::{Document, Format, Strict, Unpatched};
 
 use super::Request;
@@ -49,20 +49,55 @@ pub struct RepeatedKeys {
     validation: FieldValidation,
 }
 
+/// Refuses a body that the audit log could not hold as JSON, before anything else is looked at, as 1.37 does.
+pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
+    let bytes = &document.bytes;
+    match (kind, document.format) {
+        (PatchKind::Apply, Format::Cbor) => document
+            .decode()
+            .map(drop)
+            .map_err(|error| Status::bad_request(format!("error decoding patch: {}", decode_error(&error)))),
+        (PatchKind::Apply, _) => match yaml::decode(bytes) {
+            // what looks like JSON is taken for it
+            _ if bytes.trim_ascii_start().starts_with(b"{") => Ok(()),
+            Err(error) if !matches!(error.problem, YamlProblem::TooDeep(_)) => {
+                Err(Status::bad_request(format!("error encoding patch: {}", yaml_error(&error))))
+            }
+            _ => Ok(()),
+        },
+        _ => match machinery::value::decode(bytes) {
+            Err(error) if !matches!(error.problem, JsonProblem::NumberOutOfRange { .. }) => {
+                Err(Status::bad_request("invalid JSON patch"))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
 /// Decodes the body of an apply: a configuration, and its repeated keys.
-pub fn decode_configuration(document: &Document, validation: FieldValidation) -> Result<(Value, RepeatedKeys), Status> {
+pub fn decode_configuration(
+    document: &Document,
+    validation: FieldValidation,
+    release: Release,
+) -> Result<(Value, RepeatedKeys), Status> {
+    let what = body_of(release);
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
         _ => decode_yaml(&document.bytes),
     };
-    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding {what}: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            "error decoding {what}: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             decoded.value.json_type()
         )));
     }
     Ok((decoded.value, RepeatedKeys { lines: decoded.duplicates, validation }))
+}
+
+/// What errors call the body of an apply.
+fn body_of(release: Release) -> &'static str {
+    if release >= Release::V1_37 { "patch" } else { "YAML" }
 }
 
 /// Applied configurations are YAML even when they look like JSON; plain JSON is decoded as such, which is the same but for
@@ -91,7 +126,8 @@ impl RepeatedKeys {
             FieldValidation::Strict if !self.lines.is_empty() => {
                 let lines: Vec<String> = self.lines.iter().map(|line| format!("  {line}")).collect();
                 Err(Status::bad_request(format!(
-                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+                    "error strict decoding {}: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+                    body_of(request.resource.release),
                     lines.join("\n")
                 )))
             }

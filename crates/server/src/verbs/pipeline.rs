@@ -104,7 +104,11 @@ impl Write<'_> {
             object.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
             return Ok(Live { stored, object, view: None, outline: Some(outline) });
         }
-        let object = request.resource.read_converted(&stored, &request.version).await?;
+        let read = request.resource.read_converted(&stored, &request.version).await;
+        let object = read.map_err(|why| match self.change {
+            Change::Delete(_) => request.resource.unreadable(&stored, why),
+            _ => request.resource.undecodable(&stored, why),
+        })?;
         let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
         Ok(Live { stored, object, view, outline: None })
     }

@@ -75,17 +75,17 @@ impl Request {
         let (strategy, time) = (&*self.strategy, clock::now_seconds());
         let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());
         let zero = if bare { codec.zero() } else { None };
-        let subresource = self.subresource.as_str();
+        let (subresource, release) = (self.subresource.as_str(), self.resource.release);
         let (kind, api_version, zero) = (codec.kind(), api_version.as_str(), zero.as_ref());
         if let Some(versions) = strategy.own_types() {
-            return work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero });
+            return work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
         }
         let mut responses = vec![];
         loop {
             let (resource, open) = (&*self.resource, OnceLock::new());
             let tracked = TrackedVersions { request: self, resource, responses: &responses, asked: 0.into(), open };
             let versions = &tracked;
-            let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero });
+            let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
             let Some((object, to)) = tracked.open.into_inner() else { return done };
             responses.push(Box::pin(self.resource.convert_outside(object, to)).await);
         }

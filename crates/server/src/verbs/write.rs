@@ -1,11 +1,11 @@
 //! The verbs that write: from the body of a request to a [`Change`].
 
 use base::request::{FieldValidation, WriteOptions};
-use machinery::{Status, Value};
+use machinery::{Release, Status, Value};
 use resource::Document;
 
 use super::change::{Change, Write};
-use super::patch::{Patch, PatchKind, decode_configuration};
+use super::patch::{self, Patch, PatchKind, decode_configuration};
 use super::{Context, Outcome, Request, catch_up, meta, review};
 
 /// Creates the object of a body.
@@ -39,11 +39,15 @@ pub async fn patch(
         // as it was sent: a body that does not decode is refused soon enough
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
+    if request.resource.release >= Release::V1_37 {
+        patch::check_encoding(kind, document)?;
+    }
     check_exists(context, request, kind).await?;
     let change = match Patch::decode(kind, &document.bytes, options.field_validation)? {
         Some(patch) => Change::Patch(patch),
         None => {
-            let (configuration, repeated) = decode_configuration(document, options.field_validation)?;
+            let (configuration, repeated) =
+                decode_configuration(document, options.field_validation, request.resource.release)?;
             Change::Apply { configuration, force: options.force, repeated }
         }
     };

@@ -1,7 +1,7 @@
 //! The validation of Services, in kube-apiserver's order and words.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 
 use super::super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
 use super::ip::{self, Family};
@@ -22,7 +22,7 @@ const PORT_NUMBER: &str = "must be between 1 and 65535, inclusive";
 const ONCE_SET: &str = "may not change once set";
 
 /// Validates a new Service, or an update of `old`.
-pub fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let old_spec = old.map(|old| old.get("spec").unwrap_or(&empty));
@@ -436,7 +436,7 @@ fn traffic_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
 }
 
 /// Validates a write to the status.
-pub fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let (path, mut errors) = (FieldPath::new("status").child("loadBalancer"), vec![]);
     let ingress = |service: &Value| service.at(&["status", "loadBalancer"]).cloned().unwrap_or_default();
     let (new_status, old_status) = (ingress(new), ingress(old));
@@ -472,7 +472,7 @@ fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut
 }
 
 /// Warns of accepted but discouraged values.
-pub fn warnings(new: &Value, _old: Option<&Value>) -> Vec<String> {
+pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
     let (path, empty, mut out) = (FieldPath::new("spec"), Value::object(), vec![]);
     let spec = new.get("spec").unwrap_or(&empty);
     if new.at(&["metadata", "annotations", TOPOLOGY_HINTS]).is_some() {

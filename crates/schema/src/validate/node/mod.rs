@@ -48,9 +48,7 @@ fn checks(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, repo
             report.matches += 1;
         }
         Value::Int(_) | Value::Float(_) => {
-            if let Some(all) = all {
-                number::check(all, value, path, report);
-            }
+            number::check(node, value, path, report);
             report.matches += 2;
         }
         Value::Array(items) => {
@@ -84,7 +82,9 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
         Value::String(_) => types.has(Types::STRING),
         Value::Bool(_) => types.has(Types::BOOLEAN),
         Value::Int(_) => types.has(Types::INTEGER | Types::NUMBER),
-        Value::Float(f) => types.has(Types::NUMBER) || types.has(Types::INTEGER) && number::is_integral(*f),
+        Value::Float(f) => {
+            types.has(Types::NUMBER) || types.has(Types::INTEGER) && number::is_integral(*f, report.release)
+        }
         Value::Array(_) => types.has(Types::ARRAY),
         Value::Object(_) => types.has(Types::OBJECT),
         Value::Null => true,
@@ -100,6 +100,7 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
                 return;
             }
             Value::String(_) | Value::Array(_) => {}
+            Value::Int(_) if format == "int64" => {}
             Value::Int(_) => return report.wrong_type(path, format, "int64"),
             Value::Float(_) => return report.wrong_type(path, format, "float64"),
             _ => return report.wrong_type(path, format, ""),
@@ -126,7 +127,7 @@ fn string(checks: &Checks, text: &str, path: &Path<'_>, report: &mut Report) {
             }
         }
     }
-    if let Some((name, format)) = &checks.format {
+    if let Some((name, Some(format))) = &checks.format {
         if !format.accepts(text) {
             report.wrong_type(path, name, text);
         }

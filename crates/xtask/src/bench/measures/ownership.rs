@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use machinery::{Value, value};
+use machinery::{Release, Value, value};
 use schema::apply::{ConvertError, Force, Request, TypeSchema, Versions, apply, update};
 
 use super::super::fixtures::{self, Kind};

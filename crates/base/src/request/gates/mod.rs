@@ -1,0 +1,243 @@
+//! Feature gates: the names, stages and defaults that kube-apiserver has in each release.
+//!
+//! All of its names are known; those that this server can do without are accepted and have no effect.
+
+use std::collections::BTreeMap;
+
+use machinery::Release;
+
+/// A line for each gate: its name, and what it is in 1.35, 1.36 and 1.37. `+` is on by default, `!` is locked to the
+/// default, `-` is unknown.
+const KNOWN: &str = include_str!("known.txt");
+
+const ALL_ALPHA: &str = "AllAlpha";
+const ALL_BETA: &str = "AllBeta";
+
+/// How far a feature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Alpha,
+    Beta,
+    Stable,
+    Deprecated,
+}
+
+impl Stage {
+    /// As metrics name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Alpha => "ALPHA",
+            Stage::Beta => "BETA",
+            Stage::Stable => "",
+            Stage::Deprecated => "DEPRECATED",
+        }
+    }
+}
+
+/// A gate in one release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gate {
+    stage: Stage,
+    on: bool,
+    locked: bool,
+}
+
+impl Gate {
+    fn parse(text: &str) -> Option<Gate> {
+        let (text, locked) = text.strip_suffix('!').map_or((text, false), |rest| (rest, true));
+        let (text, on) = text.strip_suffix('+').map_or((text, false), |rest| (rest, true));
+        let stage = match text {
+            "alpha" => Stage::Alpha,
+            "beta" => Stage::Beta,
+            "ga" => Stage::Stable,
+            "deprecated" => Stage::Deprecated,
+            _ => return None,
+        };
+        Some(Gate { stage, on, locked })
+    }
+}
+
+/// The gates of a release, by name. The second is whether a later release knows a gate that this one does not.
+fn known(release: Release) -> impl Iterator<Item = (&'static str, Option<Gate>, bool)> {
+    KNOWN.lines().map(move |line| {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let of: Vec<Option<Gate>> = Release::ALL.iter().zip(words).map(|(_, word)| Gate::parse(word)).collect();
+        let at = Release::ALL.iter().position(|known| *known == release).unwrap_or_default();
+        let is_later = of.iter().skip(at + 1).any(Option::is_some);
+        (name, of.get(at).copied().flatten(), is_later)
+    })
+}
+
+/// The features of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    states: BTreeMap<&'static str, (Stage, bool)>,
+}
+
+impl Default for FeatureGates {
+    fn default() -> FeatureGates {
+        FeatureGates::of(Release::default())
+    }
+}
+
+impl FeatureGates {
+    /// The defaults of a release.
+    fn of(release: Release) -> FeatureGates {
+        let gates = known(release).filter_map(|(name, gate, _)| Some((name, gate?)));
+        let mut states: BTreeMap<_, _> = gates.map(|(name, gate)| (name, (gate.stage, gate.on))).collect();
+        states.insert(ALL_ALPHA, (Stage::Alpha, false));
+        states.insert(ALL_BETA, (Stage::Beta, false));
+        FeatureGates { states }
+    }
+
+    /// Reads `Name=true` and `Name=false`; single names take precedence over `AllAlpha` and `AllBeta`. The error is
+    /// kube-apiserver's.
+    pub fn parse(given: &[String], release: Release) -> Result<FeatureGates, String> {
+        let given = given.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+        let mut given = given.map(read).collect::<Result<Vec<_>, _>>()?;
+        given.sort_by_key(|(name, _)| ![ALL_ALPHA, ALL_BETA].contains(name));
+        let mut gates = FeatureGates::of(release);
+        for (name, on) in given {
+            gates.set(name, on, release)?;
+        }
+        Ok(gates)
+    }
+
+    fn set(&mut self, name: &str, on: bool, release: Release) -> Result<(), String> {
+        let all_of = |name| match name {
+            ALL_ALPHA => Some(Stage::Alpha),
+            ALL_BETA => Some(Stage::Beta),
+            _ => None,
+        };
+        if let Some(stage) = all_of(name) {
+            for (own_stage, own) in self.states.values_mut().filter(|(own_stage, _)| *own_stage == stage) {
+                (*own_stage, *own) = (stage, on);
+            }
+            return Ok(());
+        }
+        let unrecognized = || format!("unrecognized feature gate: {name}");
+        let (name, gate, is_later) = known(release).find(|(known, ..)| *known == name).ok_or_else(unrecognized)?;
+        match gate {
+            None if is_later => Err(format!(
+                "cannot set feature gate {name} to {on}, feature is PreAlpha at emulated version {release}, min compatibility version 1.{}",
+                release.minor() - 1
+            )),
+            None => Err(unrecognized()),
+            Some(gate) if gate.locked && gate.on != on => {
+                Err(format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.on))
+            }
+            Some(gate) => {
+                self.states.insert(name, (gate.stage, on));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.states.get(name).is_some_and(|(_, on)| *on)
+    }
+
+    /// CBOR in requests and responses, and in etcd for custom resources (KEP-4222).
+    pub fn cbor(&self) -> bool {
+        self.is_on("CBORServingAndStorage")
+    }
+
+    /// Modes of impersonation (KEP-5284).
+    pub fn constrained_impersonation(&self) -> bool {
+        self.is_on("ConstrainedImpersonation")
+    }
+
+    /// MutatingAdmissionPolicies (KEP-3962).
+    pub fn mutating_policies(&self) -> bool {
+        self.is_on("MutatingAdmissionPolicy")
+    }
+
+    /// Every gate with its stage, and whether it is on.
+    pub fn states(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
+        self.states.iter().map(|(name, (stage, on))| (*name, *stage, *on))
+    }
+}
+
+/// Reads `Name=true`, or with its component, `kube:Name=true`.
+fn read(text: &str) -> Result<(&str, bool), String> {
+    let text = text.strip_prefix("kube:").unwrap_or(text);
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("missing bool value for {text}"))?;
+    let (name, value) = (name.trim(), value.trim());
+    match value {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok((name, true)),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok((name, false)),
+        _ => {
+            let quoted = machinery::value::quote(value);
+            let why = format!("strconv.ParseBool: parsing {quoted}: invalid syntax");
+            Err(format!("invalid value of {name}={value}, err: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, release: Release) -> Result<FeatureGates, String> {
+        FeatureGates::parse(&text.split(',').map(str::to_owned).collect::<Vec<_>>(), release)
+    }
+
+    #[test]
+    fn every_line_has_a_gate_for_each_release() {
+        for line in KNOWN.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!(words.len(), 1 + Release::ALL.len(), "{line}");
+            assert!(words[1..].iter().all(|word| *word == "-" || Gate::parse(word).is_some()), "{line}");
+            assert!(words[1..].iter().any(|word| *word != "-"), "{line}");
+        }
+    }
+
+    #[test]
+    fn defaults_follow_the_release() {
+        let [old, _, newest] = Release::ALL.map(FeatureGates::of);
+        assert!(!old.constrained_impersonation() && !old.mutating_policies() && !old.cbor());
+        assert!(newest.constrained_impersonation() && newest.mutating_policies() && !newest.cbor());
+        assert_eq!(newest, FeatureGates::default());
+    }
+
+    #[test]
+    fn gates_are_set_by_name() {
+        let newest = Release::NEWEST;
+        assert!(parse("kube:CBORServingAndStorage=true", newest).unwrap().cbor());
+        assert!(!parse("CBORServingAndStorage=F", newest).unwrap().cbor());
+        assert!(!parse("ConstrainedImpersonation=0", newest).unwrap().constrained_impersonation());
+        assert!(parse("MutatingAdmissionPolicy=true", Release::V1_35).unwrap().mutating_policies());
+        assert!(parse("AllAlpha=true", newest).unwrap().cbor());
+        assert!(!parse("CBORServingAndStorage=false,AllAlpha=true", newest).unwrap().cbor());
+        assert!(!parse("AllBeta=false", newest).unwrap().constrained_impersonation());
+    }
+
+    #[test]
+    fn refusals_are_those_of_kube_apiserver() {
+        let cases = [
+            ("Boats=true", Release::NEWEST, "unrecognized feature gate: Boats"),
+            ("Boats", Release::NEWEST, "missing bool value for Boats"),
+            (
+                "Boats=2",
+                Release::NEWEST,
+                "invalid value of Boats=2, err: strconv.ParseBool: parsing \"2\": invalid syntax",
+            ),
+            (
+                "WatchCacheInitializationPostStartHook=false",
+                Release::V1_37,
+                "cannot set feature gate WatchCacheInitializationPostStartHook to false, feature is locked to true",
+            ),
+            (
+                "ShardedListAndWatch=true",
+                Release::V1_35,
+                "cannot set feature gate ShardedListAndWatch to true, feature is PreAlpha at emulated version 1.35, min compatibility version 1.34",
+            ),
+            ("APIServerTracing=true", Release::V1_37, "unrecognized feature gate: APIServerTracing"),
+        ];
+        for (text, release, want) in cases {
+            assert_eq!(parse(text, release).unwrap_err(), want);
+        }
+        assert!(parse("WatchCacheInitializationPostStartHook=false", Release::V1_36).is_ok());
+    }
+}

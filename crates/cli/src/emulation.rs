@@ -1,0 +1,110 @@
+//! The flags of the component emulation version.
+
+use clap::Args;
+use server::Release;
+
+/// The only component.
+const COMPONENT: &str = "kube";
+/// The oldest release that a server of the oldest emulated one is compatible with.
+const OLDEST_COMPATIBLE: u32 = 34;
+
+/// Which release of Kubernetes is served.
+#[derive(Args, Debug)]
+pub struct Emulation {
+    /// Release of Kubernetes whose behavior is served: 1.35, 1.36 or 1.37, or with its component, kube=1.36.
+    #[arg(long, value_name = "VERSION,...", value_delimiter = ',', help_heading = "Serving")]
+    pub emulated_version: Vec<String>,
+
+    /// Oldest release that other servers of the same store may have, such as 1.35; at most the emulated one. Reported by
+    /// /version.
+    #[arg(long, value_name = "VERSION,...", value_delimiter = ',', help_heading = "Serving")]
+    pub min_compatibility_version: Vec<String>,
+
+    /// Accepted for compatibility: no API that is served has a later version.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", help_heading = "Serving")]
+    pub emulation_forward_compatible: bool,
+
+    /// Accepted for compatibility: --runtime-config enables APIs of any release.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", help_heading = "Serving")]
+    pub runtime_config_emulation_forward_compatible: bool,
+}
+
+impl Emulation {
+    /// The release to serve, and the minor version of the oldest one to be compatible with.
+    pub fn releases(&self) -> Result<(Release, u32), String> {
+        let emulated = minor(&self.emulated_version).map_err(|why| format!("--emulated-version: {why}"))?;
+        let known = |minor: &u32| Release::ALL.into_iter().find(|release| release.minor() == *minor);
+        let (oldest, newest) = (Release::ALL[0], Release::NEWEST);
+        let release = match emulated {
+            None => newest,
+            Some(minor) => known(&minor)
+                .ok_or_else(|| format!("emulation version 1.{minor} is not between [{oldest}, {newest}.0]"))?,
+        };
+        let compatible =
+            minor(&self.min_compatibility_version).map_err(|why| format!("--min-compatibility-version: {why}"))?;
+        let compatible = compatible.unwrap_or(release.minor() - 1);
+        if !(OLDEST_COMPATIBLE..=release.minor()).contains(&compatible) {
+            return Err(format!(
+                "minCompatibilityVersion version 1.{compatible} is not between [1.{OLDEST_COMPATIBLE}, {release}]"
+            ));
+        }
+        Ok((release, compatible))
+    }
+}
+
+/// The minor version that a flag names. The error is kube-apiserver's.
+fn minor(given: &[String]) -> Result<Option<u32>, String> {
+    let mut found: Option<(&str, u32)> = None;
+    for text in given {
+        let (component, version) = text.split_once('=').unwrap_or((COMPONENT, text));
+        if component != COMPONENT {
+            return Err(format!("component not registered: {component}"));
+        }
+        let illegal = || format!("illegal version string {version:?}");
+        let numbers = version.strip_prefix('v').unwrap_or(version).split('.').map(str::parse);
+        let numbers: Vec<u32> = numbers.collect::<Result<_, _>>().map_err(|_| illegal())?;
+        let minor = match numbers.as_slice() {
+            [1, minor] => *minor,
+            [_, _, _] => return Err(format!("patch version not allowed, got: {component}={version}")),
+            _ => return Err(illegal()),
+        };
+        if let Some((other, _)) = found {
+            return Err(format!("duplicate version flag, {COMPONENT}={other} and {component}={version}"));
+        }
+        found = Some((version, minor));
+    }
+    Ok(found.map(|(_, minor)| minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_kube_apiserver_reads_them() {
+        let cases = [
+            ("", "", Ok((Release::V1_37, 36))),
+            ("1.36", "", Ok((Release::V1_36, 35))),
+            ("kube=1.35", "1.34", Ok((Release::V1_35, 34))),
+            ("1.37", "kube=1.37", Ok((Release::V1_37, 37))),
+            ("1.34", "", Err("emulation version 1.34 is not between [1.35, 1.37.0]")),
+            ("1.36", "1.37", Err("minCompatibilityVersion version 1.37 is not between [1.34, 1.36]")),
+            ("wardle=1.2", "", Err("--emulated-version: component not registered: wardle")),
+            ("1.x", "", Err("--emulated-version: illegal version string \"1.x\"")),
+            ("1.36.1", "", Err("--emulated-version: patch version not allowed, got: kube=1.36.1")),
+            ("1.35,kube=1.36", "", Err("--emulated-version: duplicate version flag, kube=1.35 and kube=1.36")),
+        ];
+        let list = |text: &str| text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+        for (emulated, compatible, want) in cases {
+            let flags = Emulation {
+                emulated_version: list(emulated),
+                min_compatibility_version: list(compatible),
+                emulation_forward_compatible: false,
+                runtime_config_emulation_forward_compatible: false,
+            };
+            assert_eq!(flags.releases(), want.map_err(str::to_owned), "{emulated} {compatible}");
+        }
+    }
+}
