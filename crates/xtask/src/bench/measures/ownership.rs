@@ -52,7 +52,6 @@ pub fn reapply(sizes: &Sizes) -> Result<Row, String> {
     let object = read(&text)?;
     let changed = text.replace("\"replicas\":3", "\"replicas\":4");
     let request = Request {
-        release: Release::default(),
         manager: "bench",
         api_version: &versions.api_version,
         kind: object.str_at(&["kind"]),
