@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::connections::Active;
-use super::window::{Held, Window};
+use super::window::{UnsentBytes, Window};
 
 /// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
 /// does.
@@ -46,7 +46,7 @@ pub enum Body {
     /// A list that was encoded before it is sent.
     Parts {
         parts: VecDeque<Bytes>,
-        _held: Held,
+        _held: UnsentBytes,
     },
     /// A watch, which has no size to report.
     Stream(NextPiece),
@@ -74,7 +74,7 @@ impl Body {
     }
 
     pub fn parts(parts: VecDeque<Bytes>) -> Body {
-        Body::Parts { _held: Held::new(parts.iter().map(Bytes::len).sum()), parts }
+        Body::Parts { _held: UnsentBytes::new(parts.iter().map(Bytes::len).sum()), parts }
     }
 
     /// Whether the body waits for room in its connection.

@@ -47,16 +47,16 @@ pub fn whole_bytes() -> usize {
 }
 
 /// Bytes of a response that are made and not handed over. They count as unsent until this is dropped.
-pub struct Held(usize);
+pub struct UnsentBytes(usize);
 
-impl Held {
-    pub fn new(bytes: usize) -> Held {
+impl UnsentBytes {
+    pub fn new(bytes: usize) -> UnsentBytes {
         UNSENT.fetch_add(bytes, Ordering::Relaxed);
-        Held(bytes)
+        UnsentBytes(bytes)
     }
 }
 
-impl Drop for Held {
+impl Drop for UnsentBytes {
     fn drop(&mut self) {
         UNSENT.fetch_sub(self.0, Ordering::Relaxed);
     }

@@ -290,7 +290,10 @@ mod tests {
 
     #[test]
     fn scale_schemas_are_optional() {
-        assert_eq!(schemas(Dialect::V3, Release::NEWEST, false).count() + 3, schemas(Dialect::V3, Release::NEWEST, true).count());
+        assert_eq!(
+            schemas(Dialect::V3, Release::NEWEST, false).count() + 3,
+            schemas(Dialect::V3, Release::NEWEST, true).count()
+        );
         assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("Group and version")));
     }
 
