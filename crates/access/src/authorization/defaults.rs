@@ -8,10 +8,10 @@ use super::GROUP;
 const TABLE: &str = include_str!("defaults/roles.txt");
 
 /// Iterates over the roles of the table, of which only one at a time is in memory as a tree.
-fn entries() -> impl Iterator<Item = Entry<'static>> {
+fn entries() -> impl Iterator<Item = DefaultRole<'static>> {
     let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     std::iter::from_fn(move || {
-        let mut entry = Entry::new(lines.next()?);
+        let mut entry = DefaultRole::new(lines.next()?);
         while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
             entry.add(line.trim_start());
         }
@@ -30,7 +30,7 @@ pub fn bindings(namespaced: bool) -> impl Iterator<Item = Value> {
 }
 
 /// A role of the table.
-struct Entry<'a> {
+struct DefaultRole<'a> {
     /// Empty for a ClusterRole.
     namespace: &'a str,
     name: &'a str,
@@ -44,10 +44,10 @@ struct Entry<'a> {
     rules: Vec<Value>,
 }
 
-impl<'a> Entry<'a> {
-    fn new(head: &'a str) -> Entry<'a> {
+impl<'a> DefaultRole<'a> {
+    fn new(head: &'a str) -> DefaultRole<'a> {
         let (namespace, name) = head.split_once('/').unwrap_or(("", head));
-        Entry { namespace, name, gathers: "", goes_into: "", bound_as: name, bound_to: None, rules: vec![] }
+        DefaultRole { namespace, name, gathers: "", goes_into: "", bound_as: name, bound_to: None, rules: vec![] }
     }
 
     fn add(&mut self, line: &'a str) {

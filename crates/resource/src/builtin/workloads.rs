@@ -13,8 +13,12 @@ fn or_else(object: &mut Value, path: &[&str], value: Value) {
     }
 }
 
+fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+    path.iter().try_fold(object, |value, name| value.get_mut(name))
+}
+
 fn default_pod_template(object: &mut Value, path: &[&str]) {
-    if let Some(spec) = object.at_mut(path) {
+    if let Some(spec) = at_mut(object, path) {
         pods::default_spec(spec);
     }
 }
@@ -47,7 +51,7 @@ pub fn default_stateful_set(object: &mut Value) {
     }
     let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
     or_else(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
-    let claims = object.at_mut(&["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
+    let claims = at_mut(object, &["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
     for claim in claims.into_iter().flatten() {
         or_else(claim, &["apiVersion"], Value::from("v1"));
         or_else(claim, &["kind"], Value::from("PersistentVolumeClaim"));
@@ -75,7 +79,7 @@ pub fn default_cron_job(object: &mut Value) {
 }
 
 fn default_job_spec(object: &mut Value, path: &[&str]) {
-    let Some(spec) = object.at_mut(path) else { return };
+    let Some(spec) = at_mut(object, path) else { return };
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
         spec.set_at(&["completions"], Value::Int(1));
         spec.set_at(&["parallelism"], Value::Int(1));
@@ -199,7 +203,7 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     if policy == "Always" {
         let path = path.child("spec").child("restartPolicy");
         let why = "valid values: \"OnFailure\", \"Never\"";
-        errors.push(FieldError { message: format!("{why}"), ..FieldError::required(&path, why) });
+        errors.push(FieldError::required(&path, why));
     }
     if let Some(old) = old {
         for name in ["selector", "template", "completionMode"] {

@@ -5,7 +5,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::StatusMetadata;
+use crate::builtin::{StatusMetadata, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -48,7 +48,7 @@ impl Strategy for BuiltInStrategy {
         }
         (row.prepare)(object, None);
         if row.generation {
-            builtin::track_generation(object, None);
+            track_generation(object, None);
         }
     }
 
@@ -71,7 +71,7 @@ impl Strategy for BuiltInStrategy {
         metadata::restore_system_fields(object, old);
         (self.0.row.prepare)(object, Some(old));
         if self.0.row.generation {
-            builtin::track_generation(object, Some(old));
+            track_generation(object, Some(old));
         }
     }
 

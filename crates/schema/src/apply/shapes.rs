@@ -1,6 +1,8 @@
 //! The types of built-in kinds, compiled from their shapes. A shape may hold itself, as a schema does.
 
-use super::types::{Atom, Compiler, DEDUCED, Field, ListKind, ListType, Object, Scalar, TypeId, TypeSchema, plain_map};
+use super::types::{
+    Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, plain_map,
+};
 use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};
 use machinery::Value;
 
@@ -55,9 +57,9 @@ impl Shapes {
             None => vec![],
         };
         for field in shape.fields {
-            if fields.iter().all(|known: &Field| known.name != field.name) {
+            if fields.iter().all(|known: &TypeField| known.name != field.name) {
                 let node = self.node(&field.shape, field.merge);
-                fields.push(Field { name: field.name.into(), node, default: zero(field) });
+                fields.push(TypeField { name: field.name.into(), node, default: zero(field) });
             }
         }
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
@@ -68,16 +70,16 @@ impl Shapes {
     }
 }
 
-fn list_kind(merge: Merge) -> ListKind {
+fn list_kind(merge: Merge) -> ListRelation {
     match merge {
-        Merge::Plain | Merge::Atomic => ListKind::Atomic,
-        Merge::Set => ListKind::Set,
-        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => ListKind::Map(vec![key.into()]),
-        Merge::PatchedByAll(keys) => ListKind::Map(keys.iter().copied().map(Into::into).collect()),
+        Merge::Plain | Merge::Atomic => ListRelation::Atomic,
+        Merge::Set => ListRelation::Set,
+        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => ListRelation::Map(vec![key.into()]),
+        Merge::PatchedByAll(keys) => ListRelation::Map(keys.iter().copied().map(Into::into).collect()),
         Merge::Table(merging, _) => match merging.list_type {
-            "map" => ListKind::Map(merging.keys.split(',').map(Into::into).collect()),
-            "set" => ListKind::Set,
-            _ => ListKind::Atomic,
+            "map" => ListRelation::Map(merging.keys.split(',').map(Into::into).collect()),
+            "set" => ListRelation::Set,
+            _ => ListRelation::Atomic,
         },
     }
 }

@@ -15,7 +15,7 @@ use machinery::status::Reason;
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
-use super::measure::Running;
+use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{Reply, set};
 use super::route::{check_accept, verb_of};
@@ -103,7 +103,7 @@ impl Edge {
             .find(encodable)
             .copied()
             .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
-        let running = Running::begin(&request);
+        let running = RunningWatch::begin(&request);
         let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
