@@ -1,6 +1,6 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
-use super::{BASE, BuiltIn, Form, columns, pods, volumes, workloads};
+use super::{BASE, BuiltIn, Form, pods, volumes, workloads};
 use crate::rules::Deletion;
 
 /// A kind without rules of its own. `go` is its Go type.
@@ -79,7 +79,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         short_names: &["po"],
-        deletion: Deletion { begin: pods::begin_deletion, ..RETURNED },
+        deletion: RETURNED,
         selectable: pods::SELECTABLE,
         default: pods::default,
         prepare: pods::prepare,

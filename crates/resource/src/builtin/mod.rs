@@ -48,7 +48,7 @@ pub use runtime_config::RuntimeConfig;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use declarative::Declarative;
-use machinery::{FieldError, Release, Text, Value};
+use machinery::{FieldError, FieldPath, Release, Text, Value};
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
@@ -220,6 +220,13 @@ impl BuiltIn {
     /// Decodes a JSON body with duplicate fields, as Go merges them.
     pub fn joined(&self, body: &[u8]) -> Value {
         shape::joined(&machinery::value::decode_every(body), self.structure())
+    }
+
+    /// The errors of an object: those of its kind, then those of the rules of its types.
+    pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+        let mut errors = (self.validate)(object, old, release);
+        shape::rule_errors(object, self.structure(), &FieldPath::root(), &mut errors);
+        errors
     }
 
     /// The zero value of the kind's Go type.

@@ -116,9 +116,6 @@ fn quality_of_service(pod: &Value) -> &'static str {
     }
 }
 
-/// A Pod that no node runs is deleted at once; others end within their grace period.
-pub fn begin_deletion(_pod: &mut Value, _time: &str) {}
-
 pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");

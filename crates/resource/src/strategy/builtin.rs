@@ -55,7 +55,7 @@ impl Strategy for BuiltInStrategy {
     fn validate(&self, object: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
-        let own = (row.validate)(object, None, release);
+        let own = row.errors(object, None, release);
         let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
         row.declared_errors(object, errors, release).into()
     }
@@ -79,7 +79,7 @@ impl Strategy for BuiltInStrategy {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate)(object, Some(old), release));
+        errors.extend(row.errors(object, Some(old), release));
         row.declared_errors(object, errors, release).into()
     }
 
@@ -148,7 +148,7 @@ impl Strategy for Finalize {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate)(object, Some(old), release));
+        errors.extend(row.errors(object, Some(old), release));
         row.declared_errors(object, errors, release).into()
     }
 

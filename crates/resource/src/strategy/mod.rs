@@ -126,7 +126,10 @@ pub trait Strategy: Send + Sync {
 pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: Subresource) -> Arc<dyn Strategy> {
     let at = Endpoint { resource: resource.clone(), version: version.clone() };
     match (version.built_in, subresource) {
-        (None, Subresource::Scale) => Arc::new(scale::ScaleStrategy::new(CustomCodec(at))),
+        (_, Subresource::Scale) => {
+            let main = strategy(resource, version, Subresource::None);
+            Arc::new(scale::ScaleStrategy::new(at, main))
+        }
         (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
         (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
         (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),

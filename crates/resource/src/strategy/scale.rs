@@ -1,14 +1,14 @@
 //! The subresource `scale` of custom resources: `autoscaling/v1` Scale as a view of an object.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base::wording::managed_fields::managed_fields_error;
 use machinery::patch::gotext;
-use machinery::{Status, Text, Value};
+use machinery::{Map, Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
-use super::{Strategy, Validity, custom};
-use crate::codec::{Codec, CustomCodec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
+use super::{Strategy, Validity};
+use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
 use crate::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -18,7 +18,9 @@ const UNSET: i64 = i32::MIN as i64;
 
 /// Strategy of the subresource `scale`.
 pub struct ScaleStrategy {
-    codec: CustomCodec,
+    at: Endpoint,
+    /// The strategy of the objects themselves.
+    main: Arc<dyn Strategy>,
     /// The replicas path of each version, for managedFields.
     tracked: Vec<ScalePath>,
 }
@@ -29,15 +31,15 @@ impl Strategy for ScaleStrategy {
     }
 
     fn storage_codec(&self) -> &dyn Codec {
-        &self.codec
+        self.main.codec()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        custom::prepare_for_update(&self.codec.0, object, old);
+        self.main.prepare_for_update(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        custom::validate_update(&self.codec.0, object, old)
+        self.main.validate_update(object, old)
     }
 
     fn canonicalize(&self, scale: &mut Value) {
@@ -84,7 +86,7 @@ impl Strategy for ScaleStrategy {
         let mut object = old.clone();
         object.set_at(&segments(path), Value::Int(replicas));
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
-        let api_version = self.codec.api_version();
+        let api_version = self.main.codec().api_version();
         let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(unreadable)?;
         super::set_or_remove(&mut object, &MANAGED_FIELDS, list);
         Ok(object)
@@ -131,8 +133,9 @@ impl Strategy for ScaleStrategy {
 const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
 
 impl ScaleStrategy {
-    pub fn new(codec: CustomCodec) -> ScaleStrategy {
-        let Endpoint { resource, .. } = &codec.0;
+    /// The Scale of objects whose own endpoint has the strategy `main`.
+    pub fn new(at: Endpoint, main: Arc<dyn Strategy>) -> ScaleStrategy {
+        let resource = &at.resource;
         let path = |version: &Version| ScalePath {
             api_version: resource.api_version(version),
             replicas: version
@@ -141,11 +144,11 @@ impl ScaleStrategy {
                 .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
         };
         let tracked = resource.versions.iter().map(|version| path(version)).collect();
-        ScaleStrategy { tracked, codec }
+        ScaleStrategy { tracked, at, main }
     }
 
     fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {
-        paths(&self.codec.0, object)
+        paths(&self.at, object)
     }
 }
 
@@ -200,7 +203,37 @@ fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
     match nested(object, path)? {
         None => Ok(Text::default()),
         Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Object(selector)) => Ok(Text::from(selector_text(selector))),
         Some(other) => Err(accessor_error(path, other, "string")),
+    }
+}
+
+/// The text of a selector of a built-in kind: a LabelSelector, or the labels themselves.
+fn selector_text(selector: &Map) -> String {
+    let labels =
+        |map: &Map| map.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let of_labels = |name| selector.get(name).and_then(Value::as_object).map(labels);
+    let mut parts: Vec<String> = match (selector.get("matchLabels"), selector.get("matchExpressions")) {
+        (None, None) => labels(selector),
+        _ => of_labels("matchLabels").unwrap_or_default(),
+    };
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
+    parts.extend(expressions.iter().map(expression_text));
+    parts.sort();
+    parts.join(",")
+}
+
+fn expression_text(expression: &Value) -> String {
+    let key = expression.str_at(&["key"]);
+    let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
+    let mut values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    match expression.str_at(&["operator"]) {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.to_owned(),
     }
 }
 
