@@ -193,12 +193,12 @@ impl Decl {
     }
 
     /// The declaration of a field or of the elements: `None` if there is none.
-    pub(crate) fn step(&self, name: Step<'_>) -> Option<&Decl> {
+    pub(crate) fn step(&self, name: DeclStep<'_>) -> Option<&Decl> {
         match (&self.kind, name) {
-            (DeclKind::List { item: Some(item), .. }, Step::Items) => Some(item),
-            (DeclKind::Map(value), Step::Items) => Some(value),
-            (DeclKind::Map(_), Step::Keys) => Some(&KEY),
-            (DeclKind::Object(object), Step::Field(name)) => {
+            (DeclKind::List { item: Some(item), .. }, DeclStep::Items) => Some(item),
+            (DeclKind::Map(value), DeclStep::Items) => Some(value),
+            (DeclKind::Map(_), DeclStep::Keys) => Some(&KEY),
+            (DeclKind::Object(object), DeclStep::Field(name)) => {
                 let field = object.escaped(name)?;
                 field.decl.exposed.as_ref().map(|_| &*field.decl)
             }
@@ -219,7 +219,7 @@ static KEY: Decl = Decl {
 
 /// A step on the way from the root declaration to another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
+pub(crate) enum DeclStep<'a> {
     Field(&'a str),
     Items,
     Keys,

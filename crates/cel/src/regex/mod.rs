@@ -9,7 +9,7 @@ mod parse;
 mod pike;
 
 use crate::limits::AUTOMATON_BYTES_MAX;
-use pike::{Places, Program};
+use pike::{PatternProgram, Places};
 use regex_automata::meta;
 use std::sync::{Arc, OnceLock};
 
@@ -47,7 +47,7 @@ pub struct Regex {
 /// What matches.
 enum Engine {
     Automaton(Box<meta::Regex>),
-    Steps(Program),
+    Steps(PatternProgram),
 }
 
 impl std::fmt::Debug for Regex {
@@ -66,7 +66,7 @@ impl Engine {
             .hybrid_cache_capacity(2 << 20);
         match meta::Builder::new().configure(config).build_from_hir(&hir) {
             Ok(automaton) => Engine::Automaton(Box::new(automaton)),
-            Err(_) => Engine::Steps(Program::new(&hir)),
+            Err(_) => Engine::Steps(PatternProgram::new(&hir)),
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let texts = ["", "abcd", "aabbb", "foo foob", "a\nb\nc", "STRAßE \u{212a}", "aaaaaa", "2026-11-21 x7é8", "cab"];
         for pattern in patterns {
             let automaton = Regex::new(pattern).unwrap();
-            let steps = Engine::Steps(Program::new(&parse::parse(pattern).unwrap()));
+            let steps = Engine::Steps(PatternProgram::new(&parse::parse(pattern).unwrap()));
             let steps = Regex { pattern: pattern.into(), engine: Arc::new(OnceLock::from(steps)) };
             assert!(matches!(automaton.engine(), Engine::Automaton(_)), "{pattern}");
             for text in texts {

@@ -13,7 +13,7 @@ use super::{internal, names, schema, structural, subresources};
 
 pub(super) fn validate(
     spec: &Hoisted<'_>,
-    context: &schema::Context<'_>,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -59,7 +59,7 @@ fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
 fn validate_version(
     spec: &Hoisted<'_>,
     version: &Value,
-    context: &schema::Context<'_>,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -91,7 +91,7 @@ fn validate_version(
         }
         Some(schema) => {
             let broken = path.child("schema.openAPIV3Schema");
-            selectable(fields, schema, &place, &broken, (context.options, name), errors);
+            selectable(fields, schema, &place, &broken, context.options, name, errors);
         }
     }
 }
@@ -128,7 +128,8 @@ pub(super) fn selectable(
     schema: &Value,
     path: &FieldPath,
     broken: &FieldPath,
-    (options, version): (&Options, &str),
+    options: &Options,
+    version: &str,
     errors: &mut Vec<FieldError>,
 ) {
     if let Some(problem) = structural::unsupported(schema) {

@@ -29,12 +29,12 @@ impl std::error::Error for Broken {}
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The next piece of a stream and the source of the pieces after it; `None` at the end of the stream.
-pub type Piece = Result<Option<(Bytes, Box<dyn Pieces>)>, Broken>;
+pub type Piece = Result<Option<(Bytes, Box<dyn PieceSource>)>, Broken>;
 pub type NextPiece = Pin<Box<dyn Future<Output = Piece> + Send>>;
 
 /// A source of pieces. It is polled only while the connection has room for another piece, so that nothing queues up for
 /// a slow reader.
-pub trait Pieces: Send {
+pub trait PieceSource: Send {
     fn next(self: Box<Self>) -> NextPiece;
 }
 
@@ -59,11 +59,11 @@ pub struct Size {
 }
 
 impl Body {
-    pub fn stream(pieces: Box<dyn Pieces>) -> Body {
+    pub fn stream(pieces: Box<dyn PieceSource>) -> Body {
         Body::Stream(pieces.next())
     }
 
-    pub fn document(pieces: Box<dyn Pieces>) -> Body {
+    pub fn document(pieces: Box<dyn PieceSource>) -> Body {
         Body::Document(pieces.next(), Size::default())
     }
 
@@ -132,20 +132,20 @@ impl http_body::Body for Body {
 
 /// A response body on its connection. The request counts as active until the body has been sent, and a stream is polled
 /// only while its [`Window`] has room.
-pub struct Tracked {
+pub struct TrackedBody {
     body: Body,
     window: Option<Arc<Window>>,
     _active: Active,
 }
 
-impl Tracked {
-    pub fn new(body: Body, active: Active) -> Tracked {
+impl TrackedBody {
+    pub fn new(body: Body, active: Active) -> TrackedBody {
         let window = if body.is_streamed() { Window::current() } else { None };
-        Tracked { body, window, _active: active }
+        TrackedBody { body, window, _active: active }
     }
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = Error;
 

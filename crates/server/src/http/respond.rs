@@ -14,7 +14,7 @@ use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
 
 use super::body::Body;
-use super::list::{self, Encoding, ListBody};
+use super::list::{self, ListBody, ListEncoding};
 use super::negotiate::{Accepted, Media, Shape};
 use super::pretty::pretty;
 use super::table;
@@ -209,10 +209,10 @@ impl Reply {
                 _ => (request.api_version(), request.resource.list_kind.to_string()),
             };
             let meta = list_meta(&list, false);
-            if Encoding::protobuf(&version, &kind, &meta, 0).is_some() {
+            if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
                 let bytes = list::protobuf_bytes(&version, &kind, request, list.items.clone())?;
-                let encoding = Encoding::protobuf(&version, &kind, &meta, bytes);
-                return self.listed(request, list, (Media::Protobuf, accepted), encoding);
+                let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
+                return self.listed(request, list, Media::Protobuf, accepted, encoding);
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
@@ -224,11 +224,13 @@ impl Reply {
         let tree = list::tree_of(request, accepted)?;
         let encoding = match (accepted.media, accepted.shape) {
             _ if list.items.len() == 0 => None,
-            (Media::Json, Shape::Whole) if !pretty => Encoding::json(&frame, !request.resource.serving.unstructured),
-            (Media::Cbor, _) => Encoding::cbor(&frame, list.items.len(), tree),
-            _ => Encoding::text(&frame, &accepted, pretty, tree),
+            (Media::Json, Shape::Whole) if !pretty => {
+                ListEncoding::json(&frame, !request.resource.serving.unstructured)
+            }
+            (Media::Cbor, _) => ListEncoding::cbor(&frame, list.items.len(), tree),
+            _ => ListEncoding::text(&frame, &accepted, pretty, tree),
         };
-        self.listed(request, list, (accepted.media, accepted), encoding)
+        self.listed(request, list, accepted.media, accepted, encoding)
     }
 
     /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
@@ -237,8 +239,9 @@ impl Reply {
         &self,
         request: &Arc<Request>,
         list: ListOutcome,
-        (media, accepted): (Media, Accepted),
-        encoding: Option<Encoding>,
+        media: Media,
+        accepted: Accepted,
+        encoding: Option<ListEncoding>,
     ) -> Result<Response<Body>, Status> {
         if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
             let tree = list::tree_of(request, accepted)?;

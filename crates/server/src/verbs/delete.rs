@@ -10,7 +10,7 @@ use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
-use super::list::Selection;
+use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server};
 use crate::limits;
 
@@ -140,7 +140,7 @@ async fn delete_listed(
 }
 
 /// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
-/// etcd those that are under way at the same time may overtake each other.
+/// etcd deletions that are in flight at the same time may overtake each other.
 async fn delete_all<F>(deletions: Vec<F>, at_once: usize) -> Result<(), Status>
 where
     F: Future<Output = Result<(), Status>>,

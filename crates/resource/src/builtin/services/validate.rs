@@ -472,7 +472,7 @@ fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut
 }
 
 /// Warns of accepted but discouraged values.
-pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn warnings(new: &Value, _old: Option<&Value>, release: Release) -> Vec<String> {
     let (path, empty, mut out) = (FieldPath::new("spec"), Value::object(), vec![]);
     let spec = new.get("spec").unwrap_or(&empty);
     if new.at(&["metadata", "annotations", TOPOLOGY_HINTS]).is_some() {
@@ -487,7 +487,8 @@ pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<Str
     };
     out.extend(addresses("clusterIPs"));
     let balancer = text(spec, "loadBalancerIP");
-    if text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == HEADLESS {
+    let headless = text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == HEADLESS;
+    if headless {
         let ignored = [
             ("loadBalancerIP", !balancer.is_empty()),
             ("externalIPs", !list(spec, "externalIPs").is_empty()),
@@ -497,6 +498,10 @@ pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<Str
         out.extend(ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")));
     }
     out.extend(addresses("externalIPs"));
+    let used = !list(spec, "externalIPs").is_empty() && !headless && !is_external_name(spec);
+    if used && release >= Release::V1_36 {
+        out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
     out.extend(ip::warning(&path.child("loadBalancerIP"), balancer));
     for (path, range) in items(spec, "loadBalancerSourceRanges", &path) {
         out.extend(ip::cidr_warnings(&path, range.as_str().unwrap_or_default()));
