@@ -201,3 +201,21 @@ def test_recorded_documents(launch):
         for version, want in recorded["v3"].items():
             found += differences(f"v3/{version}", want, document(f"/openapi/v3/apis/oapi.example.com/{version}"), 3)
         assert not found, "\n".join(found[:20])
+
+
+def test_definitions_in_groups_of_built_in_kinds(launch):
+    """kube-apiserver stores and establishes them, but its routes for the group are those of its own kinds."""
+    with launch() as server:
+        for group, versions in (("rbac.authorization.k8s.io", ["v1", "v9"]), ("coordination.k8s.io", ["v1"])):
+            made = definition("kites", {"a": {"type": "string"}})
+            made["metadata"] = {"name": f"kites.{group}", "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"}}
+            made["spec"]["group"] = group
+            first = made["spec"]["versions"][0]
+            made["spec"]["versions"] = [{**first, "name": name, "storage": name == versions[0]} for name in versions]
+            server.ok("POST", V1, made)
+            path = f"/apis/{group}/{versions[0]}/kites"
+            for method, more in (("GET", ""), ("GET", "/a"), ("POST", ""), ("DELETE", "/a")):
+                status, answer, _ = server.request(method, path + more, {} if method == "POST" else None)
+                assert status == 404 and answer["message"] == "the server could not find the requested resource", (method, path + more, answer)
+            listed = server.ok("GET", f"/apis/{group}/{versions[0]}")["resources"]
+            assert "kites" not in {resource["name"] for resource in listed}

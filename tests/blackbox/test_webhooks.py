@@ -346,6 +346,22 @@ def test_converting_lists(server, hooks):
     assert len(server.ok("GET", BOATS.format("v2"))["items"]) == 20
 
 
+def test_converting_many(server, hooks):
+    """Large lists and collections are converted in several calls, each of some hundred objects."""
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    for i in range(600):
+        server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i:03}", sails=i))
+    page = server.ok("GET", BOATS.format("v2") + "?limit=10")
+    assert len(page["items"]) == 10 and all("rig" in item["spec"] for item in page["items"])
+    listed = server.ok("GET", BOATS.format("v2"))["items"]
+    assert [item["spec"]["rig"]["sails"] for item in listed] == list(range(600))
+    sizes = [len(request["objects"]) for request in hooks.requests("/convert")]
+    assert sizes[0] == 10 and sum(sizes) == 600 and max(sizes) <= 512, sizes
+    deleted = server.ok("DELETE", BOATS.format("v2"))["items"]
+    assert [item["spec"]["rig"]["sails"] for item in deleted] == list(range(600))
+    assert server.ok("GET", BOATS.format("v1"))["items"] == []
+
+
 def test_converting_badly(server, hooks):
     def change(alter):
         def convert(request):

@@ -47,7 +47,7 @@ pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };
-pub use work::interruptible;
+pub use work::{are_patterns_exhausted, bounded_patterns, interruptible};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -71,8 +71,19 @@ pub(crate) const RECOVERIES_MAX: usize = 30;
 /// Tokens that the parser skips to go on behind a syntax error; the value of cel-go.
 pub(crate) const SKIPPED_TOKENS_MAX: usize = 256;
 
-/// Steps of one match, which take about two seconds. Ours: Go has no such bound, and its matches are as slow.
-pub(crate) const VISITS_MAX: usize = 1 << 26;
+/// Visits to states of a pattern in one match, which take about two seconds. Ours: Go has no such bound, and its matches
+/// are as slow.
+pub(crate) const VISITS_MAX: u64 = 1 << 26;
+
+/// Visits of all matches within one [`crate::bounded_patterns`], such as those of the patterns that an object's schema has.
+/// Ours.
+pub(crate) const OBJECT_VISITS_MAX: u64 = 2 * VISITS_MAX;
+
+/// Visits between two calls of the interrupt: a few milliseconds. Ours.
+pub(crate) const ASK_VISITS: u64 = 1 << 17;
+
+/// States of an automaton whose matches are not counted: a megabyte is matched within a second. Ours.
+pub(crate) const UNCOUNTED_STATES_MAX: usize = 256;
 
 /// Bytes of the automaton of a pattern; larger ones are matched step by step. Ours, for memory.
 pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;

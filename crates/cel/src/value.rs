@@ -17,7 +17,7 @@ use crate::decl::types::Type;
 use crate::decl::{Decl, ListKind, ObjectType};
 use machinery::quantity::Quantity;
 use machinery::{Text, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use authorization::Authorization;
@@ -264,6 +264,8 @@ pub enum List<'a> {
         items: Rc<Vec<Val<'a>>>,
         /// How the list compares and adds up.
         kind: &'a ListKind,
+        /// The members of a set by which it compares, as texts.
+        members: Rc<BTreeSet<String>>,
     },
     /// Made by an expression.
     Owned(Rc<Vec<Val<'a>>>),

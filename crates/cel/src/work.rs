@@ -10,8 +10,8 @@
 //! The caller may also install an interrupt, see [`interruptible`].
 
 pub(crate) use crate::limits::EVALUATION_UNITS;
-use crate::limits::INTERRUPT_UNITS;
 pub(crate) use crate::limits::NESTING_MAX;
+use crate::limits::{ASK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
 use std::cell::Cell;
 
 /// Units of a step: a value compared or printed, an item of a list copied.
@@ -21,11 +21,16 @@ const BYTE_UNITS: u64 = 4;
 /// Bytes that are searched for a unit.
 const SEARCHED_PER_UNIT: u64 = 8;
 
+/// Units of a visit: [`VISITS_MAX`] of them take all the work of an evaluation.
+const VISIT_UNITS: u64 = EVALUATION_UNITS / VISITS_MAX;
+
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(EVALUATION_UNITS) };
     /// Units until the interrupt is asked.
     static UNASKED: Cell<u64> = const { Cell::new(INTERRUPT_UNITS) };
     static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+    /// Visits that the matches within [`bounded_patterns`] may still make.
+    static VISITS: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
 /// Runs `work` with an interrupt: a function that evaluations, and matches of large patterns, call about once in a
@@ -47,6 +52,62 @@ pub fn interruptible<T>(interrupt: fn() -> bool, work: impl FnOnce() -> T) -> T 
     }
     let _restore = Restore(INTERRUPT.replace(Some(interrupt)));
     work()
+}
+
+/// Runs `work`, whose matches of large patterns may take a few seconds together. Once they have, such matches find nothing,
+/// and [`are_patterns_exhausted`] is true until `work` returns.
+pub fn bounded_patterns<T>(work: impl FnOnce() -> T) -> T {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            VISITS.set(self.0);
+        }
+    }
+    let _restore = Restore(VISITS.replace(OBJECT_VISITS_MAX));
+    work()
+}
+
+/// Whether the matches within the running [`bounded_patterns`] have taken all their time.
+pub fn are_patterns_exhausted() -> bool {
+    VISITS.get() == 0
+}
+
+/// The visits of one match: states of a pattern that are gone through.
+pub(crate) struct Visits {
+    made: u64,
+    max: u64,
+    /// Visits made when the interrupt was last called.
+    asked: u64,
+}
+
+impl Visits {
+    pub(crate) fn new() -> Visits {
+        Visits { made: 0, max: VISITS_MAX.min(VISITS.get()), asked: 0 }
+    }
+
+    /// Counts visits. `None` if the match is to be given up.
+    #[inline]
+    pub(crate) fn count(&mut self, visits: u64) -> Option<()> {
+        self.made += visits;
+        if self.made - self.asked < ASK_VISITS && self.made <= self.max { Some(()) } else { self.ask() }
+    }
+
+    #[cold]
+    fn ask(&mut self) -> Option<()> {
+        self.asked = self.made;
+        if is_interrupted() || self.made > self.max {
+            exhaust();
+            return None;
+        }
+        Some(())
+    }
+}
+
+impl Drop for Visits {
+    fn drop(&mut self) {
+        VISITS.set(VISITS.get().saturating_sub(self.made));
+        take(self.made.saturating_mul(VISIT_UNITS));
+    }
 }
 
 /// An evaluation begins that may take so many units.

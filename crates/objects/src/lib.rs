@@ -23,4 +23,4 @@ pub use faults::Faults;
 pub use feed::Objects;
 pub use key::Key;
 pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
-pub use stored::{Body, Encoded, Meta, Owner, Rendition, Sink, Stored};
+pub use stored::{Body, Encoded, Meta, Owner, ProtobufForm, Rendition, Sink, Stored};

@@ -1,7 +1,7 @@
 //! A stored object: its JSON without resourceVersion, the offset where that is inserted, and decoded metadata.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -252,6 +252,13 @@ fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
 /// The encoding of an object in one version; `None` if it equals the stored bytes.
 pub type Rendition = Option<Arc<Body>>;
 
+/// What a list in protobuf contains of its objects.
+#[derive(Clone, Copy, Debug)]
+pub enum ProtobufForm {
+    Whole,
+    Metadata,
+}
+
 /// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
 /// list of a version without conversions reads.
 #[derive(Debug)]
@@ -265,12 +272,15 @@ pub struct Stored {
     pub meta: Meta,
     /// The object would be encoded differently now.
     pub stale: bool,
+    /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
+    protobuf_bytes: [AtomicU32; 2],
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }
 
 impl Stored {
     pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
-        Stored { revision, body, meta, stale: false, unchanged_by: AtomicU64::new(0), renditions: Mutex::new(vec![]) }
+        let (unchanged_by, protobuf_bytes, renditions) = Default::default();
+        Stored { revision, body, meta, stale: false, unchanged_by, protobuf_bytes, renditions }
     }
 
     /// Decodes the bytes of the store. `None` if they are not an object with metadata.
@@ -284,7 +294,29 @@ impl Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let (body, meta) = (self.body.clone(), self.meta.clone());
         let unchanged_by = AtomicU64::new(self.unchanged_by.load(Ordering::Relaxed));
-        Stored { revision, body, meta, stale: self.stale, unchanged_by, renditions: Mutex::new(renditions) }
+        let protobuf_bytes = Default::default();
+        Stored {
+            revision,
+            body,
+            meta,
+            stale: self.stale,
+            unchanged_by,
+            protobuf_bytes,
+            renditions: Mutex::new(renditions),
+        }
+    }
+
+    /// The length of the stored object in protobuf, which `measure` finds out on first use.
+    pub fn protobuf_bytes(&self, form: ProtobufForm, measure: impl FnOnce() -> usize) -> usize {
+        let known = &self.protobuf_bytes[form as usize];
+        match known.load(Ordering::Relaxed) {
+            0 => {
+                let bytes = measure();
+                known.store(u32::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+                bytes
+            }
+            bytes => bytes as usize,
+        }
     }
 
     /// The rendition for the version program `id`, made by `make` on first use.

@@ -2,6 +2,9 @@
 
 /// Match conditions of a webhook.
 pub const MATCH_CONDITIONS_MAX: usize = 64;
+/// Bytes of objects that a webhook converts in one call, unless one object has more. Ours: kube-apiserver converts what it
+/// reads object by object.
+pub const CONVERSION_BYTES: usize = 4 << 20;
 /// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
 /// Unreadable objects that the error of a list names, as kube-apiserver's.

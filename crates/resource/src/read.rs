@@ -7,7 +7,9 @@ use machinery::{Status, Text, Value};
 use objects::{Body, Rendition, Stored};
 use schema::Malformed;
 
+use super::conversion::Webhook;
 use super::{Conversion, Resource, Version};
+use crate::limits;
 
 impl Resource {
     /// The object in `version`, with its resourceVersion.
@@ -30,11 +32,30 @@ impl Resource {
         matches!(self.conversion, Conversion::Webhook(_))
     }
 
-    /// Converts objects for [`Resource::rendition`], with one call of the webhook for each source version.
+    /// Converts objects for [`Resource::rendition`], with one call of the webhook for each source version, or several of
+    /// about [`limits::CONVERSION_BYTES`].
     pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(()) };
+        let unknown: Vec<&Arc<Stored>> = items.iter().copied().filter(|stored| !stored.remembers(version.id)).collect();
+        let mut rest = unknown.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let is_next = |stored: &&&Arc<Stored>| {
+                let is_next = bytes < limits::CONVERSION_BYTES;
+                bytes += stored.body.bytes.len();
+                is_next
+            };
+            let (few, others) = rest.split_at(rest.iter().take_while(is_next).count());
+            self.convert_stored(webhook, few, version).await?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Converts objects and remembers their renditions.
+    async fn convert_stored(&self, webhook: &Webhook, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
         let mut pending: BTreeMap<Text, (Vec<&Arc<Stored>>, Vec<Value>)> = BTreeMap::new();
-        for stored in items.iter().filter(|stored| !stored.remembers(version.id)) {
+        for stored in items {
             let (object, source) = self.sourced(stored.body.to_value(0))?;
             if source.name != version.name {
                 let (of_source, objects) = pending.entry(source.name.clone()).or_default();

@@ -12,6 +12,8 @@ pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 pub const LIST_BATCH: usize = 64;
 /// Objects that are looked at before a list lets other requests run: less than a millisecond.
 pub const LIST_SCAN: usize = 8_192;
+/// Objects of a list that a webhook converts at a time. Ours.
+pub const CONVERSION_OBJECTS: usize = 512;
 /// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
 pub const LIST_KEPT: usize = 1_024;
 /// Bytes of a response body that are made at a time, and that may wait in a connection before more is made. kube-apiserver
@@ -22,6 +24,8 @@ pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
 /// served.
 pub const UNSENT_TOTAL_FAST: usize = 16 << 20;
 pub const UNSENT_BYTES_FAST: usize = 512 * 1024;
+/// Lists up to this size, such as pages of informers, are encoded before they are sent, under the same condition.
+pub const WHOLE_LIST_BYTES_FAST: usize = 1 << 20;
 /// Parts of stored objects from this size on are sent as they are; smaller ones are copied together.
 pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 /// Bytes of one piece of a response, however large the object is.

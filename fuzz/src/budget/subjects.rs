@@ -33,7 +33,8 @@ pub const SUBJECTS: &[Subject] = &[
     subject("yaml", 150, 1_000, yaml),
     subject("cbor", 100, 500, cbor),
     subject("protobuf", 100, 500, protobuf),
-    subject("typed", 150, 1_000, typed),
+    // the place of each key and item is kept, too
+    subject("typed", 180, 1_000, typed),
     subject("objects", 150, 1_000, objects),
     subject("fields", 200, 1_000, fields),
     subject("json-patch", 150, 2_000, json_patch),
@@ -137,7 +138,7 @@ fn definitions(input: &[u8]) {
     let Ok(decoded) = definition::decode(&body, ApiVersion::V1) else { return };
     let mut new = decoded.definition;
     definition::prepare_for_create(&mut new);
-    let _ = definition::validate_create(&new);
+    let _ = definition::validate_create(&new, machinery::Release::default());
     let _ = definition::to_stored(&new);
     let _ = definition::View::new(&new);
 }

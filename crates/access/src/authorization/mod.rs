@@ -188,8 +188,7 @@ mod tests {
     use super::*;
 
     fn judge(info: RequestInfo) -> Result<Authorized, Status> {
-        let authorizer =
-            Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
+        let authorizer = Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
         authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => status,
             Refusal::Failed(why) => panic!("{why}"),

@@ -37,11 +37,12 @@ pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
-    let mut items = a.to_vec()?;
+    let (mut items, mut members) = (a.to_vec()?, Rc::default());
     crate::work::step(b.len()).ok_or_else(Error::cancelled)?;
     match a.kind() {
         Some(ListKind::Set) => {
-            let mut known = crate::value::members(a)?;
+            members = crate::value::members(a)?;
+            let known = Rc::make_mut(&mut members);
             for item in b.iter() {
                 let item = item?;
                 if known.insert(crate::value::scalar_text(&item)?) {
@@ -72,7 +73,7 @@ fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
         }
     }
     Ok(Val::List(match a.kind() {
-        Some(kind) => List::Typed { items: Rc::new(items), kind },
+        Some(kind) => List::Typed { items: Rc::new(items), kind, members },
         None => List::Owned(Rc::new(items)),
     }))
 }

@@ -143,8 +143,8 @@ fn print(clause: Clause, value: &Val<'_>) -> Option<String> {
     Some(match (clause.verb, value) {
         ('s', value) => text(value)?,
         ('d', Val::Int(_) | Val::Uint(_)) => plain(value),
-        ('f', value) => fixed(float(value)?, clause.precision.unwrap_or(6).min(PRECISION_MAX)),
-        ('e', value) => scientific(float(value)?, clause.precision.unwrap_or(6).min(PRECISION_MAX)),
+        ('f', value) => fixed(unsigned_zero(float(value)?), clause.precision.unwrap_or(6).min(PRECISION_MAX)),
+        ('e', value) => scientific(unsigned_zero(float(value)?), clause.precision.unwrap_or(6).min(PRECISION_MAX)),
         ('b', Val::Bool(b)) => if *b { "1" } else { "0" }.to_owned(),
         ('b', value) => signed(value, |n| format!("{n:b}"))?,
         ('o', value) => signed(value, |n| format!("{n:o}"))?,
@@ -181,6 +181,11 @@ fn float(value: &Val<'_>) -> Option<f64> {
         },
         _ => None,
     }
+}
+
+/// Without the sign of a negative zero, which the printing of localized numbers drops.
+fn unsigned_zero(d: f64) -> f64 {
+    if d == 0.0 { 0.0 } else { d }
 }
 
 fn special(d: f64) -> Option<&'static str> {
@@ -265,11 +270,11 @@ fn text(value: &Val<'_>) -> Option<String> {
             for key in map.keys() {
                 let value = nested(&map.get(&key)?.ok()?)?;
                 let name = plain(&key);
-                let shown = if matches!(key, Val::String(_)) { quote(&name) } else { name.clone() };
-                entries.push((name, format!("{shown}:{value}")));
+                entries.push((if matches!(key, Val::String(_)) { quote(&name) } else { name }, value));
             }
+            // by their keys as they are printed, quotes included
             entries.sort();
-            let entries: Vec<String> = entries.into_iter().map(|(_, entry)| entry).collect();
+            let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("{{{}}}", entries.join(", "))
         }
         Val::Optional(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => return None,
@@ -287,7 +292,6 @@ fn nested(value: &Val<'_>) -> Option<String> {
         Val::Double(d) => format!("{d:.6}"),
         Val::Duration(d) => format!("duration({})", quote(&time::duration_text(*d))),
         Val::Timestamp(t) => format!("timestamp({})", quote(&time::timestamp_text(*t))),
-        Val::Type(t) => format!("type({})", t.runtime_name()),
         other => text(other)?,
     })
 }

@@ -5,10 +5,12 @@
 //! Invariants: no pattern panics, overflows the stack (nesting is bounded as in Go) or needs unbounded memory.
 
 mod class;
+mod counted;
 mod parse;
 mod pike;
 
 use crate::limits::AUTOMATON_BYTES_MAX;
+use counted::Counted;
 use pike::{PatternProgram, Places};
 use regex_automata::meta;
 use std::sync::{Arc, OnceLock};
@@ -46,8 +48,14 @@ pub struct Regex {
 
 /// What matches.
 enum Engine {
-    Automaton(Box<meta::Regex>),
+    Automaton(Box<Automaton>),
     Steps(PatternProgram),
+}
+
+/// Finds places fast; whether there is any match, it finds by `counted` where that may take long.
+struct Automaton {
+    meta: meta::Regex,
+    counted: Option<Counted>,
 }
 
 impl std::fmt::Debug for Regex {
@@ -65,7 +73,7 @@ impl Engine {
             .onepass_size_limit(Some(1 << 20))
             .hybrid_cache_capacity(2 << 20);
         match meta::Builder::new().configure(config).build_from_hir(&hir) {
-            Ok(automaton) => Engine::Automaton(Box::new(automaton)),
+            Ok(meta) => Engine::Automaton(Box::new(Automaton { meta, counted: Counted::new(&hir) })),
             Err(_) => Engine::Steps(PatternProgram::new(&hir)),
         }
     }
@@ -74,8 +82,8 @@ impl Engine {
     fn places(&self, text: &str, from: usize) -> Option<Places> {
         match self {
             Engine::Automaton(automaton) => {
-                let mut captures = automaton.create_captures();
-                automaton.search_captures(&regex_automata::Input::new(text).range(from..), &mut captures);
+                let mut captures = automaton.meta.create_captures();
+                automaton.meta.search_captures(&regex_automata::Input::new(text).range(from..), &mut captures);
                 let spans = captures.iter().flat_map(|span| [span.map(|s| s.start), span.map(|s| s.end)]);
                 captures.is_match().then(|| spans.collect())
             }
@@ -95,7 +103,7 @@ impl Regex {
     pub(crate) fn compile(pattern: &str) -> Result<Regex, RegexError> {
         let regex = Regex::new(pattern)?;
         crate::work::make(match regex.engine() {
-            Engine::Automaton(automaton) => automaton.memory_usage() * COMPILED_FACTOR,
+            Engine::Automaton(automaton) => automaton.meta.memory_usage() * COMPILED_FACTOR,
             Engine::Steps(program) => AUTOMATON_BYTES_MAX * COMPILED_FACTOR + program.steps_len(),
         });
         Ok(regex)
@@ -113,7 +121,10 @@ impl Regex {
     /// Whether the pattern matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         match self.engine() {
-            Engine::Automaton(automaton) => automaton.is_match(text),
+            Engine::Automaton(automaton) => match &automaton.counted {
+                Some(counted) => counted.is_match(text),
+                None => automaton.meta.is_match(text),
+            },
             Engine::Steps(program) => program.run(text, 0, false).is_some(),
         }
     }
@@ -121,7 +132,7 @@ impl Regex {
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self.engine() {
-            Engine::Automaton(automaton) => automaton.find(text).and_then(|found| text.get(found.range())),
+            Engine::Automaton(automaton) => automaton.meta.find(text).and_then(|found| text.get(found.range())),
             Engine::Steps(_) => self.captures(text)?.into_iter().next().flatten(),
         }
     }
@@ -161,7 +172,7 @@ impl Regex {
     /// How many groups there are, the whole match included.
     pub fn groups_len(&self) -> usize {
         match self.engine() {
-            Engine::Automaton(automaton) => automaton.captures_len(),
+            Engine::Automaton(automaton) => automaton.meta.captures_len(),
             Engine::Steps(program) => program.groups_len(),
         }
     }
@@ -324,6 +335,20 @@ mod tests {
         let regex = Regex::new(&format!("^{}$", "\\pL{0,1000}".repeat(500))).unwrap();
         assert!(matches!(regex.engine(), Engine::Steps(_)));
         let text = "é".repeat(100_000);
+        crate::work::begin(u64::MAX);
+        assert!(!crate::interruptible(|| true, || regex.is_match(&text)));
+        assert!(crate::work::is_used_up());
+    }
+
+    #[test]
+    fn matches_of_large_automata_are_counted() {
+        let counted = |regex: &Regex| matches!(regex.engine(), Engine::Automaton(a) if a.counted.is_some());
+        let regex = Regex::new("(?:a.{0,100}){8}c").unwrap();
+        assert!(counted(&regex) && !counted(&Regex::new("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$").unwrap()));
+        assert!(regex.is_match(&format!("{}c", "ab".repeat(50))) && !regex.is_match(&"ab".repeat(50)));
+        assert!(!regex.is_match("aaaa\naaaac"));
+        // the distances between many letters make ever new states
+        let text: String = (0..1_000_000_u32).map(|i| if i.wrapping_mul(i / 7) % 5 < 2 { 'a' } else { 'b' }).collect();
         crate::work::begin(u64::MAX);
         assert!(!crate::interruptible(|| true, || regex.is_match(&text)));
         assert!(crate::work::is_used_up());

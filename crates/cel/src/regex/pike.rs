@@ -3,19 +3,15 @@
 //!
 //! Threads run side by side through the text in the order of their priority (Pike's machine): time is steps times
 //! characters, and nothing is ever tried twice. A program has millions of steps at most (`parse::SIZE_MAX`) of a few
-//! bytes each, since equal classes are kept once. A match is given up after [`VISITS_MAX`] steps.
+//! bytes each, since equal classes are kept once. The steps of a match are bounded ([`Visits`]).
 
-use crate::limits::VISITS_MAX;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
-use crate::work;
-
-/// Visits between two questions to the interrupt.
-const ASK_VISITS: usize = 1 << 17;
+use crate::work::Visits;
 
 /// One step of a program.
 #[derive(Clone, Copy)]
@@ -208,7 +204,7 @@ impl PatternProgram {
     pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let visited = idle.unwrap_or_else(|| Visited::new(self.steps.len()));
-        let mut machine = Machine { program: self, text, visited, visits: 0, asked: 0, stack: vec![] };
+        let mut machine = Machine { program: self, text, visited, visits: Visits::new(), pending: 0, stack: vec![] };
         let found = machine.run(from, places);
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine.visited);
         found
@@ -258,9 +254,9 @@ struct Machine<'a> {
     text: &'a str,
     /// The steps that were added for the character that is next.
     visited: Visited,
-    visits: usize,
-    /// The number of visits at the last question to the interrupt.
-    asked: usize,
+    visits: Visits,
+    /// Visits that are not counted yet.
+    pending: u64,
     stack: Vec<Thread>,
 }
 
@@ -296,29 +292,19 @@ impl Machine<'_> {
             if c.is_none() || (next.is_empty() && found.is_some()) || (found.is_some() && !places) {
                 return found;
             }
-            if self.is_too_long() {
-                work::exhaust();
-                return None;
-            }
+            // a character is a visit too
+            self.visits.count(self.pending + 1)?;
+            self.pending = 0;
             std::mem::swap(&mut now, &mut next);
             at = after;
         }
-    }
-
-    /// Whether the match is to be given up.
-    fn is_too_long(&mut self) -> bool {
-        if self.visits - self.asked < ASK_VISITS {
-            return false;
-        }
-        self.asked = self.visits;
-        work::is_interrupted() || self.visits > VISITS_MAX
     }
 
     /// Adds the steps that read a character, or match, and that can be reached from `step` without reading.
     fn add(&mut self, threads: &mut Vec<Thread>, step: u32, at: usize, places: Places) {
         self.stack.push(Thread { step, places });
         while let Some(Thread { step, mut places }) = self.stack.pop() {
-            self.visits += 1;
+            self.pending += 1;
             if !self.visited.insert(step) {
                 continue;
             }

@@ -6,6 +6,8 @@ use crate::decl::ListKind;
 use crate::work;
 use machinery::Value;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Whether two values are equal. Values of different types aren't, but numbers compare by value.
 pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
@@ -112,13 +114,17 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// The members of a list that is a set. Those of JSON are what was decoded, before it got the type of its schema: an
-/// integer there is another member than the same number as a double, as among the keys of a Go map.
-pub(crate) fn members<'a>(list: &List<'a>) -> Result<std::collections::BTreeSet<String>> {
-    match list {
-        List::Json { items, .. } => items.iter().map(|item| scalar_text(&untyped(item))).collect(),
-        _ => list.iter().map(|item| scalar_text(&item?)).collect(),
-    }
+/// The members of a list that is a set, as texts. Those of JSON are what was decoded, before it got the type of its schema:
+/// an integer there is another member than the same number as a double, as among the keys of a Go map. They stay what they
+/// are when sets are added up.
+pub(crate) fn members<'a>(list: &List<'a>) -> Result<Rc<BTreeSet<String>>> {
+    Ok(match list {
+        List::Json { items, .. } => {
+            Rc::new(items.iter().map(|item| scalar_text(&untyped(item))).collect::<Result<_>>()?)
+        }
+        List::Typed { members, .. } => members.clone(),
+        List::Owned(items) => Rc::new(items.iter().map(scalar_text).collect::<Result<_>>()?),
+    })
 }
 
 /// The text that stands for a scalar in sets of scalars.
@@ -128,6 +134,7 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
             Err(Error::new("internal error: runtime error: hash of unhashable type map[string]interface {}"))
         }
         Val::List(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []interface {}")),
+        Val::Bytes(_) => Err(Error::new("internal error: runtime error: hash of unhashable type []uint8")),
         Val::Double(d) => Ok(format!("double {}", if *d == 0.0 { 0.0 } else { *d })),
         Val::Duration(_) | Val::Timestamp(_) => Ok(format!("{value:?}")),
         other => {

@@ -270,14 +270,19 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
+/// Refuses lists that take too long to merge.
+fn check_length(items: usize) -> Result<(), Failure> {
+    match items > MERGED_LIST_ITEMS_MAX {
+        true => Err(Failure::Other(format!(
+            "the allowed maximum of items of lists that are merged is {MERGED_LIST_ITEMS_MAX}, got {items}"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether the items of the lists, which must all be of one type, are objects.
 fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
-    let count: usize = lists.iter().map(|list| list.len()).sum();
-    if count > MERGED_LIST_ITEMS_MAX {
-        return Err(Failure::Other(format!(
-            "the allowed maximum of items of lists that are merged is {MERGED_LIST_ITEMS_MAX}, got {count}"
-        )));
-    }
+    check_length(lists.iter().map(|list| list.len()).sum())?;
     let mut items = lists.iter().flat_map(|list| list.iter());
     let Some(first) = items.next() else {
         return Err(Failure::Other("no elements in any of the given slices".to_owned()));

@@ -1,5 +1,7 @@
 //! ThirdPartyResources, the ancestors of definitions, as definitions: the name says kind and group.
 
+use std::collections::HashSet;
+
 use machinery::{FieldError, FieldPath, Map, Value, json};
 
 use super::openapi::list;
@@ -54,13 +56,13 @@ pub fn validate_third_party(registration: &Value) -> Vec<FieldError> {
     if let Err(why) = ThirdPartyNames::parse(name) {
         errors.push(FieldError::invalid(&FieldPath::new("metadata.name"), &Value::from(name), why));
     }
-    let versions = list(registration, "versions");
-    for (i, version) in versions.iter().enumerate() {
+    let mut met = HashSet::new();
+    for (i, version) in list(registration, "versions").iter().enumerate() {
         let path = FieldPath::new("versions").index(i).child("name");
         let name = Value::from(version.str_at(&["name"]));
         if name.as_str() == Some("") {
             errors.push(FieldError::invalid(&path, &name, "must not be empty"));
-        } else if versions[..i].iter().any(|other| other.str_at(&["name"]) == version.str_at(&["name"])) {
+        } else if !met.insert(version.str_at(&["name"])) {
             errors.push(FieldError::duplicate(&path, &name));
         }
     }

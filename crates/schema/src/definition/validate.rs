@@ -1,6 +1,8 @@
 //! The validation of whole definitions: metadata, spec, status names, stored versions, API approval,
 //! preserveUnknownFields, in this order.
 
+use std::collections::HashSet;
+
 use machinery::{FieldError, FieldPath, Release, Value, names as label};
 
 use super::conditions::{Approval, approval};
@@ -229,19 +231,18 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
         return;
     }
     // upstream crosses a name off when it has met it, so that of two versions of one name the second finds none
-    let has = |name: &str| stored.iter().any(|s| s.as_str() == Some(name));
-    for (i, version) in spec.versions.iter().enumerate() {
+    let names: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
+    let mut met = HashSet::new();
+    for version in spec.versions {
         let name = version.str_at(&["name"]);
-        let met = spec.versions[..i].iter().any(|v| v.str_at(&["name"]) == name);
-        if version.get("storage") == Some(&Value::Bool(true)) && (met || !has(name)) {
+        let again = !met.insert(name);
+        if version.get("storage") == Some(&Value::Bool(true)) && (again || !names.contains(name)) {
             errors.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
         }
     }
     for (i, name) in stored.iter().enumerate() {
         let text = name.as_str().unwrap_or_default();
-        let known = spec.versions.iter().any(|v| v.str_at(&["name"]) == text);
-        let again = stored[i + 1..].contains(name);
-        if !known && !again {
+        if !met.contains(text) && !stored[i + 1..].contains(name) {
             let detail = format!(
                 "missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {text} and removes {text} from status.storedVersions"
             );

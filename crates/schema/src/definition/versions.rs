@@ -1,6 +1,6 @@
 //! The rules for `spec.versions`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};
@@ -17,10 +17,16 @@ pub(super) fn validate(
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
+    // upstream looks a version up by its name, which another one may have too
+    let mut with_status = HashMap::new();
+    for version in spec.versions {
+        with_status.entry(text(version, "name")).or_insert(version.at(&["subresources", "status"]).is_some());
+    }
     for (i, version) in spec.versions.iter().enumerate() {
         let name = version.get("name").cloned().unwrap_or_else(|| Value::from(""));
         names::validate_label(&name, &path.index(i).child("name"), errors);
-        validate_version(spec, version, context, &path.index(i), errors);
+        let has_status = with_status.get(text(version, "name")).is_some_and(|status| *status);
+        validate_version(spec, version, has_status, context, &path.index(i), errors);
     }
     let beta = context.options.beta.as_ref();
     errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
@@ -59,6 +65,7 @@ fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
 fn validate_version(
     spec: &Hoisted<'_>,
     version: &Value,
+    has_status: bool,
     context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
@@ -67,10 +74,7 @@ fn validate_version(
     let own = |key: &str| if spec.is_shared(key) { None } else { version.get(key) };
     let name = text(version, "name");
     if let Some(validation) = own("schema") {
-        // Upstream looks the version up by its name, which another one may have too.
-        let named = spec.versions.iter().find(|v| text(v, "name") == name);
-        let status = named.is_some_and(|v| v.at(&["subresources", "status"]).is_some());
-        schema::validate_version(validation, status, name, context, &path.child("schema"), errors);
+        schema::validate_version(validation, has_status, name, context, &path.child("schema"), errors);
     }
     if let Some(sub) = own("subresources") {
         subresources::validate(sub, &path.child("subresources"), errors);

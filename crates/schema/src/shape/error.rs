@@ -43,6 +43,8 @@ pub(super) enum Conversion {
     },
     /// The error of a type that decodes itself, from JSON.
     Decoding,
+    /// The same of a field of the Go struct that the type decodes to; empty for the value itself.
+    DecodingField(Text),
     /// The same as decoding.
     Same,
     Other(Text),
@@ -79,7 +81,13 @@ impl TypeError {
         match (&self.conversion, &self.problem) {
             (Conversion::To { what, wanted }, _) => format!("{what}{wanted}"),
             (Conversion::Decoding, TypeProblem::Mismatch { found, wanted, .. }) => unmarshal(found, wanted),
-            (Conversion::Decoding, _) => format!("error decoding from json: {}", self.message()),
+            (Conversion::DecodingField(field), TypeProblem::Mismatch { found, wanted, .. }) if !field.is_empty() => {
+                format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
+            }
+            (Conversion::DecodingField(_), TypeProblem::Mismatch { found, wanted, .. }) => unmarshal(found, wanted),
+            (Conversion::Decoding | Conversion::DecodingField(_), _) => {
+                format!("error decoding from json: {}", self.message())
+            }
             (Conversion::Same, _) => self.message(),
             (Conversion::Other(text), _) => text.to_string(),
         }

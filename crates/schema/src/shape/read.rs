@@ -112,7 +112,8 @@ struct Reader {
     fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
     /// The struct around what decodes itself: errors in there are reported as its own.
-    outer: Option<&'static str>,
+    /// With the number of `fields` down to what decodes itself.
+    outer: Option<(&'static str, usize)>,
     path: String,
     empty: Empty,
 }
@@ -235,12 +236,17 @@ impl Reader {
             }
             other => Text::new_static(other.json_type()),
         };
-        let field = match self.outer.as_ref().or(self.structs.last()) {
-            Some(name) if !self.fields.is_empty() => {
-                let path: Vec<String> = self.fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
-                format!("{name}.{}", path.join(".")).into()
-            }
-            _ => Text::default(),
+        let joined = |name: &str, fields: &[&Field]| {
+            let path: Vec<String> = fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
+            if path.is_empty() { Text::default() } else { format!("{name}.{}", path.join(".")).into() }
+        };
+        let field = match self.outer.as_ref().map(|(name, _)| name).or(self.structs.last()) {
+            Some(name) => joined(name, &self.fields),
+            None => Text::default(),
+        };
+        let conversion = match self.outer {
+            Some((name, depth)) => Conversion::DecodingField(joined(name, &self.fields[depth..])),
+            None => conversion,
         };
         self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, ends);
     }
@@ -303,7 +309,7 @@ impl Reader {
 
     /// Reads inside of something that decodes itself: unknown members stay untold, and an error ends decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
-        let outer = self.outer.or(self.structs.last().copied());
+        let outer = self.outer.or(self.structs.last().map(|name| (*name, self.fields.len())));
         let (unknown, start) = (self.unknown.take(), self.errors.len());
         let before = std::mem::replace(&mut self.outer, outer);
         let read = self.structure(value, shape);
@@ -656,6 +662,25 @@ mod tests {
             assert_eq!(error, format!("json: cannot unmarshal {want}"), "{schema}");
         }
         assert_eq!(reported(r#"{"openAPIV3Schema": {"additionalProperties": 1}}"#), "boolean or JSON schema expected");
+    }
+
+    #[test]
+    fn conversions_report_the_path_inside_of_what_decodes_itself() {
+        for (schema, want) in [
+            (r#"{"type": 1}"#, "cannot convert int64 to string"),
+            (
+                r#"{"items": {"properties": {"a": {"pattern": 1}}}}"#,
+                "json: cannot unmarshal number into Go struct field JSONSchemaProps.properties.pattern of type string",
+            ),
+            (
+                r#"{"items": {"properties": {"a": {"items": {"properties": {"b": 1.5}}}}}}"#,
+                "json: cannot unmarshal number into Go struct field JSONSchemaProps.properties.items.properties of type v1.JSONSchemaProps",
+            ),
+        ] {
+            let value = decode(format!(r#"{{"openAPIV3Schema": {schema}}}"#).as_bytes()).unwrap();
+            let found = crate::shape::first_conversion_error(&read(&value, &crate::shape::VALIDATION).errors);
+            assert_eq!(found.as_deref(), Some(want), "{schema}");
+        }
     }
 
     #[test]

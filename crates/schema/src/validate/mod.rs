@@ -121,12 +121,13 @@ pub(crate) fn schema_errors(
     prefix: &str,
     release: Release,
 ) -> Vec<FieldError> {
-    let mut report = Report::new(release);
-    node::check(node, new, None, &Path::Root, &mut report);
-    if !report.is_valid() && old.is_some() {
-        report = Report::new(release);
-        node::check(node, new, old, &Path::Root, &mut report);
-    }
+    let check = |old| {
+        let mut report = Report::new(release);
+        cel::bounded_patterns(|| node::check(node, new, old, &Path::Root, &mut report));
+        report
+    };
+    let report = check(None);
+    let report = if report.is_valid() || old.is_none() { report } else { check(old) };
     report.into_errors(prefix)
 }
 

@@ -137,3 +137,16 @@ fn errors_of_long_lists_are_bounded() {
     new.get_mut("keyed").and_then(Value::as_array_mut).unwrap().push(json!({"k": "new"}));
     assert_eq!(errors(&new, Some(&old)).0, 1);
 }
+
+#[test]
+fn patterns_of_an_object_share_a_bound() {
+    let pattern = "[ab]{0,1000}".repeat(500) + "c";
+    let schema = format!(r#"{{"type":"array","items":{{"type":"string","pattern":"{pattern}"}}}}"#);
+    let schema = Schema::compile(&decode(schema.as_bytes()).unwrap(), &CompileOptions::default());
+    let text = Value::from("ab".repeat(20) + "c");
+    let few = Value::Array(vec![text.clone(); 2]);
+    assert!(schema.validate(&few, None).is_empty());
+    let errors = schema.validate(&Value::Array(vec![text; 1_000]), None);
+    let first = errors.first().map(|error| error.detail.clone()).unwrap_or_default();
+    assert!(first.contains("in body takes too long to match with"), "{first}");
+}

@@ -1,5 +1,6 @@
 //! Response bodies: empty, a buffer, or a stream that the connection pulls.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use hyper::body::Incoming;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::connections::Active;
-use super::window::Window;
+use super::window::{UnsentBytes, Window};
 
 /// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
 /// does.
@@ -42,6 +43,11 @@ pub trait PieceSource: Send {
 pub enum Body {
     Empty,
     Full(Bytes),
+    /// A list that was encoded before it is sent.
+    Parts {
+        parts: VecDeque<Bytes>,
+        _held: UnsentBytes,
+    },
     /// A watch, which has no size to report.
     Stream(NextPiece),
     /// A document that is encoded while it is sent.
@@ -67,9 +73,13 @@ impl Body {
         Body::Document(pieces.next(), Size::default())
     }
 
-    /// Whether the body is produced while it is sent.
+    pub fn parts(parts: VecDeque<Bytes>) -> Body {
+        Body::Parts { _held: UnsentBytes::new(parts.iter().map(Bytes::len).sum()), parts }
+    }
+
+    /// Whether the body waits for room in its connection.
     fn is_streamed(&self) -> bool {
-        matches!(self, Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
+        matches!(self, Body::Parts { .. } | Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
     }
 }
 
@@ -85,6 +95,7 @@ impl http_body::Body for Body {
                 *self = Body::Empty;
                 return Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))));
             }
+            Body::Parts { parts, .. } => return Poll::Ready(parts.pop_front().map(|bytes| Ok(Frame::data(bytes)))),
             Body::Relayed(body) => return Pin::new(body).poll_frame(context).map_err(Error::from),
             Body::Stream(next) | Body::Document(next, _) => next,
         };
@@ -115,6 +126,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Body::Empty => true,
+            Body::Parts { parts, .. } => parts.is_empty(),
             Body::Relayed(body) => body.is_end_stream(),
             Body::Full(_) | Body::Stream(_) | Body::Document(..) => false,
         }
@@ -124,6 +136,9 @@ impl http_body::Body for Body {
         match self {
             Body::Empty => http_body::SizeHint::with_exact(0),
             Body::Full(bytes) => http_body::SizeHint::with_exact(bytes.len() as u64),
+            Body::Parts { parts, .. } => {
+                http_body::SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum())
+            }
             Body::Stream(_) | Body::Document(..) => http_body::SizeHint::default(),
             Body::Relayed(body) => body.size_hint(),
         }

@@ -41,6 +41,12 @@ impl Chunks {
         Some(piece)
     }
 
+    /// All pieces.
+    pub fn into_pieces(mut self) -> VecDeque<Bytes> {
+        self.close();
+        self.ready
+    }
+
     /// Concatenates all pieces.
     pub fn into_bytes(mut self) -> Bytes {
         self.close();

@@ -1,11 +1,12 @@
-//! Encoding of lists: in pieces that are encoded and compressed as the connection pulls them.
+//! ListEncoding of lists: in pieces that are encoded and compressed as the connection pulls them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use base::task;
 use bytes::Bytes;
 use machinery::{Status, Value, cbor, protobuf, yaml};
-use objects::Sink as _;
+use objects::{ProtobufForm, Sink as _};
 
 use super::body::{Broken, NextPiece, PieceSource};
 use super::chunks::Chunks;
@@ -54,24 +55,22 @@ impl ListEncoding {
     ) -> Option<ListEncoding> {
         if accepted.media == Media::Yaml {
             let (head, tail) = around(yaml::encode(list).as_bytes(), &format!("- {PLACEHOLDER}\n"))?;
-            let item = move |shown: &Shown, out: &mut Chunks| {
-                out.append(yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes());
-            };
-            return Some(ListEncoding { head, separator: b"", tail, item: Box::new(item) });
+            let encode = move |shown: &Shown| yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes();
+            return Some(ListEncoding { head, separator: b"", tail, item: appended(encode) });
         }
         let placeholder = Value::from(PLACEHOLDER).to_json();
         if pretty {
             let (head, tail) = around(pretty_printed(list).as_bytes(), &placeholder)?;
-            let item = move |shown: &Shown, out: &mut Chunks| {
+            let encode = move |shown: &Shown| {
                 let mut text = String::new();
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
-                out.append(text.into_bytes());
+                text.into_bytes()
             };
-            return Some(ListEncoding { head, separator: b",\n    ", tail, item: Box::new(item) });
+            return Some(ListEncoding { head, separator: b",\n    ", tail, item: appended(encode) });
         }
         let (head, tail) = around(&line(list), &placeholder)?;
-        let item = move |shown: &Shown, out: &mut Chunks| out.append(tree(shown).to_json().into_bytes());
-        Some(ListEncoding { head, separator: b",", tail, item: Box::new(item) })
+        let encode = move |shown: &Shown| tree(shown).to_json().into_bytes();
+        Some(ListEncoding { head, separator: b",", tail, item: appended(encode) })
     }
 
     /// CBOR, whose head contains the number of items, `count`.
@@ -83,8 +82,8 @@ impl ListEncoding {
         head.pop();
         let of_many = cbor::encode(&Value::Array(vec![Value::Null; count]));
         head.extend_from_slice(&of_many[tag..of_many.len() - count]);
-        let item = move |shown: &Shown, out: &mut Chunks| out.copy(&cbor::encode(&tree(shown))[tag..]);
-        Some(ListEncoding { head, separator: b"", tail, item: Box::new(item) })
+        let encode = move |shown: &Shown| cbor::encode(&tree(shown)).split_off(tag);
+        Some(ListEncoding { head, separator: b"", tail, item: appended(encode) })
     }
 
     /// Protobuf, whose envelope contains the encoded length of all items, `items_bytes`; `None` for kinds without a
@@ -97,22 +96,32 @@ impl ListEncoding {
 
 fn protobuf_item(version: &str, kind: &str) -> Item {
     let (version, kind) = (version.to_owned(), kind.to_owned());
+    appended(move |shown| protobuf::encode_list_item(&version, &kind, shown.to_value()).unwrap_or_default())
+}
+
+/// Appends the encoded bytes of an item. The encoding of a large one leaves the async worker.
+fn appended(encode: impl Fn(&Shown) -> Vec<u8> + Send + 'static) -> Item {
     Box::new(move |shown, out| {
-        let bytes = protobuf::encode_list_item(&version, &kind, shown.to_value());
-        out.append(bytes.unwrap_or_default());
+        let is_large = shown.stored_bytes() > limits::INLINE_BYTES_MAX;
+        out.append(if is_large { task::blocking(|| encode(shown)) } else { encode(shown) });
     })
 }
 
-/// The length in bytes of all items of a list in protobuf.
-pub fn protobuf_bytes(version: &str, kind: &str, request: &Request, mut items: Items) -> Result<u64, Status> {
-    let item = protobuf_item(version, kind);
+/// The length in bytes of all items of a list in protobuf. The length of an item is kept with the object, so that only
+/// the first list encodes it twice.
+pub async fn protobuf_bytes(
+    (version, kind): (&str, &str),
+    form: ProtobufForm,
+    request: &Request,
+    mut items: Items,
+) -> Result<u64, Status> {
     let mut bytes = 0;
     while items.len() > 0 {
-        for shown in items.next(request)? {
-            let mut out = Chunks::default();
-            item(&shown, &mut out);
-            bytes += out.len() as u64;
+        for shown in items.next(request).await? {
+            let encoded = || protobuf::encode_list_item(version, kind, shown.to_value()).map_or(0, |bytes| bytes.len());
+            bytes += shown.protobuf_bytes(form, encoded) as u64;
         }
+        tokio::task::yield_now().await;
     }
     Ok(bytes)
 }
@@ -181,7 +190,7 @@ impl ListBody {
     }
 
     /// Encodes items until `bytes` bytes are waiting to be sent. Returns whether the whole list has been encoded.
-    pub fn fill(&mut self, bytes: usize) -> Result<bool, Status> {
+    pub async fn fill(&mut self, bytes: usize) -> Result<bool, Status> {
         while self.chunks.len() < bytes && !self.ended {
             if let Some(shown) = self.pending.pop_front() {
                 if std::mem::replace(&mut self.any, true) {
@@ -190,7 +199,7 @@ impl ListBody {
                 (self.encoding.item)(&shown, &mut self.chunks);
                 continue;
             }
-            self.pending = self.items.next(&self.request)?.into();
+            self.pending = self.items.next(&self.request).await?.into();
             if self.pending.is_empty() {
                 self.chunks.copy(&self.encoding.tail);
                 self.ended = true;
@@ -209,19 +218,24 @@ impl ListBody {
         self.chunks.into_bytes()
     }
 
+    /// The same in pieces.
+    pub fn into_pieces(self) -> VecDeque<Bytes> {
+        self.chunks.into_pieces()
+    }
+
     /// The same list, compressed with gzip.
     pub fn compressed(self) -> ListBody {
         ListBody { gzip: Some(Gzip::default()), ..self }
     }
 
-    fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
         if self.gzip.is_some() {
-            return self.next_compressed_piece();
+            return self.next_compressed_piece().await;
         }
         if let Some(piece) = self.chunks.pop() {
             return Ok(Some(piece));
         }
-        self.fill(chunk_bytes())?;
+        self.fill(chunk_bytes()).await?;
         if let Some(piece) = self.chunks.pop() {
             // the bytes behind it become part of the next piece
             return Ok(Some(piece));
@@ -230,9 +244,9 @@ impl ListBody {
         Ok(self.chunks.pop())
     }
 
-    fn next_compressed_piece(&mut self) -> Result<Option<Bytes>, Status> {
+    async fn next_compressed_piece(&mut self) -> Result<Option<Bytes>, Status> {
         let was_ended = self.ended;
-        let ended = self.fill(limits::PIECE_BYTES_MAX)?;
+        let ended = self.fill(limits::PIECE_BYTES_MAX).await?;
         self.chunks.close();
         if was_ended && self.chunks.len() == 0 {
             return Ok(None);
@@ -246,7 +260,7 @@ impl ListBody {
 impl PieceSource for ListBody {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
-            let piece = self.next_piece().map_err(|status| Broken(status.message.clone()))?;
+            let piece = self.next_piece().await.map_err(|status| Broken(status.message.clone()))?;
             Ok(piece.map(|piece| (piece, self as Box<dyn PieceSource>)))
         })
     }

@@ -77,6 +77,7 @@ impl Measured {
         let sizes = || METRICS.response_sizes.get_or_create(&of.series).clone();
         match response.body_mut() {
             Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
+            Body::Parts { parts, .. } if reads => sizes().observe(parts.iter().map(|part| part.len() as f64).sum()),
             Body::Document(_, size) if reads => size.histogram = Some(sizes()),
             _ => {}
         }

@@ -56,17 +56,17 @@ impl Edge {
             Verb::Create => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                boxed(verbs::create(context, &request, &document)).await?
+                written(&request, &document, verbs::create(context, &request, &document)).await?
             }
             Verb::Update => {
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                boxed(verbs::update(context, &request, &document)).await?
+                written(&request, &document, verbs::update(context, &request, &document)).await?
             }
             Verb::Patch => {
                 let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
-                boxed(verbs::patch(context, &request, kind, &document)).await?
+                written(&request, &document, verbs::patch(context, &request, kind, &document)).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
                 if verb == Verb::DeleteCollection {
@@ -81,7 +81,7 @@ impl Edge {
             }
             Verb::Proxy | Verb::None => return Err(request.resource.verb_not_supported(verb.as_str())),
         };
-        reply.outcome(&request, outcome)
+        reply.outcome(&request, outcome).await
     }
 
     async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
@@ -123,6 +123,17 @@ impl Edge {
         };
         set(response.headers_mut(), CONTENT_TYPE.as_str(), content_type);
         Ok(response)
+    }
+}
+
+/// Runs the write of a document. Where it or the stored object is large, it leaves the async worker.
+async fn written<T>(request: &Request, document: &Document, write: impl Future<Output = T> + Send) -> T {
+    let write = boxed(write);
+    let is_large = |bytes: usize| bytes > limits::INLINE_BYTES_MAX;
+    if is_large(document.bytes.len()) || is_large(request.stored_bytes()) {
+        task::beside_others(write).await
+    } else {
+        write.await
     }
 }
 
@@ -183,10 +194,6 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
         }
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
-    if bytes.len() > limits::INLINE_BYTES_MAX {
-        // decoding a large body would block the async worker
-        task::give_way();
-    }
     Ok(Document { bytes, format })
 }
 

@@ -1,23 +1,25 @@
-//! Encoding of responses: shapes, media types, pretty printing, compression.
+//! ListEncoding of responses: shapes, media types, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use access::audit::AuditContext;
 use access::flow::Sorted;
-use base::task::Trace;
+use base::task::{self, Trace};
 use base::trace::Span;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
+use objects::ProtobufForm;
 
 use super::body::Body;
 use super::list::{self, ListBody, ListEncoding};
 use super::negotiate::{Accepted, Media, Shape};
 use super::pretty::pretty;
 use super::table;
+use super::window::whole_bytes;
 use crate::limits;
 use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
@@ -119,7 +121,7 @@ impl Reply {
     pub fn bytes(&self, code: StatusCode, content_type: &str, bytes: impl Into<Bytes>) -> Response<Body> {
         let bytes = bytes.into();
         let compress = self.gzip && bytes.len() > limits::GZIP_BYTES_MIN;
-        let body = if compress { Bytes::from(gzip(&bytes)) } else { bytes };
+        let body = if compress { Bytes::from(task::blocking(|| gzip(&bytes))) } else { bytes };
         let mut response = Response::new(Body::Full(body));
         *response.status_mut() = code;
         self.set_content(response.headers_mut(), content_type, compress);
@@ -127,7 +129,7 @@ impl Reply {
     }
 
     /// Responds with the outcome of a verb.
-    pub fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
+    pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(value) => {
                 if let Some(audit_context) = &self.audit_context {
@@ -137,9 +139,10 @@ impl Reply {
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
             Outcome::Object(code, shown) => {
-                self.object(request, StatusCode::from_u16(code).unwrap_or(StatusCode::OK), &shown)
+                let respond = || self.object(request, StatusCode::from_u16(code).unwrap_or(StatusCode::OK), &shown);
+                if shown.stored_bytes() > limits::INLINE_BYTES_MAX { task::blocking(respond) } else { respond() }
             }
-            Outcome::List(list) => self.list(request, list),
+            Outcome::List(list) => Box::pin(self.list(request, list)).await,
         }
     }
 
@@ -199,20 +202,21 @@ impl Reply {
         }
     }
 
-    fn list(&self, request: &Arc<Request>, list: ListOutcome) -> Result<Response<Body>, Status> {
+    async fn list(&self, request: &Arc<Request>, list: ListOutcome) -> Result<Response<Body>, Status> {
         if let Some(accepted) = self.protobuf(request) {
-            let (version, kind) = match accepted.shape {
+            let (version, kind, form) = match accepted.shape {
                 Shape::Partial => return Err(no_object(request)),
                 Shape::PartialList => {
-                    (Text::new_static(accepted.shape_version()), "PartialObjectMetadataList".to_owned())
+                    let version = Text::new_static(accepted.shape_version());
+                    (version, "PartialObjectMetadataList".to_owned(), ProtobufForm::Metadata)
                 }
-                _ => (request.api_version(), request.resource.list_kind.to_string()),
+                _ => (request.api_version(), request.resource.list_kind.to_string(), ProtobufForm::Whole),
             };
             let meta = list_meta(&list, false);
             if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
-                let bytes = list::protobuf_bytes(&version, &kind, request, list.items.clone())?;
+                let bytes = list::protobuf_bytes((&version, &kind), form, request, list.items.clone()).await?;
                 let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
-                return self.listed(request, list, Media::Protobuf, accepted, encoding);
+                return self.listed(request, list, Media::Protobuf, accepted, encoding).await;
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
@@ -230,12 +234,12 @@ impl Reply {
             (Media::Cbor, _) => ListEncoding::cbor(&frame, list.items.len(), tree),
             _ => ListEncoding::text(&frame, &accepted, pretty, tree),
         };
-        self.listed(request, list, accepted.media, accepted, encoding)
+        self.listed(request, list, accepted.media, accepted, encoding).await
     }
 
     /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
     /// is encoded while it is sent.
-    fn listed(
+    async fn listed(
         &self,
         request: &Arc<Request>,
         list: ListOutcome,
@@ -244,8 +248,8 @@ impl Reply {
         encoding: Option<ListEncoding>,
     ) -> Result<Response<Body>, Status> {
         if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
-            let tree = list::tree_of(request, accepted)?;
-            let trees = all_of(request, list.items.clone())?.iter().map(tree).collect();
+            let all = all_of(request, list.items.clone()).await?;
+            let trees = all.iter().map(list::tree_of(request, accepted)?).collect();
             let value = frame_of(request, &list, &accepted, Value::Array(trees))?;
             self.record(|| value);
         }
@@ -253,14 +257,20 @@ impl Reply {
             let empty = frame_of(request, &list, &accepted, Value::Array(vec![]))?;
             return Ok(self.tree(StatusCode::OK, &empty, &accepted));
         };
+        let is_plain = (media, accepted.shape) == (Media::Json, Shape::Whole) && !self.is_pretty(&accepted);
+        let least = match list.items.bytes() {
+            _ if self.gzip => limits::GZIP_BYTES_MIN,
+            Some(bytes) if is_plain && bytes <= whole_bytes() => 2 * bytes + limits::UNSENT_BYTES_MAX,
+            _ => limits::UNSENT_BYTES_MAX,
+        };
         let mut body = ListBody::new(request.clone(), list.items, encoding);
-        let least = if self.gzip { limits::GZIP_BYTES_MIN } else { limits::UNSENT_BYTES_MAX };
-        let is_all = body.fill(least + 1)?;
-        if is_all && body.len() <= least {
-            return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes()));
-        }
-        let body = if self.gzip { body.compressed() } else { body };
-        let mut response = Response::new(Body::document(Box::new(body)));
+        let is_all = body.fill(least + 1).await?;
+        let mut response = Response::new(match is_all && body.len() <= least {
+            true if self.gzip => return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes())),
+            true => Body::parts(body.into_pieces()),
+            false if self.gzip => Body::document(Box::new(body.compressed())),
+            false => Body::document(Box::new(body)),
+        });
         self.set_content(response.headers_mut(), media.as_str(), self.gzip);
         Ok(response)
     }
@@ -269,16 +279,16 @@ impl Reply {
         set(headers, CONTENT_TYPE.as_str(), content_type);
         if is_compressed {
             set(headers, "content-encoding", "gzip");
-            set(headers, "vary", "Accept-Encoding");
+            set(headers, "vary", "Accept-ListEncoding");
         }
     }
 }
 
 /// Reads all items of a list.
-fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
+async fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
     let mut all = vec![];
     while items.len() > 0 {
-        all.extend(items.next(request)?);
+        all.extend(items.next(request).await?);
     }
     Ok(all)
 }

@@ -41,6 +41,27 @@ pub fn chunk_bytes() -> usize {
     if is_fast() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES }
 }
 
+/// The size of the objects of a list that is encoded before it is sent.
+pub fn whole_bytes() -> usize {
+    if is_fast() { limits::WHOLE_LIST_BYTES_FAST } else { limits::UNSENT_BYTES_MAX }
+}
+
+/// Bytes of a response that are made and not handed over. They count as unsent until this is dropped.
+pub struct UnsentBytes(usize);
+
+impl UnsentBytes {
+    pub fn new(bytes: usize) -> UnsentBytes {
+        UNSENT.fetch_add(bytes, Ordering::Relaxed);
+        UnsentBytes(bytes)
+    }
+}
+
+impl Drop for UnsentBytes {
+    fn drop(&mut self) {
+        UNSENT.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 tokio::task_local! {
     static WINDOW: Arc<Window>;
 }

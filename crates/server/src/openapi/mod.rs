@@ -192,7 +192,7 @@ fn http_date(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use machinery::{Value, json};
+    use machinery::{Release, Value, json};
 
     use super::*;
     use objects::Objects;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use base::request::{DeleteOptions, ListOptions, WriteOptions};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
+use super::list::Page;
 use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server};
 use crate::limits;
@@ -108,21 +109,33 @@ pub async fn delete_collection(
     let options = options(request, document)?;
     super::list::reach(context, &list_options).await?;
     let page = selection.page(context, request, &list_options).await?;
-    let (revision, continue_token, remaining) = (page.revision, page.continue_token.clone(), page.remaining);
-    let stored = page.stored(request)?;
-    if let Some(first) = stored.first() {
-        super::check_key(request.resource.namespaced.then(|| request.namespace().as_str()), &first.meta.name)?;
+    if page.items.len() > 0 {
+        super::check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
-    let show = |stored: &Arc<Stored>| Shown::stored(&request.resource, &request.version, stored.clone());
-    let items: Vec<Shown> = stored.iter().map(show).collect::<Result<_, Status>>()?;
     // where a deletion may be refused, they are made one after the other: objects behind the refused one stay
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
-    let at_once = if certain { limits::DELETE_COLLECTION_PARALLEL } else { 1 };
-    let deletions = stored.iter().map(|stored| delete_listed(context, request, &options, stored));
-    delete_all(deletions.collect(), at_once).await?;
-    Ok(Outcome::List(ListOutcome { items: Items::shown(items), revision, continue_token, remaining }))
+    let at_once = if certain { at_once(page.items.len()) } else { 1 };
+    let options = &options;
+    let delete = move |shown: Shown| async move {
+        match shown.as_stored() {
+            Some(stored) => delete_listed(context, request, options, stored).await,
+            None => Ok(()),
+        }
+    };
+    each_item(request, page.items.clone()).try_for_each_concurrent(at_once, delete).await?;
+    let Page { items, revision, continue_token, remaining, .. } = page;
+    Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining }))
+}
+
+/// The objects of a list, which are read a few at a time.
+fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<Shown, Status>> {
+    let few = move |mut items: Items| async move {
+        let few = items.next(request).await?;
+        Ok::<_, Status>((!few.is_empty()).then(|| (stream::iter(few.into_iter().map(Ok)), items)))
+    };
+    stream::try_unfold(items, few).try_flatten()
 }
 
 /// Deletes an object of a list, unless it has gone.
@@ -139,14 +152,10 @@ async fn delete_listed(
     Box::pin(write.run()).await.map(drop)
 }
 
-/// Runs deletions, some at once where there are many; the first error ends them. Few go in order, as all do upstream: on
-/// etcd deletions that are in flight at the same time may overtake each other.
-async fn delete_all<F>(deletions: Vec<F>, at_once: usize) -> Result<(), Status>
-where
-    F: Future<Output = Result<(), Status>>,
-{
-    let at_once = if deletions.len() > limits::DELETE_IN_ORDER_MAX { at_once } else { 1 };
-    stream::iter(deletions).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
+/// How many of so many deletions run at once. A few run in order, as all do upstream: on etcd, concurrent deletions may
+/// overtake each other.
+fn at_once(deletions: usize) -> usize {
+    if deletions > limits::DELETE_IN_ORDER_MAX { limits::DELETE_COLLECTION_PARALLEL } else { 1 }
 }
 
 /// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers stay marked.
@@ -170,7 +179,8 @@ pub async fn delete_as_server(
         let request = as_server::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_listed(context, &request, options, &stored).await
     };
-    delete_all(objects.into_iter().map(delete).collect(), limits::DELETE_COLLECTION_PARALLEL).await
+    let at_once = at_once(objects.len());
+    stream::iter(objects.into_iter().map(delete)).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
 /// Deletes the objects of a resource in a namespace, and returns those that are left.

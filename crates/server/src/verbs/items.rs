@@ -17,23 +17,30 @@ use crate::limits;
 #[derive(Clone)]
 pub struct Scan {
     root: Root,
-    scope: Scope,
     /// Whether it began with the first object of the scope, and has not moved.
     at_start: bool,
     /// The next object is the first one from here on.
     from: Bound<Text>,
+    /// The paths of the scope end here.
+    until: Bound<Text>,
 }
 
 impl Scan {
     /// The objects within `scope`, behind the path `after`.
-    pub fn new(root: Root, scope: Scope, after: Option<&str>) -> Scan {
-        let from = match (&scope, after) {
+    pub fn new(root: Root, scope: &Scope, after: Option<&str>) -> Scan {
+        let from = match (scope, after) {
             (Scope::Path(path), _) => Bound::Included(path.clone()),
             (_, Some(after)) => Bound::Excluded(after.into()),
             (Scope::Namespace(namespace), None) => Bound::Included(format!("{namespace}/").into()),
             (Scope::All, None) => Bound::Unbounded,
         };
-        Scan { root, at_start: after.is_none(), scope, from }
+        let until = match scope {
+            Scope::Path(path) => Bound::Included(path.clone()),
+            // the first text behind all that begin with the namespace and a slash
+            Scope::Namespace(namespace) => Bound::Excluded(format!("{namespace}0").into()),
+            Scope::All => Bound::Unbounded,
+        };
+        Scan { root, at_start: after.is_none(), from, until }
     }
 
     /// Visits the next objects, at most `count`, until `visit` returns false. Returns how many were visited.
@@ -58,9 +65,9 @@ impl Scan {
         Ok(visited)
     }
 
-    /// The objects that are left, all at once.
-    pub fn all(&self) -> Vec<Arc<Stored>> {
-        self.rest().map(|(_, stored)| stored.clone()).collect()
+    /// The next objects, at most `count`, without moving.
+    pub fn ahead(&self, count: usize) -> impl Iterator<Item = &Arc<Stored>> {
+        self.rest().take(count).map(|(_, stored)| stored)
     }
 
     pub fn is_at_start(&self) -> bool {
@@ -72,15 +79,14 @@ impl Scan {
     }
 
     fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
-        let scope = &self.scope;
-        let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), Bound::Unbounded);
-        self.root.range::<_, Text>(range).take_while(|(path, _)| scope.contains(path))
+        let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), self.until.as_ref());
+        self.root.range::<_, Text>(range)
     }
 
     /// How many objects are left.
     pub fn count(&self) -> usize {
-        match (&self.scope, &self.from) {
-            (Scope::All, Bound::Unbounded) => self.root.len(),
+        match (&self.from, &self.until) {
+            (Bound::Unbounded, Bound::Unbounded) => self.root.len(),
             _ => self.rest().count(),
         }
     }
@@ -130,16 +136,24 @@ impl Items {
         Items { left: count, source: ItemSource::Snapshot { scan, selection: Box::new(selection) } }
     }
 
+    /// Bytes of the objects that are left, as JSON; `None` if they are many.
+    pub fn bytes(&self) -> Option<usize> {
+        match &self.source {
+            ItemSource::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
+            ItemSource::Snapshot { .. } => None,
+        }
+    }
+
     /// How many are left.
     pub fn len(&self) -> usize {
         self.left
     }
 
     /// The next objects, a few at a time; none at the end.
-    pub fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
+    pub async fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
         let found = match &mut self.source {
             ItemSource::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
-            ItemSource::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request)?,
+            ItemSource::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
         };
         self.left = if found.is_empty() { 0 } else { self.left.saturating_sub(found.len()) };
         Ok(found)
@@ -147,9 +161,16 @@ impl Items {
 }
 
 /// The next selected objects of a scan, at most `left`; none at its end.
-fn next_selected(scan: &mut Scan, selection: &Selection, left: usize, request: &Request) -> Result<Vec<Shown>, Status> {
+async fn next_selected(
+    scan: &mut Scan,
+    selection: &Selection,
+    left: usize,
+    request: &Request,
+) -> Result<Vec<Shown>, Status> {
     let mut found = vec![];
     while found.is_empty() && left > 0 {
+        // they have been converted before, but their renditions may have been replaced since
+        selection.convert_ahead(request, scan, limits::LIST_BATCH, left).await?;
         let visited = scan.each(limits::LIST_BATCH, |stored| {
             if selection.matches(request, stored)? {
                 found.push(Shown::stored(&request.resource, &request.version, stored.clone())?);

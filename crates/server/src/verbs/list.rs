@@ -48,7 +48,7 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
 /// The error of a list that was ended by `why`: names the objects that cannot be read, if there are any.
 fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
-    let all = scan.all();
+    let all: Vec<Arc<Stored>> = scan.ahead(usize::MAX).cloned().collect();
     let fails = |stored: &Arc<Stored>| resource.rendition(stored, version).err();
     let unreadable: Vec<_> = all.iter().filter_map(|stored| Some((&**stored, fails(stored)?))).collect();
     resource.unreadable_list(&unreadable, why)
@@ -98,19 +98,12 @@ impl Selection {
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
-        let scan = Scan::new(root, self.scope.clone(), after.as_deref());
-        if self.needs_content && request.resource.is_prepared() {
-            // a webhook converts them, in one call
-            let candidates = scan.all();
-            prepare(request, &candidates).await?;
-        }
+        let scan = Scan::new(root, &self.scope, after.as_deref());
         let surveyed = self.survey(request, scan.clone(), limit, revision).await;
-        let mut survey = surveyed.map_err(|why| if_unreadable(request, &scan, why))?;
-        if request.resource.is_prepared() {
-            prepare(request, &survey.unconverted).await?;
-            let show = |stored| Shown::stored(&request.resource, &request.version, stored);
-            survey.kept = survey.unconverted.into_iter().map(show).collect::<Result<_, _>>()?;
-        }
+        let survey = surveyed.map_err(|why| match request.resource.is_prepared() {
+            true => why,
+            false => if_unreadable(request, &scan, why),
+        })?;
         let mut page = Page {
             revision,
             continue_token: String::new(),
@@ -140,25 +133,25 @@ impl Selection {
         revision: Revision,
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
-        let prepared = resource.is_prepared();
-        let mut found = Survey { kept: vec![], unconverted: vec![], selected: 0, fetched: 0, more: None };
-        let whole = limit == 0 && !prepared && self.is_unselected() && scan.is_at_start();
+        let batch = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
+        let most = if limit == 0 { usize::MAX } else { limit };
+        let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
         if let Some(count) = known {
             return Ok(Survey { selected: count, fetched: count, ..found });
         }
         let mut pace = Pace::default();
         loop {
+            self.convert_ahead(request, &scan, batch, most - found.selected).await?;
             let mut last = None;
-            let visited = scan.each(limits::LIST_SCAN, |stored| {
+            let visited = scan.each(batch, |stored| {
                 found.fetched += 1;
                 if !self.matches(request, stored)? {
                     return Ok(true);
                 }
                 found.selected += 1;
-                if prepared {
-                    found.unconverted.push(stored.clone());
-                } else if found.selected <= limits::LIST_KEPT {
+                if found.selected <= limits::LIST_KEPT {
                     found.kept.push(Shown::stored(resource, version, stored.clone())?);
                 } else {
                     resource.rendition(stored, version)?;
@@ -172,7 +165,7 @@ impl Selection {
                 found.more = (!scan.is_at_end()).then_some((last, scan));
                 return Ok(found);
             }
-            if visited < limits::LIST_SCAN {
+            if visited < batch {
                 if whole && found.selected > limits::LIST_KEPT {
                     resource.collection.remember_survey(revision, self.scope.clone(), version.id, found.selected);
                 }
@@ -180,6 +173,21 @@ impl Selection {
             }
             pace.next().await;
         }
+    }
+
+    /// Converts the objects that will be read among the next `count` of a scan, where a webhook converts them; `most` of
+    /// them are wanted.
+    pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
+        if !request.resource.is_prepared() {
+            return Ok(());
+        }
+        let mut ahead: Vec<Arc<Stored>> = scan.ahead(count).cloned().collect();
+        if !self.needs_content {
+            // an error of the selection is found again when they are visited
+            ahead.retain(|stored| self.matches(request, stored).unwrap_or_default());
+            ahead.truncate(most);
+        }
+        prepare(request, &ahead).await
     }
 
     fn is_unselected(&self) -> bool {
@@ -196,13 +204,18 @@ impl Selection {
         fetched: usize,
     ) -> usize {
         let collection = &request.resource.collection;
-        let known = match &after {
-            Some(after) => collection.left_after(revision, &self.scope, after),
-            None if self.scope == Scope::All => Some(scan.count()),
-            None => None,
+        let begin = Text::from(after.as_deref().unwrap_or_default());
+        let known = match collection.left_after(revision, &self.scope, &begin) {
+            None if after.is_none() && self.scope == Scope::All => Some(scan.count()),
+            known => known,
         };
         let left = known.and_then(|known| known.checked_sub(fetched)).unwrap_or_else(|| rest.count());
-        collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        if known.is_none() {
+            collection.remember_left(revision, self.scope.clone(), begin, left + fetched);
+        }
+        if collection.left_after(revision, &self.scope, last).is_none() {
+            collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        }
         left
     }
 
@@ -268,8 +281,6 @@ fn expired_token(token: Continue) -> Status {
 struct Survey {
     /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
     kept: Vec<Shown>,
-    /// The selected objects where a webhook converts them: it does so in one call for all of them.
-    unconverted: Vec<Arc<Stored>>,
     selected: usize,
     fetched: usize,
     /// The path of the last selected object, and what is behind it, if anything.
@@ -284,17 +295,6 @@ pub struct Page {
     pub remaining: Option<usize>,
     /// How many objects were looked at.
     pub fetched: usize,
-}
-
-impl Page {
-    /// The objects, all at once.
-    pub fn stored(self, request: &Request) -> Result<Vec<Arc<Stored>>, Status> {
-        let (mut items, mut all) = (self.items, vec![]);
-        while items.len() > 0 {
-            all.extend(items.next(request)?.into_iter().filter_map(Shown::into_stored));
-        }
-        Ok(all)
-    }
 }
 
 /// Refuses options that no list or watch can have.

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use machinery::{Status, Text, Value};
 use store::Revision;
 
-use objects::{Body, Key, Objects, Rendition, Sink, Stored};
+use objects::{Body, Key, Objects, ProtobufForm, Rendition, Sink, Stored};
 use resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
 use crate::aggregation::Aggregation;
@@ -139,11 +139,17 @@ pub struct Request {
     pub audit_context: Option<Arc<AuditContext>>,
 }
 
-/// Refuses what no object can be found by: no namespace where there has to be one, or a name that is no segment of a path.
-fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
-    if namespace.is_some_and(str::is_empty) {
-        return Err(Status::bad_request("Namespace parameter required."));
+/// Refuses to look for an object without a namespace where there has to be one.
+fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
+    match namespace {
+        Some("") => Err(Status::bad_request("Namespace parameter required.")),
+        _ => Ok(()),
     }
+}
+
+/// Refuses a key that no object can have: without the namespace that it needs, or with a name that is no path segment.
+fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
+    check_namespace(namespace)?;
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
@@ -208,6 +214,15 @@ impl Request {
     pub fn place(&self) -> Result<Key, Status> {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
+    }
+
+    /// The size of the object that the request names; 0 if there is none.
+    pub fn stored_bytes(&self) -> usize {
+        if self.name().is_empty() {
+            return 0;
+        }
+        let path = self.resource.key(self.namespace(), self.name()).path;
+        self.resource.collection.get(&path).map_or(0, |stored| stored.body.bytes.len())
     }
 
     pub fn query(&self) -> &base::request::Query {
@@ -290,10 +305,26 @@ impl Shown {
     }
 
     /// The stored object; `None` if the object was made for this response.
-    pub fn into_stored(self) -> Option<Arc<Stored>> {
+    pub fn as_stored(&self) -> Option<&Stored> {
         match self {
             Shown::Stored(stored, _) => Some(stored),
             Shown::Tree(_) => None,
+        }
+    }
+
+    /// The size of the object as JSON; 0 if it was made for this response.
+    pub fn stored_bytes(&self) -> usize {
+        match self {
+            Shown::Stored(stored, rendition) => body(stored, rendition).bytes.len(),
+            Shown::Tree(_) => 0,
+        }
+    }
+
+    /// The length of the object in protobuf, see [`Stored::protobuf_bytes`].
+    pub fn protobuf_bytes(&self, form: ProtobufForm, measure: impl FnOnce() -> usize) -> usize {
+        match self {
+            Shown::Stored(stored, None) => stored.protobuf_bytes(form, measure),
+            _ => measure(),
         }
     }
 

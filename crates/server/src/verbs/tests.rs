@@ -129,7 +129,7 @@ impl World {
         let request = self.request(&Method::GET, &World::path(view, more));
         match list(&self.context, &request).await.unwrap() {
             Outcome::List(list) => {
-                let objects = objects(&request, list.items.clone());
+                let objects = objects(&request, list.items.clone()).await;
                 (list, objects)
             }
             _ => panic!("a list is answered with a list"),
@@ -150,10 +150,10 @@ fn set(mut object: Value) -> Value {
     object
 }
 
-fn objects(request: &Request, mut items: Items) -> Objects {
+async fn objects(request: &Request, mut items: Items) -> Objects {
     let mut objects = Objects::new();
     while items.len() > 0 {
-        for shown in items.next(request).unwrap() {
+        for shown in items.next(request).await.unwrap() {
             let object = shown.to_value();
             objects.insert(key(&object), object);
         }

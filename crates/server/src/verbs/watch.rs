@@ -153,7 +153,7 @@ impl Watch {
         if clock::instant() >= self.deadline {
             return None;
         }
-        if let Some(events) = self.initial_events() {
+        if let Some(events) = self.initial_events().await {
             return Some(events);
         }
         loop {
@@ -189,7 +189,7 @@ impl Watch {
     }
 
     /// The next of the initial events; `None` when all have been delivered.
-    fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
+    async fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
         let (mut items, bookmark) = match self.initial.take()? {
             Initial::State(items, bookmark) => (items, bookmark),
             Initial::Error(status) => {
@@ -197,7 +197,7 @@ impl Watch {
                 return Some(vec![WatchEvent::Error(status)]);
             }
         };
-        match items.next(&self.request) {
+        match items.next(&self.request).await {
             Ok(shown) if shown.is_empty() => Some(vec![WatchEvent::Bookmark(bookmark?, true)]),
             Ok(shown) => {
                 self.initial = Some(Initial::State(items, bookmark));

@@ -33,6 +33,8 @@ pub enum Measure {
     Get,
     /// Lists of everything
     List,
+    /// Pages of the same list
+    Page,
     /// Lists by a label that one in fifty objects has
     Select,
     /// From a write to each of its watchers

@@ -1,8 +1,8 @@
 //! The order of merged lists: that of the patch for its items, and that of the object for the others.
 
 use super::{
-    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, items_are_maps, merge_list,
-    no_merge_key, without_directives,
+    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, check_length, items_are_maps,
+    merge_list, no_merge_key, without_directives,
 };
 use crate::patch::gotext::plain;
 use crate::value::{Map, Text, Value};
@@ -41,6 +41,7 @@ fn ordered(
     order: &[Value],
     field: &FieldMeta,
 ) -> Result<Option<Vec<Value>>, Failure> {
+    check_length(order.len())?;
     let (original, patch) = (list_of(original)?, list_of(patch)?);
     let key = field.merge_key.as_str();
     check_order(patch.unwrap_or_default(), order, key)?;

@@ -120,6 +120,9 @@ fn string(checks: &Checks, text: &str, path: &Path<'_>, report: &mut Report) {
     } else if let Some((pattern, compiled)) = &checks.pattern {
         match compiled {
             Ok(regex) if regex.is_match(text) => {}
+            Ok(_) if cel::are_patterns_exhausted() => {
+                report.invalid(path, shown(), &format!("takes too long to match with '{pattern}'"));
+            }
             Ok(_) => report.invalid(path, shown(), &format!("should match '{pattern}'")),
             Err(error) => {
                 let problem = format!("should match '{pattern}, but pattern is invalid: {error}'");

@@ -84,10 +84,8 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     inputs::fill(&client, &scenario.attack).await?;
     let quiet = others(&client, QUIET, || false).await;
     let before = memory(server.id()).unwrap_or_default();
+    let mut hostile = Some(Hostile::ready(scenario.attack.clone(), server.access()?)?);
     let began = Instant::now();
-    let mut hostile = JoinSet::new();
-    let (attack, access) = (scenario.attack.clone(), server.access()?);
-    hostile.spawn(async move { attack_with(attack, access).await });
     let mut outcome = None;
     let mut peak = before;
     let mut times = vec![];
@@ -95,7 +93,7 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         let some = others(&client, Duration::from_millis(200), || memory(server.id()).is_none_or(|m| m > MEMORY_MAX));
         times.extend(some.await.into_times());
         peak = peak.max(memory_peak(server.id()).unwrap_or_default());
-        outcome = hostile.try_join_next().map(|result| result.unwrap_or_else(|error| error.to_string()));
+        outcome = Hostile::outcome(&mut hostile);
     }
     let unfinished = || match peak >= MEMORY_MAX {
         true => format!("the server was stopped at {} MiB", peak >> 20),
@@ -108,6 +106,33 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         beside: Samples::new(times, ATTACK),
         outcome: outcome.unwrap_or_else(unfinished),
     })
+}
+
+/// The hostile clients: a thread of their own, so that their work delays no ordinary request of the bench.
+struct Hostile(std::thread::JoinHandle<String>);
+
+impl Hostile {
+    /// Starts them once their requests are made.
+    fn ready(attack: Attack, access: client::Access) -> Result<Hostile, String> {
+        let (sender, made) = std::sync::mpsc::channel();
+        let run = move || {
+            let calls = if let Attack::Requests(make) = attack { make() } else { vec![] };
+            let _ = sender.send(());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime
+                .map_or_else(|error| error.to_string(), |runtime| runtime.block_on(attack_with(attack, calls, access)))
+        };
+        let thread = std::thread::Builder::new().name("hostile".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| error.to_string())?;
+        made.recv().map_err(|error| error.to_string())?;
+        Ok(Hostile(thread))
+    }
+
+    /// How they ended, if they have.
+    fn outcome(running: &mut Option<Hostile>) -> Option<String> {
+        let ended = running.take_if(|hostile| hostile.0.is_finished())?;
+        Some(ended.0.join().unwrap_or_else(|_| "the hostile clients panicked".to_owned()))
+    }
 }
 
 async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
@@ -145,9 +170,9 @@ async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) ->
     Samples::new(times, began.elapsed())
 }
 
-async fn attack_with(attack: Attack, access: client::Access) -> String {
+async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access) -> String {
     let result = match attack {
-        Attack::Requests(make) => requests(make(), &access).await,
+        Attack::Requests(_) => requests(calls, &access).await,
         Attack::Streams { connections, path, .. } => streams::never_read(&access, connections, path, ATTACK).await,
         Attack::Silent(count) => streams::silent(&access, count, ATTACK).await,
     };

@@ -44,6 +44,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Create => writes::create(subject, sizes).await,
         Measure::Get => reads::get(subject, sizes).await,
         Measure::List => reads::list(subject, sizes).await,
+        Measure::Page => reads::page(subject, sizes).await,
         Measure::Select => reads::select(subject, sizes).await,
         Measure::Watch => watch::watch(subject, sizes).await,
         Measure::Flood => watch::flood(subject, sizes).await,
