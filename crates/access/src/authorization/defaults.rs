@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed() {
-        let counts = [false, true].map(|namespaced| (roles(NEWEST, namespaced).count(), bindings(NEWEST, namespaced).count()));
+        let counts =
+            [false, true].map(|namespaced| (roles(NEWEST, namespaced).count(), bindings(NEWEST, namespaced).count()));
         assert_eq!(counts, [(73, 54), (7, 7)]);
         assert_eq!((roles(Release::V1_35, false).count(), bindings(Release::V1_35, false).count()), (68, 49));
         let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();

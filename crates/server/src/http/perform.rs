@@ -10,8 +10,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use machinery::{Release, Status};
 use machinery::status::Reason;
+use machinery::{Release, Status};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
