@@ -205,7 +205,11 @@ impl RuleCompiler<'_> {
         let own_rules = rules(schema);
         let decl = place.decl.clone().or_else(|| {
             let root = place.root || decl::is_embedded(schema);
-            (!own_rules.is_empty()).then(|| Decl::from_schema(schema, root))
+            let members = match self.options.stored_minor {
+                ..37 => decl::Members::Decoded,
+                _ => decl::Members::Typed,
+            };
+            (!own_rules.is_empty()).then(|| Decl::with_sets(schema, root, members))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.str_at(&["x-kubernetes-map-type"]);

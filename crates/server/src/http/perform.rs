@@ -10,8 +10,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Release, Status};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
@@ -41,8 +41,9 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // routes check Accept before the options
-            if !request.resource.serving.routes && matches!(verb, Verb::List | Verb::Watch) {
+            // routes, and releases since 1.36, check Accept before the options
+            let options_first = !request.resource.serving.routes && request.resource.release < Release::V1_36;
+            if options_first && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
             }
             return Err(refusal);

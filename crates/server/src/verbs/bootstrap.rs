@@ -28,14 +28,15 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
 /// commit may carry many.
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
+    let release = context.registry.release();
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
         create_of(context, PLAIN, "", "namespaces", namespaces).await?;
         tokio::try_join!(
-            create_of(context, ROLES, GROUP, "roles", defaults::roles(true)),
-            create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(true)),
+            create_of(context, ROLES, GROUP, "roles", defaults::roles(release, true)),
+            create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(release, true)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
@@ -43,8 +44,8 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
         create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
-        create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(false)),
-        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(false)),
+        create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(release, false)),
+        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(release, false)),
         inside_namespaces,
     )?;
     Ok(())
