@@ -22,9 +22,53 @@ pub const SELECTABLE: &[Selectable] = &[
 ];
 
 pub fn default(pod: &mut Value) {
-    if let Some(spec) = pod.get_mut("spec") {
-        default_spec(spec);
+    let Some(spec) = pod.get_mut("spec") else { return };
+    default_spec(spec);
+    if spec.get("enableServiceLinks").is_none() {
+        spec.set_at(&["enableServiceLinks"], Value::Bool(true));
     }
+    for list in CONTAINERS {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            default_requests(container);
+        }
+    }
+}
+
+/// Requests default to limits.
+fn default_requests(container: &mut Value) {
+    let limits = container.at(&["resources", "limits"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (name, limit) in limits.iter() {
+        let request = ["resources", "requests", name.as_str()];
+        if container.at(&request).is_none() {
+            container.set_at(&request, limit.clone());
+        }
+    }
+}
+
+/// The conditions of Nodes on which Pods stay for a while.
+const TOLERATED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// Seconds that they stay, as by kube-apiserver's `--default-not-ready-toleration-seconds`.
+const TOLERATED_SECONDS: i64 = 300;
+
+/// What the admission plugins Priority and DefaultTolerationSeconds set in a Pod.
+pub fn admit(pod: &mut Value, old: Option<&Value>) {
+    let Some(spec) = pod.get_mut("spec") else { return };
+    if old.is_none() && text(spec, "priorityClassName").is_empty() {
+        spec.set_at(&["priority"], Value::Int(0));
+        spec.set_at(&["preemptionPolicy"], Value::from("PreemptLowerPriority"));
+    }
+    let mut tolerations = spec.get("tolerations").and_then(Value::as_array).unwrap_or_default().to_vec();
+    for key in TOLERATED {
+        let is_tolerated = |toleration: &Value| {
+            [key, ""].contains(&text(toleration, "key")) && ["NoExecute", ""].contains(&text(toleration, "effect"))
+        };
+        if !tolerations.iter().any(is_tolerated) {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS
+            }));
+        }
+    }
+    spec.set_at(&["tolerations"], Value::Array(tolerations));
 }
 
 /// Defaults that depend on other fields of a Pod's spec.
@@ -53,13 +97,6 @@ fn default_container(container: &mut Value) {
     if text(container, "imagePullPolicy").is_empty() {
         let policy = if is_latest(text(container, "image")) { "Always" } else { "IfNotPresent" };
         container.set_at(&["imagePullPolicy"], Value::from(policy));
-    }
-    let limits = container.at(&["resources", "limits"]).and_then(Value::as_object).cloned().unwrap_or_default();
-    for (name, limit) in limits.iter() {
-        let request = ["resources", "requests", name.as_str()];
-        if container.at(&request).is_none() {
-            container.set_at(&request, limit.clone());
-        }
     }
 }
 

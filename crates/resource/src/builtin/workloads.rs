@@ -38,6 +38,7 @@ pub fn default_deployment(object: &mut Value) {
 
 pub fn default_daemon_set(object: &mut Value) {
     default_template(object);
+    or_else(object, &["metadata", "annotations", TEMPLATE_GENERATION], Value::from("1"));
     if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxSurge"], Value::Int(0));
@@ -68,18 +69,19 @@ pub fn default_controller(object: &mut Value) {
     }
 }
 
-pub fn default_job(object: &mut Value) {
-    default_template(object);
-    default_job_spec(object, &["spec"]);
-}
-
 pub fn default_cron_job(object: &mut Value) {
     default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
-    default_job_spec(object, &["spec", "jobTemplate", "spec"]);
 }
 
-fn default_job_spec(object: &mut Value, path: &[&str]) {
-    let Some(spec) = at_mut(object, path) else { return };
+/// Jobs have defaults that templates of Jobs in CronJobs do not have.
+pub fn default_job(object: &mut Value) {
+    default_template(object);
+    let Some(spec) = object.get_mut("spec") else { return };
+    or_else(spec, &["backoffLimit"], Value::Int(6));
+    or_else(spec, &["completionMode"], Value::from("NonIndexed"));
+    or_else(spec, &["manualSelector"], Value::Bool(false));
+    or_else(spec, &["podReplacementPolicy"], Value::from("TerminatingOrFailed"));
+    or_else(spec, &["suspend"], Value::Bool(false));
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
         spec.set_at(&["completions"], Value::Int(1));
         spec.set_at(&["parallelism"], Value::Int(1));
@@ -104,8 +106,17 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);
     }
+    let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
+    or_else(job, &["metadata", "labels"], labels);
     let uid = Value::from(job.str_at(&["metadata", "uid"]));
     job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
+}
+
+/// The generation of a PriorityClass never changes.
+pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        object.set_at(&["metadata", "generation"], Value::Int(1));
+    }
 }
 
 /// A Node's network of Pods, in both of its forms.
@@ -115,6 +126,71 @@ pub fn default_node(node: &mut Value) {
         (Some(first), one) if one.is_empty() => node.set_at(&["spec", "podCIDR"], first),
         (None, one) if !one.is_empty() => node.set_at(&["spec", "podCIDRs"], Value::Array(vec![Value::from(one)])),
         _ => {}
+    }
+}
+
+/// What the admission plugin TaintNodesByCondition adds to a new Node.
+pub fn admit_node(node: &mut Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    const KEY: &str = "node.kubernetes.io/not-ready";
+    let mut taints = node.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    if !taints.iter().any(|taint| text(taint, "key") == KEY && text(taint, "effect") == "NoSchedule") {
+        taints.push(json!({"key": KEY, "effect": "NoSchedule"}));
+        node.set_at(&["spec", "taints"], Value::Array(taints));
+    }
+}
+
+/// Requests of a container default to its limits.
+pub fn default_limit_range(range: &mut Value) {
+    let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
+    for item in limits.into_iter().flatten().filter(|item| text(item, "type") == "Container") {
+        fill(item, "default", "max");
+        fill(item, "defaultRequest", "default");
+        fill(item, "defaultRequest", "min");
+    }
+}
+
+/// Completes a list of resources by another.
+fn fill(item: &mut Value, name: &str, by: &str) {
+    let given = item.get(by).and_then(Value::as_object).cloned().unwrap_or_default();
+    given.iter().for_each(|(resource, amount)| or_else(item, &[name, resource], amount.clone()));
+}
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the changes of the template in an annotation, which stands for a field that v1 does not have.
+pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
+    let generation = match old {
+        None => 1,
+        Some(old) => {
+            let text = old.str_at(&["metadata", "annotations", TEMPLATE_GENERATION]);
+            let template = ["spec", "template"];
+            text.parse::<i64>().unwrap_or_default() + i64::from(object.at(&template) != old.at(&template))
+        }
+    };
+    object.set_at(&["metadata", "annotations", TEMPLATE_GENERATION], Value::from(generation.to_string()));
+}
+
+/// A Deployment's generation counts the changes of its annotations, too.
+pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
+    let annotations = ["metadata", "annotations"];
+    if let Some(old) =
+        old.filter(|old| object.at(&annotations) != old.at(&annotations) && object.get("spec") == old.get("spec"))
+    {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}
+
+/// The data of a ControllerRevision does not change.
+pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
+    match (data, old.and_then(|old| old.get("data"))) {
+        (None, _) => vec![FieldError::required(&path, "data is mandatory")],
+        (Some(data), Some(old)) if data != old => vec![FieldError::invalid(&path, data, "field is immutable")],
+        _ => vec![],
     }
 }
 
@@ -134,6 +210,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     let path = FieldPath::new("spec");
     let selector = object.at(&["spec", "selector"]);
     match selector {
+        None | Some(Value::Null) if object.str_at(&["kind"]) == "DaemonSet" => {}
         None | Some(Value::Null) => errors.push(FieldError::required(&path.child("selector"), "")),
         Some(selector) if is_empty_selector(selector) => {
             let why = "empty selector is invalid for deployment";
@@ -168,8 +245,9 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
         let parsed = LabelSelector::from_value(selector);
         parsed.is_none_or(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
     };
-    if selector.is_some_and(|selector| !is_empty_selector(selector) && !selects(selector)) {
-        let labels = Value::Object(labels.clone());
+    let is_selected = selector.is_some_and(|selector| is_empty_selector(selector) || selects(selector));
+    if !is_selected && object.str_at(&["kind"]) != "StatefulSet" {
+        let labels = if labels.is_empty() { Value::Null } else { Value::Object(labels.clone()) };
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid(&path.child("metadata").child("labels"), &labels, why));
     }

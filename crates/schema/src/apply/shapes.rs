@@ -40,6 +40,10 @@ impl Shapes {
                 self.compiler.add(Atom { map: Some(map), ..Atom::default() })
             }
             Shape::Struct(inner) => self.structure(inner, is_atomic(merge), None),
+            Shape::Any if is_atomic(merge) => {
+                let map = plain_map(vec![], Some(DEDUCED), true);
+                self.compiler.add(Atom { map: Some(map), ..Atom::default() })
+            }
             Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }

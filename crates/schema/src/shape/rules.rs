@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn defaults_go_as_deep_as_the_type() {
         let mut job = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "livenessProbe": {}}]}}}});
-        set_defaults(&mut job, named("batch.v1.Job"));
-        assert_eq!(job.at(&["spec", "backoffLimit"]), Some(&json!(6)));
+        set_defaults(&mut job, named("apps.v1.ReplicaSet"));
+        assert_eq!(job.at(&["spec", "replicas"]), Some(&json!(1)));
         let spec = job.at(&["spec", "template", "spec"]).unwrap();
         assert_eq!(spec.str_at(&["dnsPolicy"]), "ClusterFirst");
         let container = &spec.get("containers").and_then(Value::as_array).unwrap()[0];

@@ -30,6 +30,10 @@ fn build(go: &'static GoStruct) -> Struct {
         fields.extend([super::non_empty("apiVersion", super::TEXT), super::non_empty("kind", super::TEXT)]);
     }
     add_fields(go, "", &mut fields);
+    if is_kind(go) {
+        // objects without metadata have been refused before
+        fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
+    }
     fields.sort_by_key(|field| field.name);
     Struct { name: bare(go.name), fields: fields.leak() }
 }
@@ -38,9 +42,8 @@ fn build(go: &'static GoStruct) -> Struct {
 fn is_kind(go: &GoStruct) -> bool {
     let metadata =
         |field: &GoField| matches!(field.go_type.base, GoBase::Struct("meta.v1.ObjectMeta" | "meta.v1.ListMeta"));
-    go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
-        && !go.name.ends_with("TemplateSpec")
-        && !go.name.ends_with("ClaimTemplate")
+    let is_template = go.name.ends_with("TemplateSpec") || go.name == "core.v1.PersistentVolumeClaimTemplate";
+    !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }
 
 /// Adds the fields of a struct, and those of the structs that it embeds.
@@ -63,13 +66,14 @@ fn field_of(go: &'static str, field: &'static GoField, embedded: &'static str) -
         Printed::Set | Printed::SetOrNull | Printed::NonZero => Print::Given,
     };
     let item_is_atomic = match field.go_type.base {
+        GoBase::Struct("runtime.RawExtension") => true,
         GoBase::Struct(name) => go_struct(name).is_some_and(|inner| inner.is_atomic),
         _ => false,
     };
     Field {
         name: field.name,
         shape: shape(&field.go_type),
-        print: if field.name == "metadata" { Print::Given } else { print },
+        print,
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')).filter(|default| !default.is_empty()),
         embedded,
