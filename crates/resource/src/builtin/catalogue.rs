@@ -1,6 +1,6 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
-use super::{BASE, BuiltIn, Form, pods, volumes, workloads};
+use super::{BASE, BuiltIn, Form, columns, pods, tables, volumes, workloads};
 use crate::rules::{Deletion, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
@@ -48,18 +48,21 @@ const fn returned(row: BuiltIn) -> BuiltIn {
 
 pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
+        columns: tables::ENDPOINTS,
         deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         short_names: &["ep"],
         create_on_update: true,
         ..namespaced("", "core.v1.Endpoints", "Endpoints", "endpoints", "endpoints")
     },
     BuiltIn {
+        columns: columns::PLAIN,
         default: workloads::default_limit_range,
         short_names: &["limits"],
         create_on_update: true,
         ..namespaced("", "core.v1.LimitRange", "LimitRange", "limitranges", "limitrange")
     },
     BuiltIn {
+        columns: tables::NODE,
         admit: workloads::admit_node,
         short_names: &["no"],
         status: true,
@@ -68,6 +71,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..kind("", "core.v1.Node", "Node", "nodes", "node")
     },
     BuiltIn {
+        columns: tables::CLAIM,
         admit: volumes::admit_claim,
         short_names: &["pvc"],
         deletion: RETURNED,
@@ -82,6 +86,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        columns: tables::VOLUME,
         admit: volumes::admit_volume,
         short_names: &["pv"],
         deletion: RETURNED,
@@ -89,6 +94,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
+        columns: tables::POD,
         admit: pods::admit,
         short_names: &["po"],
         deletion: RETURNED,
@@ -99,12 +105,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
     },
     BuiltIn {
+        columns: tables::POD_TEMPLATE,
         deletion: RETURNED,
         generation: true,
         default: workloads::default_template,
         ..namespaced("", "core.v1.PodTemplate", "PodTemplate", "podtemplates", "podtemplate")
     },
     BuiltIn {
+        columns: tables::REPLICAS,
         deletion: ORPHANED,
         short_names: &["rc"],
         scale: true,
@@ -119,6 +127,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        columns: tables::REVISION,
         validate: workloads::validate_revision,
         ..namespaced(
             "apps",
@@ -129,6 +138,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )
     },
     BuiltIn {
+        columns: tables::DAEMON_SET,
         prepare: workloads::prepare_daemon_set,
         short_names: &["ds"],
         default: workloads::default_daemon_set,
@@ -136,6 +146,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.DaemonSet", "DaemonSet", "daemonsets", "daemonset"))
     },
     BuiltIn {
+        columns: tables::DEPLOYMENT,
         prepare: workloads::prepare_deployment,
         short_names: &["deploy"],
         scale: true,
@@ -144,6 +155,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.Deployment", "Deployment", "deployments", "deployment"))
     },
     BuiltIn {
+        columns: tables::REPLICAS,
         short_names: &["rs"],
         scale: true,
         default: workloads::default_template,
@@ -151,6 +163,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.ReplicaSet", "ReplicaSet", "replicasets", "replicaset"))
     },
     BuiltIn {
+        columns: tables::STATEFUL_SET,
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
@@ -158,6 +171,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
     },
     BuiltIn {
+        columns: tables::AUTOSCALER,
         generation: true,
         version: "v2",
         short_names: &["hpa"],
@@ -171,11 +185,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        columns: tables::CRON_JOB,
         short_names: &["cj"],
         default: workloads::default_cron_job,
         ..workload(namespaced("batch", "batch.v1.CronJob", "CronJob", "cronjobs", "cronjob"))
     },
     BuiltIn {
+        columns: tables::JOB,
         deletion: ORPHANED,
         default: workloads::default_job,
         prepare: workloads::prepare_job,
@@ -193,21 +209,28 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "certificatesigningrequest",
         ))
     },
-    with_generation(namespaced(
-        "discovery.k8s.io",
-        "discovery.v1.EndpointSlice",
-        "EndpointSlice",
-        "endpointslices",
-        "endpointslice",
-    )),
-    with_generation(kind(
-        "networking.k8s.io",
-        "networking.v1.IngressClass",
-        "IngressClass",
-        "ingressclasses",
-        "ingressclass",
-    )),
     BuiltIn {
+        columns: tables::SLICE,
+        ..with_generation(namespaced(
+            "discovery.k8s.io",
+            "discovery.v1.EndpointSlice",
+            "EndpointSlice",
+            "endpointslices",
+            "endpointslice",
+        ))
+    },
+    BuiltIn {
+        columns: tables::INGRESS_CLASS,
+        ..with_generation(kind(
+            "networking.k8s.io",
+            "networking.v1.IngressClass",
+            "IngressClass",
+            "ingressclasses",
+            "ingressclass",
+        ))
+    },
+    BuiltIn {
+        columns: tables::INGRESS,
         short_names: &["ing"],
         ..with_generation(with_status(namespaced(
             "networking.k8s.io",
@@ -218,6 +241,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        columns: tables::NETWORK_POLICY,
         short_names: &["netpol"],
         default: workloads::default_network_policy,
         ..with_generation(namespaced(
@@ -228,8 +252,12 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "networkpolicy",
         ))
     },
-    kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass"),
     BuiltIn {
+        columns: tables::RUNTIME_CLASS,
+        ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
+    },
+    BuiltIn {
+        columns: tables::DISRUPTION_BUDGET,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
             "policy",
@@ -246,13 +274,16 @@ pub static CATALOGUE: &[BuiltIn] = &[
         "deviceclasses",
         "deviceclass",
     ))),
-    returned(with_status(namespaced(
-        "resource.k8s.io",
-        "resource.v1.ResourceClaim",
-        "ResourceClaim",
-        "resourceclaims",
-        "resourceclaim",
-    ))),
+    BuiltIn {
+        columns: tables::RESOURCE_CLAIM,
+        ..returned(with_status(namespaced(
+            "resource.k8s.io",
+            "resource.v1.ResourceClaim",
+            "ResourceClaim",
+            "resourceclaims",
+            "resourceclaim",
+        )))
+    },
     namespaced(
         "resource.k8s.io",
         "resource.v1.ResourceClaimTemplate",
@@ -268,31 +299,46 @@ pub static CATALOGUE: &[BuiltIn] = &[
         "resourceslice",
     )),
     BuiltIn {
+        columns: tables::PRIORITY_CLASS,
         short_names: &["pc"],
         prepare: workloads::prepare_priority_class,
         ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
     },
-    returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver")),
-    returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode"))),
-    namespaced(
-        "storage.k8s.io",
-        "storage.v1.CSIStorageCapacity",
-        "CSIStorageCapacity",
-        "csistoragecapacities",
-        "csistoragecapacity",
-    ),
     BuiltIn {
+        columns: tables::CSI_DRIVER,
+        ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
+    },
+    BuiltIn {
+        columns: tables::CSI_NODE,
+        ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
+    },
+    BuiltIn {
+        columns: columns::PLAIN,
+        ..namespaced(
+            "storage.k8s.io",
+            "storage.v1.CSIStorageCapacity",
+            "CSIStorageCapacity",
+            "csistoragecapacities",
+            "csistoragecapacity",
+        )
+    },
+    BuiltIn {
+        columns: tables::STORAGE_CLASS,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
-    with_status(kind(
-        "storage.k8s.io",
-        "storage.v1.VolumeAttachment",
-        "VolumeAttachment",
-        "volumeattachments",
-        "volumeattachment",
-    )),
     BuiltIn {
+        columns: tables::ATTACHMENT,
+        ..returned(with_status(kind(
+            "storage.k8s.io",
+            "storage.v1.VolumeAttachment",
+            "VolumeAttachment",
+            "volumeattachments",
+            "volumeattachment",
+        )))
+    },
+    BuiltIn {
+        columns: tables::ATTRIBUTES_CLASS_ITSELF,
         short_names: &["vac"],
         ..kind(
             "storage.k8s.io",

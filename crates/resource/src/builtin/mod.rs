@@ -27,6 +27,7 @@ mod reviews;
 mod runtime_config;
 mod secrets;
 pub mod services;
+mod tables;
 mod third_party;
 mod volumes;
 mod webhooks;
@@ -45,6 +46,7 @@ pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 pub use runtime_config::RuntimeConfig;
+pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use declarative::Declarative;

@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use base::wording::managed_fields::managed_fields_error;
 use machinery::patch::gotext;
-use machinery::{Map, Status, Text, Value};
+use machinery::{Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
 use super::{Strategy, Validity};
+use crate::builtin::selector_text;
 use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
 use crate::{ScalePaths, Version};
 
@@ -68,7 +69,7 @@ impl Strategy for ScaleStrategy {
     fn editable(&self, old: &Value) -> Result<Value, Status> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
-        let mut scale = scale_of(old, paths, Some(replicas))?;
+        let mut scale = self.scale_of(old, paths, Some(replicas))?;
         let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &self.tracked).map_err(unreadable)?;
         if let Some(list) = list {
             scale.set_at(&MANAGED_FIELDS, list);
@@ -95,7 +96,7 @@ impl Strategy for ScaleStrategy {
     fn view(&self, object: &Value) -> Result<Value, Status> {
         let paths = self.paths(object)?;
         let replicas = integer(object, &paths.spec_replicas)?;
-        scale_of(object, paths, replicas)
+        self.scale_of(object, paths, replicas)
     }
 
     fn check_readable(&self, object: &Value) -> Result<(), Status> {
@@ -150,6 +151,35 @@ impl ScaleStrategy {
     fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {
         paths(&self.at, object)
     }
+
+    fn scale_of(&self, object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
+        let mut scale = Value::object();
+        set_scale_type(&mut scale);
+        for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+            if let Some(value) = object.at(&["metadata", key]) {
+                scale.set_at(&["metadata", key], value.clone());
+            }
+        }
+        set_replicas(&mut scale, replicas.map_or(0, narrow));
+        let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
+        scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
+        let selector = self.selector(object, paths.label_selector.as_ref())?;
+        if !selector.is_empty() {
+            scale.set_at(&["status", "selector"], Value::String(selector));
+        }
+        Ok(scale)
+    }
+
+    /// The selector of the Pods as text. Built-in kinds have it as a LabelSelector or as labels.
+    fn selector(&self, object: &Value, path: Option<&Text>) -> Result<Text, Status> {
+        let Some(path) = path else { return Ok(Text::default()) };
+        match nested(object, path)? {
+            None => Ok(Text::default()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Object(selector)) if !self.at.resource.is_custom() => Ok(Text::from(selector_text(selector))),
+            Some(other) => Err(accessor_error(path, other, "string")),
+        }
+    }
 }
 
 fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths, Status> {
@@ -198,66 +228,9 @@ fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
     }
 }
 
-fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
-    let Some(path) = path else { return Ok(Text::default()) };
-    match nested(object, path)? {
-        None => Ok(Text::default()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Object(selector)) => Ok(Text::from(selector_text(selector))),
-        Some(other) => Err(accessor_error(path, other, "string")),
-    }
-}
-
-/// The text of a selector of a built-in kind: a LabelSelector, or the labels themselves.
-fn selector_text(selector: &Map) -> String {
-    let labels =
-        |map: &Map| map.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    let of_labels = |name| selector.get(name).and_then(Value::as_object).map(labels);
-    let mut parts: Vec<String> = match (selector.get("matchLabels"), selector.get("matchExpressions")) {
-        (None, None) => labels(selector),
-        _ => of_labels("matchLabels").unwrap_or_default(),
-    };
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
-    parts.extend(expressions.iter().map(expression_text));
-    parts.sort();
-    parts.join(",")
-}
-
-fn expression_text(expression: &Value) -> String {
-    let key = expression.str_at(&["key"]);
-    let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
-    let mut values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-    values.sort_unstable();
-    let values = values.join(",");
-    match expression.str_at(&["operator"]) {
-        "In" => format!("{key} in ({values})"),
-        "NotIn" => format!("{key} notin ({values})"),
-        "DoesNotExist" => format!("!{key}"),
-        _ => key.to_owned(),
-    }
-}
-
 /// Truncates to 32 bits, the width of the numbers of a Scale; greater ones wrap.
 fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
-}
-
-fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
-    let mut scale = Value::object();
-    set_scale_type(&mut scale);
-    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.at(&["metadata", key]) {
-            scale.set_at(&["metadata", key], value.clone());
-        }
-    }
-    set_replicas(&mut scale, replicas.map_or(0, narrow));
-    let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
-    scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
-    let selector = selector(object, paths.label_selector.as_ref())?;
-    if !selector.is_empty() {
-        scale.set_at(&["status", "selector"], Value::String(selector));
-    }
-    Ok(scale)
 }
 
 /// `spec.replicas` of a Scale.
