@@ -106,6 +106,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD_TEMPLATE,
+        validate: workloads::validate_pod_template,
         deletion: RETURNED,
         generation: true,
         default: workloads::default_template,
@@ -276,6 +277,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     ))),
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
+        default: workloads::default_resource_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -284,13 +286,16 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "resourceclaim",
         )))
     },
-    namespaced(
-        "resource.k8s.io",
-        "resource.v1.ResourceClaimTemplate",
-        "ResourceClaimTemplate",
-        "resourceclaimtemplates",
-        "resourceclaimtemplate",
-    ),
+    BuiltIn {
+        default: workloads::default_resource_claim,
+        ..returned(namespaced(
+            "resource.k8s.io",
+            "resource.v1.ResourceClaimTemplate",
+            "ResourceClaimTemplate",
+            "resourceclaimtemplates",
+            "resourceclaimtemplate",
+        ))
+    },
     with_generation(kind(
         "resource.k8s.io",
         "resource.v1.ResourceSlice",
@@ -339,6 +344,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
+        admit: volumes::admit_attributes_class,
+        deletion: RETURNED,
         short_names: &["vac"],
         ..kind(
             "storage.k8s.io",

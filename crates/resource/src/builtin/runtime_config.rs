@@ -119,9 +119,9 @@ mod tests {
             ("rbac.authorization.k8s.io/v1=false", Err("rbac.authorization.k8s.io/v1=false: it can't be switched off")),
             ("api/all=yes", Err("api/all=yes: a value is true or false")),
             (
-                "batch/v1=true",
+                "batch/v7=true",
                 Err(
-                    "\"batch/v1\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
+                    "\"batch/v7\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
                 ),
             ),
         ];

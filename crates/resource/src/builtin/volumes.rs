@@ -33,6 +33,11 @@ pub fn admit_volume(volume: &mut Value, old: Option<&Value>) {
     protect(volume, old, "kubernetes.io/pv-protection");
 }
 
+/// What it adds to a new class of attributes.
+pub fn admit_attributes_class(class: &mut Value, old: Option<&Value>) {
+    protect(class, old, "kubernetes.io/vac-protection");
+}
+
 fn protect(object: &mut Value, old: Option<&Value>, finalizer: &str) {
     if old.is_some() {
         return;

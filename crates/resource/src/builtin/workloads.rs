@@ -49,6 +49,7 @@ pub fn default_stateful_set(object: &mut Value) {
     default_template(object);
     if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], Value::Int(0));
+        or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
     }
     let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
     or_else(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
@@ -194,6 +195,26 @@ pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release)
     }
 }
 
+/// Requests of a ResourceClaim, or of its template, are for one device.
+pub fn default_resource_claim(object: &mut Value) {
+    for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
+        for request in at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten() {
+            if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
+                or_else(request, &["exactly", "count"], Value::Int(1));
+            }
+        }
+    }
+}
+
+/// A PodTemplate.
+pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let empty = Value::object();
+    let spec = object.at(&["template", "spec"]).unwrap_or(&empty);
+    pods::validate_spec(spec, &FieldPath::new("template.spec"), &mut errors);
+    errors
+}
+
 /// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.
 pub fn default_network_policy(policy: &mut Value) {
     let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
@@ -246,7 +267,7 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
         parsed.is_none_or(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
     };
     let is_selected = selector.is_some_and(|selector| is_empty_selector(selector) || selects(selector));
-    if !is_selected && object.str_at(&["kind"]) != "StatefulSet" {
+    if !is_selected {
         let labels = if labels.is_empty() { Value::Null } else { Value::Object(labels.clone()) };
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid(&path.child("metadata").child("labels"), &labels, why));
