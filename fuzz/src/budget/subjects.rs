@@ -138,7 +138,7 @@ fn definitions(input: &[u8]) {
     let Ok(decoded) = definition::decode(&body, ApiVersion::V1) else { return };
     let mut new = decoded.definition;
     definition::prepare_for_create(&mut new);
-    let _ = definition::validate_create(&new);
+    let _ = definition::validate_create(&new, machinery::Release::default());
     let _ = definition::to_stored(&new);
     let _ = definition::View::new(&new);
 }

@@ -23,8 +23,8 @@ fn check(input: &[u8]) {
     if let Ok(decoded) = definition::decode(&body, ApiVersion::V1) {
         let mut new = decoded.definition;
         definition::prepare_for_create(&mut new);
-        let errors = definition::validate_create(&new);
-        let _ = definition::validate_update(&new, &new);
+        let errors = definition::validate_create(&new, machinery::Release::default());
+        let _ = definition::validate_update(&new, &new, machinery::Release::default());
         if errors.is_empty() {
             keeps(&definition::to_stored(&new));
         }
@@ -32,8 +32,8 @@ fn check(input: &[u8]) {
     if let Ok(decoded) = definition::decode(&body, ApiVersion::V1Beta1) {
         let mut new = decoded.definition;
         definition::prepare_beta_for_create(&mut new);
-        let errors = definition::validate_beta_create(&new);
-        let _ = definition::validate_beta_update(&new, &new);
+        let errors = definition::validate_beta_create(&new, machinery::Release::default());
+        let _ = definition::validate_beta_update(&new, &new, machinery::Release::default());
         if errors.is_empty() {
             keeps(&definition::beta_to_stored(&new));
         }

@@ -52,7 +52,8 @@ fn is_valid(schema: &Value) -> bool {
     let Ok(decoded) = definition::decode(&body, ApiVersion::V1) else { return false };
     let mut definition = decoded.definition;
     definition::prepare_for_create(&mut definition);
-    definition::validate_create(&definition).is_empty() && *schema == stored_schema(&definition)
+    definition::validate_create(&definition, machinery::Release::default()).is_empty()
+        && *schema == stored_schema(&definition)
 }
 
 /// The schema as it is stored, without what definitions don't know.

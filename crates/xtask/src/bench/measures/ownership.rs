@@ -58,6 +58,7 @@ pub fn reapply(sizes: &Sizes) -> Result<Row, String> {
         subresource: "",
         time: 0,
         versions: &versions,
+        release: Release::default(),
         zero: None,
     };
     let live = apply(None, &object, Force::No, &request).map_err(|error| format!("{error:?}"))?.object;
